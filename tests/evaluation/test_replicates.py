@@ -1,5 +1,6 @@
 """Replicates against the literal loop: draw images, repeat their rows, compute the metric anew."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,10 @@ CE2 = "squared_calibration_error"
 def draws(evaluated):
     images = tuple(sorted(set(evaluated.answers["image_id"])))
     return ImageDraws(names=("study", "slake", "test"), image_ids=images, replicates=60)
+
+
+def replicates_of(cell, draws):
+    return replicates({"all": cell}, draws)["all"]
 
 
 def weights_of(draws):
@@ -66,7 +71,7 @@ def by_loop(metric, answers, draws):
 @pytest.mark.parametrize("metric", WITH_REPLICATES)
 def test_a_replicate_is_the_metric_of_the_resampled_rows_with_the_spread_of_t(evaluated, draws, metric):
     expected = by_loop(metric, evaluated.answers, draws)
-    found = replicates(CellColumns.of(evaluated), draws)[metric]
+    found = replicates_of(CellColumns.of(evaluated), draws)[metric]
     assert np.array_equal(np.isnan(found), np.isnan(expected))
     assert np.nanmax(np.abs(found - expected)) < 1e-9
 
@@ -78,12 +83,12 @@ def test_the_squared_error_of_replicates_has_the_variance_of_the_jackknife(evalu
     n, rarer = len(images), min(answers.filter(correct=kind)["image_id"].n_unique() for kind in (True, False))
     stretch = scipy.stats.t.ppf(0.975, rarer - 1) / scipy.stats.norm.ppf(0.975)
     error = np.sqrt((n - 1) / n * np.sum((left - left.mean()) ** 2)) * stretch
-    assert replicates(CellColumns.of(evaluated), many)[CE2].std() == pytest.approx(error, rel=0.03)
+    assert replicates_of(CellColumns.of(evaluated), many)[CE2].std() == pytest.approx(error, rel=0.03)
 
 
 def test_an_accuracy_of_1_and_a_brier_score_of_0_vary(evaluated, draws):
     sure = evaluated.answers.with_columns(correct=pl.lit(True), confidence=pl.lit(1.0))
-    found = replicates(CellColumns.of(replace(evaluated, answers=sure)), replace(draws, replicates=10_000))
+    found = replicates_of(CellColumns.of(replace(evaluated, answers=sure)), replace(draws, replicates=10_000))
     low = 0.025 ** (1 / 12)  # Clopper and Pearson, 12 images
     assert np.percentile(found["accuracy"], 2.5) == pytest.approx(low, abs=1e-3)
     for metric in ("brier", "aurc", "hce90"):
@@ -93,27 +98,27 @@ def test_an_accuracy_of_1_and_a_brier_score_of_0_vary(evaluated, draws):
 def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
     first = evaluated.answers["image_id"] == evaluated.answers["image_id"][0]
     frame = evaluated.answers.with_columns(correct=~first)
-    found = replicates(CellColumns.of(replace(evaluated, answers=frame)), draws)
+    found = replicates_of(CellColumns.of(replace(evaluated, answers=frame)), draws)
     assert np.isnan(found["auroc"]).all()
     assert np.isnan(found["aurc"]).all()
     assert np.isnan(found[CE2]).all()
     # As of 12 independent rows: nothing is known of what other wrong answers would add.
     brier = on_repeated_rows("brier", frame, np.ones(len(frame)))
-    found = replicates(CellColumns.of(replace(evaluated, answers=frame)), replace(draws, replicates=20_000))["brier"]
+    found = replicates_of(CellColumns.of(replace(evaluated, answers=frame)), replace(draws, replicates=20_000))["brier"]
     ends = scipy.stats.beta.ppf([0.025, 0.975], [12 * brier, 12 * brier + 1], [13 - 12 * brier, 12 - 12 * brier])
     assert np.percentile(found, [2.5, 97.5]) == pytest.approx(ends, abs=0.01)
 
 
 def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(evaluated, draws):
-    found = replicates(CellColumns.of(evaluated), draws)
+    found = replicates_of(CellColumns.of(evaluated), draws)
     assert set(found) == {*WITH_REPLICATES, SHUFFLED_AUROC}
     turned = Joined(**{name: frame.reverse() for name, frame in evaluated.__dict__.items()})
-    for name, values in replicates(CellColumns.of(turned), draws).items():
+    for name, values in replicates_of(CellColumns.of(turned), draws).items():
         assert values.tobytes() == found[name].tobytes(), name
 
 
 def test_without_shuffled_images_there_are_no_replicates_of_them(evaluated, draws):
-    found = replicates(CellColumns.of(replace(evaluated, shuffled="none")), draws)
+    found = replicates_of(CellColumns.of(replace(evaluated, shuffled="none")), draws)
     assert set(found) == set(WITH_REPLICATES)
 
 
@@ -121,6 +126,24 @@ def test_without_answers_nothing_is_drawn(evaluated, draws):
     """Drawing them would take minutes, and 30 GB."""
     nothing = Joined(**{name: frame.clear() for name, frame in evaluated.__dict__.items()})
     many = replace(draws, image_ids=tuple(f"{k:04d}" for k in range(4000)), replicates=1_000_000)
-    found = replicates(CellColumns.of(nothing), many)
+    found = replicates_of(CellColumns.of(nothing), many)
     assert set(found) == {*WITH_REPLICATES, SHUFFLED_AUROC}
     assert all(len(values) == 1_000_000 and np.isnan(values).all() for values in found.values())
+
+
+def test_the_parts_of_a_cell_are_resampled_with_it_and_have_their_own_values(evaluated, draws):
+    cell = CellColumns.of(evaluated)
+    parts = {"all": cell, "open": cell.of_type("open"), "closed": cell.of_type("closed")}
+    together = replicates(parts, draws)
+    for name, part in parts.items():
+        for metric, values in replicates_of(part, draws).items():
+            assert values.tobytes() == together[name][metric].tobytes(), (name, metric)
+
+
+def test_few_answers_among_many_images_take_little_memory(evaluated, draws):
+    others = {f"other-{k:05d}" for k in range(20_000)}
+    many = replace(draws, image_ids=tuple(sorted({*draws.image_ids, *others})), replicates=300)
+    tracemalloc.start()
+    replicates_of(CellColumns.of(evaluated), many)
+    assert tracemalloc.get_traced_memory()[1] < 2e7  # all draws at once: 300 * 20,000 * 8 bytes = 48 MB
+    tracemalloc.stop()

@@ -1,9 +1,30 @@
 """Text that several verbs print or write: tables with aligned columns, sizes, pages."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TextIO
 
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, printable
+
+
+class Door:
+    """Standard output of a verb: whoever prints there, no control character of anybody reaches the terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text whose control characters are escaped."""
+        self._stream.write(printable(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int]) -> Iterator[str]:

@@ -12,23 +12,56 @@ import numpy as np
 
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES, BuildKernel, images_of
 from dualread.evaluation.columns import CellColumns, Columns
-from dualread.evaluation.statistics.bootstrap import ImageDraws, chunk_of, image_cluster_replicates
+from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates
 from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel
-from dualread.evaluation.statistics.t_replicates import spread_of_ranks
+from dualread.evaluation.statistics.t_replicates import Spread, spread_of_ranks
 
 SHUFFLED_AUROC = "shuffled_auroc"
 
 
-def replicates(cell: CellColumns, draws: ImageDraws) -> dict[str, np.ndarray]:
-    """Return the replicates of each of `WITH_REPLICATES`, and of `SHUFFLED_AUROC` where it has rows, float64 [B].
+def replicates(cells: Mapping[str, CellColumns], draws: ImageDraws) -> dict[str, dict[str, np.ndarray]]:
+    """Return, by cell, the replicates of each of `WITH_REPLICATES`, and of `SHUFFLED_AUROC` where it has rows.
 
-    A replicate is NaN where it is undefined. All of a metric are NaN where the images on which it rests are fewer than
-    two. Without answers nothing is resampled: drawing all images in vain would take most of the time and memory.
+    Each is float64 [B], NaN where it is undefined. All of a metric are NaN where the images on which it rests are fewer
+    than two. A cell without answers is not resampled. Images are drawn once for all cells.
+
+    Args:
+        cells: Cells of the same images, by any name: a cell and its parts.
+        draws: Resamples of the images.
     """
+    kernels: dict[str | tuple[str, ...], Kernel] = {}
+    spreads: dict[str, tuple[Spread | None, int, int]] = {}
+    for cell, columns in cells.items():
+        if len(columns.answers):
+            found_kernels, found_spreads = _of_cell(columns, draws)
+            kernels |= {_within(cell, names): kernel for names, kernel in found_kernels.items()}
+            spreads |= {f"{cell}/{name}": spread for name, spread in found_spreads.items()}
+    n_rows = max((len(columns.answers) for columns in cells.values()), default=0)
+    found = image_cluster_replicates(kernels, draws, n_rows=n_rows) if kernels else {}
+    estimates = _estimates(kernels, len(draws.image_ids))
+    for name, (spread, n_images, n_rarer) in spreads.items():
+        if spread is not None:
+            found[name] = spread(found[name], estimates[name], n_images, n_rarer)
+    nothing = np.full(draws.replicates if draws.image_ids else 0, np.nan)
+    return {
+        cell: {name: found.get(f"{cell}/{name}", nothing) for name in _names(columns)}
+        for cell, columns in cells.items()
+    }
+
+
+def _names(cell: CellColumns) -> tuple[str, ...]:
+    return (*WITH_REPLICATES, *(() if isinstance(cell.shuffled, str) else (SHUFFLED_AUROC,)))
+
+
+def _within(cell: str, names: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    return tuple(f"{cell}/{name}" for name in names) if isinstance(names, tuple) else f"{cell}/{names}"
+
+
+def _of_cell(
+    cell: CellColumns, draws: ImageDraws
+) -> tuple[dict[str | tuple[str, ...], Kernel], dict[str, tuple[Spread | None, int, int]]]:
+    """Return the kernel of each metric of a cell, and its spread with the numbers of images on which it rests."""
     answers = cell.answers
-    if len(answers) == 0:
-        names = (*WITH_REPLICATES, *([] if isinstance(cell.shuffled, str) else [SHUFFLED_AUROC]))
-        return {name: np.full(draws.replicates if draws.image_ids else 0, np.nan) for name in names}
     kernels = _kernels(answers, draws)
     images = images_of(answers["correct"], answers.codes("image_id"))
     spreads = {name: (ANSWER_METRICS[name].spread, *images) for name in WITH_REPLICATES}
@@ -37,12 +70,7 @@ def replicates(cell: CellColumns, draws: ImageDraws) -> dict[str, np.ndarray]:
         image = shuffled.cluster("source_image_id", draws)
         kernels[SHUFFLED_AUROC] = auroc_kernel(confidence, correct, image, len(draws.image_ids))
         spreads[SHUFFLED_AUROC] = (spread_of_ranks, *images_of(correct, image))
-    found = image_cluster_replicates(kernels, draws, chunk=chunk_of(len(answers)))
-    estimates = _estimates(kernels, len(draws.image_ids))
-    for name, (spread, n_images, n_rarer) in spreads.items():
-        if spread is not None:
-            found[name] = spread(found[name], estimates[name], n_images, n_rarer)
-    return found
+    return kernels, spreads
 
 
 def _kernels(answers: Columns, draws: ImageDraws) -> dict[str | tuple[str, ...], Kernel]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -10,6 +11,8 @@ from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_parts, read_table
+from dualread.data.datasets.base import refuse
+from dualread.data.questions.markup import Markup, control_tokens
 from dualread.grading.parse import parse
 from dualread.models.conditions import Asked, asked
 from dualread.models.generation.base import Request
@@ -43,6 +46,20 @@ def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> list[Asked]:
         pairs=pairs,
         answers=answers,
     )
+
+
+def refuse_control_tokens(manifest: Path, tokenizer: Any) -> None:
+    """Refuse questions and options that contain control tokens of the model, before any is asked.
+
+    Those of known models were refused when the table of questions was built; a tokenizer may have others.
+
+    Raises:
+        DataError: There are some; up to ten rows are listed.
+    """
+    markup = Markup(control_tokens(tokenizer))
+    rows = read_table(manifest / "manifest.parquet", MANIFEST).select("sample_id", "question", "options")
+    found = (markup.problem(name, [question, *options]) for name, question, options in rows.iter_rows())
+    refuse(problem for problem in found if problem is not None)
 
 
 def read_committed(folder: Path) -> pl.DataFrame:

@@ -22,7 +22,7 @@ from dualread.models.generation.base import Decoding, Engine
 from dualread.models.generation.choices import score_choices
 from dualread.seeding import derive_seed
 from dualread.specs.generation import Choices, GenerateSpec
-from dualread.stages._asked import frozen, read_asked, read_committed, request_of
+from dualread.stages._asked import frozen, read_asked, read_committed, refuse_control_tokens, request_of
 
 
 def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -30,6 +30,7 @@ def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
     questions = read_asked(spec.shard, inputs)
     facts = Facts.read(inputs["facts"] / "facts.json")
     engine = _engine(inputs["actor"], spec.engine.module, frozen(spec.model), frozen(spec.engine.settings), facts)
+    refuse_control_tokens(inputs["manifest"], engine.encoder.tokenizer)
     if spec.shard.choices is not None:
         return _score_choices(spec.shard.choices, spec.shard.condition, questions, engine, inputs, out)
     return _complete(spec, questions, engine, inputs["manifest"], out)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import dualread
 from dualread.commands.evaluate import report
@@ -51,7 +52,7 @@ def test_every_form_of_a_table_gives_the_same_numbers(tmp_path):
 
 def test_what_is_no_table_is_refused():
     for table in (5, [[1, 2]], None):
-        with pytest.raises(DataError, match=r"^predictions: .*; expected a polars or pandas data frame"):
+        with pytest.raises(DataError, match=r"^predictions: .*; expected a data frame \(polars, pandas, "):
             dualread.evaluate(table)
     with pytest.raises(DataError, match=r"^predictions: is not a table"):
         dualread.evaluate({"confidence": [0.5, 0.6], "correct": [1]})
@@ -90,7 +91,12 @@ def test_a_method_is_compared_with_all_others_and_not_with_itself():
     [
         (answers(), ["a", "bb"], ConfigError, r"--compare bb: no such method\. Known: a, b, c\."),
         (answers(methods=("a",)), ["a"], ConfigError, r"--compare a: there is no other method"),
-        (answers()[:-1], ["a", "c"], DataError, r"sample_id 'q119' of a is not among those of c"),
+        (
+            answers(methods=("a",)).vstack(answers(methods=("b",)).with_columns(sample_id="x" + pl.col("sample_id"))),
+            ["a", "b"],
+            DataError,
+            r"needs questions that all methods answer, and there are none \(of 240, .*: a: 120, b: 120\)",
+        ),
         (
             answers().with_columns(
                 pl.when((pl.col("method") == "c") & (pl.col("sample_id") == "q119"))
@@ -108,6 +114,29 @@ def test_a_method_is_compared_with_all_others_and_not_with_itself():
 def test_what_cannot_be_compared_is_refused(table, compared, error, message):
     with pytest.raises(error, match=message):
         dualread.evaluate(table, compare=compared, replicates=20)
+
+
+def test_a_comparison_is_on_the_questions_that_all_methods_answer():
+    """A log cannot be edited by hand; the others are counted (PROTOCOL: nothing is dropped without a count)."""
+    table = answers()  # 120 questions, of which c answers 118
+    found = dualread.evaluate(table[:-2], compare=["a", "c"], replicates=50)
+    both = table.filter(~pl.col("sample_id").is_in(["q118", "q119"]))
+    expected = dualread.evaluate(both, compare=["a", "c"], replicates=50)
+    assert_frame_equal(found.differences, expected.differences)
+    assert_frame_equal(
+        found.metrics.filter(method="b"), dualread.evaluate(table, replicates=50).metrics.filter(method="b")
+    )
+    (said,) = [one for one in found.warnings if "differences" in one]
+    assert (
+        "the 118 of 120 questions that all of these methods answer; without an answer: c: 2; left out: q118, q119"
+        in said
+    )
+    assert dualread.evaluate(table, compare="a", replicates=0).differences["baseline"].unique(
+        maintain_order=True
+    ).to_list() == [
+        "b",
+        "c",
+    ]
 
 
 def test_thresholds_are_chosen_on_calibration_and_judged_on_the_predictions():

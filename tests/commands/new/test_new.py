@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 
 from dualread.commands import main as program
+from dualread.commands.new.data import _two_are_disjoint
 from dualread.study.files import load
 from tests.commands.new.checkpoints import checkpoint
 
@@ -224,3 +227,122 @@ def test_a_service_may_answer(new, tmp_path, capsys):
     assert "left out of base: psr: it reads hidden states or single tokens, which given answers lack" in planned
     # 20 answers; the 8 to validation and test also 8 samples, P(True), and self-probing in 4 wordings: 20 + 8 * 13
     assert re.search(r"read_answers +1 +- +124  given completions", planned)
+
+
+def test_images_that_cannot_be_read_are_found_here(new, tmp_path):
+    table = export(tmp_path / "q")
+    for k in range(10):
+        Image.fromarray(np.full((4, 4), 1000 + 200 * k, dtype=np.uint16)).save(tmp_path / f"q/img/{k}.png")
+    said = new(table, *EXPORT, *SHARES)[1]
+    assert "images: 10 of 10 files found" in said
+    assert "images that cannot be read, or show little" in said
+    assert "12 would fit" in said
+    (tmp_path / "mine.yaml").unlink()
+    code, said, out = new(table, *EXPORT, *SHARES, "--bits", "12")
+    assert code == 0
+    assert "would fit" not in said
+    assert load([out], ROOT).datasets["mine"].bits == 12
+    (tmp_path / "mine.yaml").unlink()
+    (tmp_path / "q/img/0.png").write_bytes(b"\0" * 128 + b"DICM")
+    assert "1 of 10 images are DICOM" in new(table, *EXPORT, *SHARES)[1]
+
+
+def _tables(folder, *rows, name="rows.jsonl"):
+    folder.mkdir(exist_ok=True)
+    splits = ("train", "validation", "test")
+    rows = [{"image": f"{k}.png", "split": splits[k % 3], "question": "Which?"} | row for k, row in enumerate(rows)]
+    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_how_gold_answers_name_options_is_found_from_all_splits_and_written_down(new, tmp_path):
+    """Only the test split has the number 0, which tells numbers from 0 from numbers from 1."""
+    options = ["liver", "lung", "heart"]
+    folder = _tables(tmp_path / "q", *({"reference_answers": n, "options": options} for n in (1, 2, 0, 1, 1, 1)))
+    code, said, out = new(folder)
+    assert code == 0
+    assert "train: 2 rows: the gold answer names an option by its number, from 0: its text is taken" in said
+    assert "test: 2 questions with options (2 with 3)" in said.splitlines()
+    assert load([out], ROOT).datasets["mine"].settings["gold"] == "number from 0"
+    assert program.main(["plan", "--configfile", str(out)]) == 0
+
+
+def test_what_may_mean_two_things_is_asked_for_by_an_option(new, tmp_path):
+    options = ["liver", "lung", "heart"]
+    numbers = _tables(tmp_path / "numbers", *[{"reference_answers": 1, "options": options}] * 3)
+    assert "(dualread new: --gold)" in new(numbers)[1]
+    code, _, out = new(numbers, "--gold", "number from 1")
+    assert (code, load([out], ROOT).datasets["mine"].settings["gold"]) == (0, "number from 1")
+    out.unlink()
+    booleans = _tables(tmp_path / "booleans", *[{"reference_answers": True}] * 3)
+    assert "(dualread new: --booleans)" in new(booleans)[1]
+    code, said, out = new(booleans, "--booleans", "yes/no")
+    assert (code, load([out], ROOT).datasets["mine"].settings["booleans"]) == (0, "yes/no")
+    assert "test: 1 questions (0 open, 1 closed) about 1 images" in said
+
+
+def test_what_deserves_a_look_is_said(new, tmp_path):
+    golds = ("A", "B", "C", "", "D", "E")
+    code, said, _ = new(_tables(tmp_path / "q", *({"reference_answers": gold} for gold in golds)))
+    assert code == 0
+    assert "train: 1 questions have an empty gold answer, which no answer matches" in said
+    assert "test: 2 gold answers are single letters, and there are no options" in said
+
+
+def test_control_tokens_of_the_model_are_refused(new, tmp_path):
+    model = checkpoint(tmp_path / "other")
+    token = {"id": 5, "content": "<odd>", "special": True}
+    (model / "tokenizer.json").write_text(
+        json.dumps({"added_tokens": [token, {**token, "content": "lesion"} | {"special": False}]})
+    )
+    folder = _tables(tmp_path / "q", *[{"reference_answers": "a", "question": "A lesion?"}] * 3)
+    assert new(folder, model=model)[0] == 0
+    (tmp_path / "mine.yaml").unlink()
+    _tables(folder, *[{"reference_answers": "a", "question": "<odd> Which?"}] * 3)
+    code, said, out = new(folder, model=model)
+    assert (code, out.exists()) == (1, False)
+    assert "train: row 0: the text '<odd> Which?' contains the model's control token '<odd>'" in said
+    _tables(folder, *[{"reference_answers": "a", "question": "<image>\nWhich?"}] * 3)
+    assert "contains the control token '<image>'" in new(folder, model=model)[1]
+
+
+def test_names_of_columns_cannot_leave_the_comments_of_the_study(new, tmp_path):
+    rows = [{"reference_answers": "a", "note\nstudy: other\n\x1b[31m": 1}] * 3
+    code, said, out = new(_tables(tmp_path / "q", *rows))
+    assert code == 0
+    assert "\x1b" not in said + out.read_text()
+    assert "\nstudy: other" not in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([["liver"]] * 4000, False),
+        ([["liver", f"liver {k}"] for k in range(4000)], False),
+        ([*([["liver", f"liver {k}"] for k in range(3999)]), ["lung"]], True),
+        ([["a", "b"], ["b", "c"], ["a", "c"]] * 1000, False),
+        ([["a", "b"], ["b", "c"], ["a", "c"], ["d", "a"]] * 1000, True),
+    ],
+)
+def test_recurring_questions_are_found_in_linear_time(answers, expected):
+    """Pairs of sets without a common element: {d, a} and {b, c}; every two of {a, b}, {b, c}, {a, c} have one."""
+    sets = [frozenset({(str(k),), *golds}) for k, golds in enumerate(answers)]
+    assert _two_are_disjoint(sets) is expected
+    small = sets[:60]
+    slow = any(one.isdisjoint(other) for one in small for other in small)
+    assert _two_are_disjoint(small) is slow
+
+
+def test_a_column_with_ids_of_another_name_is_offered(new, tmp_path):
+    folder = _tables(tmp_path / "q", *({"reference_answers": "a", "question_id": k} for k in range(3)))
+    assert "ids are digests of the rows; --columns id=question_id takes those of the table" in new(folder)[1]
+    (tmp_path / "mine.yaml").unlink()
+    assert "ids are digests" not in new(folder, "--columns", "id=question_id")[1]
+
+
+def test_plan_refuses_rows_that_cannot_be_asked(new, tmp_path, capsys):
+    folder = _tables(tmp_path / "q", *[{"reference_answers": "a"}] * 3)
+    _, _, out = new(folder)
+    _tables(folder, *[{"reference_answers": "a", "question": "<|im_start|>Which?"}] * 3)
+    assert program.main(["plan", "--configfile", str(out)]) == 1
+    assert "contains the control token '<|im_start|>'" in capsys.readouterr().err

@@ -167,3 +167,30 @@ def test_several_answers_of_a_csv_are_counted(tmp_path):
     loaded = load_rows(tmp_path, "test", {})
     assert loaded.rows[0].reference_answers == ("tooth", "3")
     assert loaded.audit[1].reason == "1 rows: the gold answers are several, separated by #"
+
+
+@pytest.mark.parametrize(
+    "names", [("A", "B", "C"), ("option_a", "option_b", "option_c"), ("Choice A", "Choice B", "Choice C")]
+)
+def test_a_column_per_option(tmp_path, names):
+    texts = [("CT", "MRI", "X-ray"), ("yes", "no", None), (None, None, None)]
+    golds = ("B", "A", "CT")
+    records = [
+        {"question": f"What {k}?", "reference_answers": golds[k], "image": "a.png"}
+        | dict(zip(names, texts[k], strict=True))
+        for k in range(3)
+    ]
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    loaded = load_rows(tmp_path, "test", {})
+    assert [row.options for row in loaded.rows] == [("CT", "MRI", "X-ray"), ("yes", "no"), ()]
+    assert [row.reference_answers for row in loaded.rows] == [("MRI",), ("yes",), ("CT",)]
+    assert f"2 rows: options are those of the columns {', '.join(names)}" in [step.reason for step in loaded.audit]
+
+
+def test_columns_without_a_first_letter_or_beside_options_are_no_options(tmp_path):
+    with pytest.raises(DataError, match="unknown column 'B'"):
+        _row(tmp_path, B="x", C="y")
+    with pytest.raises(DataError, match="unknown column 'A'"):
+        _row(tmp_path, A="x", B="y", options=["CT", "MRI"])
+    with pytest.raises(DataError, match=r"options is .*, expected none, or a list of 2 to 10 texts"):
+        _row(tmp_path, A="x", B=None, C="y")

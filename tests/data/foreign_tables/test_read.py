@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.data.foreign_tables import content
+from dualread.data.foreign_tables import content, read
 from dualread.data.foreign_tables.read import read_columns, read_records
 from dualread.errors import DataError
 from tests.drawn import attempt, few
@@ -193,3 +193,17 @@ def test_limits(tmp_path, monkeypatch):
     monkeypatch.setattr(content, "_LONGEST_LINE", 100)
     with pytest.raises(DataError, match="a line has more than 100 characters"):
         read_columns(wrote(tmp_path, "a,b\n1," + "2" * 100 + "\n"))
+
+
+def test_equal_images_of_a_parquet_are_one_object_across_batches(tmp_path):
+    n = 3 * read._BATCH
+    images = [{"bytes": bytes([k % 2]) * 1000, "path": None} for k in range(n)]
+    for name in ("a[1].parquet", "a.parquet.gz"):
+        path = tmp_path / name
+        buffer = io.BytesIO()
+        pl.DataFrame({"k": range(n), "image": [[one] for one in images]}).write_parquet(buffer)
+        path.write_bytes(gzip.compress(buffer.getvalue()) if name.endswith(".gz") else buffer.getvalue())
+        rows = [record for _, record in read_records(path).rows]
+        assert [row["k"] for row in rows] == list(range(n))
+        assert [row["image"] for row in rows] == [[one] for one in images]
+        assert len({id(row["image"][0]["bytes"]) for row in rows}) == 2

@@ -153,6 +153,19 @@ def test_of_one_bin_the_floor_is_that_of_random_walks():
     assert found == pytest.approx(0.1, abs=0.011)
 
 
+@pytest.mark.parametrize("block", [4, 256])
+def test_of_many_images_the_same_signs_are_drawn_block_by_block(monkeypatch, block):
+    stream = np.random.default_rng(4)
+    images = stream.choice(1000, 700)  # some of the images have no answers
+    confidence, correct = stream.random(700), stream.random(700) < 0.5
+    found = []
+    for kept in (0, 2**14):
+        monkeypatch.setattr(calibration_chance, "_KEPT_IMAGES", kept)
+        monkeypatch.setattr(calibration_chance, "_BLOCK", block)
+        found.append(ece_noise_floor(confidence, correct, images, 1000, ("a",)))
+    assert found[0] == found[1]
+
+
 def test_answers_of_one_image_share_their_sign():
     # Four answers of each image agree: the floor is that of the 25 images, twice that of 100.
     confidence, correct = np.full(100, 0.5), np.repeat(np.arange(25) < 13, 4)

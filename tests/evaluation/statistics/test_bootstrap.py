@@ -72,6 +72,23 @@ def test_of_many_rows_fewer_replicates_are_worked_on_at_once():
     assert all(n * chunk * 8 <= 2**27 for n, chunk in zip(sizes, chunks, strict=True) if chunk > 1)
 
 
+def test_much_work_reports_its_progress(monkeypatch):
+    counted = []
+
+    def track(items, total, label):
+        for item in items:
+            yield item
+            counted.append((item + 1, total, label))
+
+    kernels = {"mean": mean_kernel(np.arange(12.0), np.arange(12), 12)}
+    monkeypatch.setattr("dualread.evaluation.statistics.bootstrap.track", track)
+    quiet = image_cluster_replicates(kernels, draws(), chunk=7)
+    assert not counted  # little work
+    monkeypatch.setattr("dualread.evaluation.statistics.bootstrap._LONG", 0)
+    assert image_cluster_replicates(kernels, draws(), chunk=7)["mean"].tobytes() == quiet["mean"].tobytes()
+    assert counted == [(k, 50, "resamples") for k in range(1, 51)]
+
+
 def test_memory_grows_with_the_chunk_and_not_with_the_replicates():
     generator = np.random.default_rng(0)
     confidence, cluster = generator.random(1000), generator.integers(0, 100, 1000)

@@ -1,5 +1,7 @@
 """Each kernel against its metric on the sample with every row repeated as often as its image was drawn."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -101,6 +103,31 @@ def test_nothing_but_a_replicates_own_weights_reaches_its_bits():
         for threads in (1, 2):
             with threadpool_limits(threads):
                 assert kernel(np.ascontiguousarray(weights.T)).tobytes() == whole, name
+
+
+@given(cells, st.integers(0, 2**16))
+def test_both_ways_to_count_ranks_have_the_same_bits(cell, seed):
+    confidence, correct = cell
+    generator = np.random.default_rng(seed)
+    cluster = generator.integers(0, N_IMAGES, len(correct))
+    weights = generator.multinomial(N_IMAGES, [1 / N_IMAGES] * N_IMAGES, size=6).astype(float).T
+    found = []
+    for dense_blocks in (0, 2**13):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kernels, "_DENSE_BLOCKS", dense_blocks)
+            found.append(kernels.rank_kernel(confidence, correct, cluster, N_IMAGES)(weights))
+    assert found[0].tobytes() == found[1].tobytes()
+
+
+def test_one_image_with_nearly_all_rows_takes_no_memory_for_all_its_possible_draws():
+    """All draws of all images could hit it: 10**5 images times 10**4 rows would be a table of 8 GB."""
+    confidence, cluster = np.linspace(0, 1, 110_000), np.append(np.arange(10**5), np.zeros(10**4, dtype=int))
+    correct = np.random.default_rng(0).random(len(cluster)) < confidence
+    tracemalloc.start()
+    found = kernels.rank_kernel(confidence, correct, cluster, 10**5)(np.ones((10**5, 1)))
+    assert tracemalloc.get_traced_memory()[1] < 5e7
+    tracemalloc.stop()
+    assert found[:, 0] == pytest.approx([auroc(confidence, correct), aurc(confidence, correct)], abs=1e-9)
 
 
 def test_linear_kernel():

@@ -23,14 +23,15 @@ DESCRIPTION = """
 Compute all metrics of the workflow, CCG-AUC included, with their intervals, for confidences from any model and any
 method. No model is loaded.
 
-PREDICTIONS is the folder of a finished study (results/<study>), or a table (.csv, .jsonl or .parquet) with one row per
-answer and these columns:
+PREDICTIONS is the folder of a finished study (results/<study>), or a table (.csv, .tsv, .jsonl, .ndjson, .json or
+.parquet, each also as .gz) with one row per answer and these columns:
 
   confidence        probability that the answer is correct, from 0 to 1. Other numbers, such as log-probabilities, get
                     only metrics of ranks: AUROC, AURC, CCG-AUC
-  correct           1 or 0, true or false. Or, to have answers graded as in the paper, both of:
+  correct           1 or 0, true or false; empty or NaN if nobody scored the answer, which is left out. Or, to have
+                    answers graded as in the paper, both of:
   answer              the answer (if `correct` is given, it is used only for Strict CCG-AUC)
-  reference_answer    the gold answer; `a#b` accepts a and b, as does a list in .jsonl and .parquet
+  reference_answer    the gold answer; `a#b` accepts a and b, as does a list; --alternatives names another sign
   image_id          optional without --pairs: intervals resample images; without it, rows count as independent
   question          optional: for the within-question AUROC
   answer_type       optional: open or closed; each gets its own metrics (--all)
@@ -39,7 +40,8 @@ answer and these columns:
   dataset, split    optional: each data set is evaluated by itself, and its image_id are its own
 
 Other columns are not used and are listed; one with nearly the name of a column above is refused. If your columns have
-other names, --columns says which: --columns confidence=score correct=label. It holds for all tables.
+other names, --columns says which: --columns confidence=score correct=label. It holds for all tables. An uncertainty,
+where higher means less sure, is read with the other sign: --columns confidence=-entropy.
 
 PREDICTIONS may also be a log of another harness, and so may the calibration answers:
 
@@ -49,8 +51,9 @@ PREDICTIONS may also be a log of another harness, and so may the calibration ans
   --from vlmevalkit   predictions of VLMEvalKit: .xlsx, .tsv, .csv or .json
 
 Every kind of confidence that the log holds becomes a method: sequence_likelihood (token log-probabilities),
-self_consistency (repeated answers), stated (<confidence>NN</confidence>), choice_likelihood (choices). If the log has
-several scores, --score NAME says which one means correct; --score graded grades the answers instead.
+self_consistency (repeated answers), stated (<confidence>NN</confidence>), choice_likelihood (choices). Whether stated
+confidences reach to 1, 10 or 100 is found from all of them; where they do not tell, --stated-scale says it. If the log
+has several scores, --score NAME says which one means correct; --score graded grades the answers instead.
 
 PREDICTIONS may lie on the Hugging Face hub: hf://owner/name (a data set with one table), hf://owner/name/FILE, or
 hf://owner/name@revision/config/split.
@@ -112,11 +115,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--score", metavar="NAME", help="of a log: the score that says whether an answer is correct")
     parser.add_argument(
+        "--stated-scale",
+        type=int,
+        metavar="N",
+        help="of a log: what stands for certainty in stated confidences, 1, 10 or 100, where the log does not tell",
+    )
+    parser.add_argument(
         "--columns",
         nargs="+",
         default=[],
         metavar="NAME=YOURS",
         help="columns that have another name in your tables, such as confidence=score",
+    )
+    parser.add_argument(
+        "--alternatives",
+        metavar="TEXT",
+        help="what separates alternatives in one text of reference_answer, such as '|' (#)",
+    )
+    parser.add_argument(
+        "--options",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="multiple choice: columns of the options, such as A B C D; their letters and numbers are read as texts",
     )
     parser.add_argument(
         "--compare",
@@ -217,6 +238,9 @@ def run(options: argparse.Namespace) -> int:
         columns=_columns(options.columns),
         log_format=options.log_format,
         score=options.score,
+        alternatives=options.alternatives,
+        stated_scale=options.stated_scale,
+        options=options.options,
     )
     for line in found.notes:
         print(line)
@@ -254,9 +278,9 @@ def _tables(options: argparse.Namespace) -> tuple[Any, Any, Any, int]:
                 f"--{named[0].removesuffix('_of_study')}: needs a study (results/<study>), but {folder} is a table."
             )
         return options.predictions, options.pairs, options.calibration, evaluation.REPLICATES
-    for name in ("columns", "log_format", "score"):
+    for name in ("columns", "log_format", "score", "stated_scale"):
         if getattr(options, name):
-            option = name.replace("log_format", "from")
+            option = name.replace("log_format", "from").replace("_", "-")
             raise ConfigError(f"--{option}: needs a table or a log, but {folder} is a folder. Give one file.")
     tables = study.read_study(folder, run=options.run_of_study, methods=options.method, datasets=options.dataset)
     calibration = options.calibration

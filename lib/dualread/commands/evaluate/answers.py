@@ -1,12 +1,13 @@
 """Step 2: convert a table of answers, and one of donor pairs, to rows of the form that the workflow evaluates."""
 
-from collections.abc import Sequence
+import re
 from pathlib import Path
 
 import polars as pl
 
-from dualread.commands.evaluate.given import Given, some
-from dualread.grading.canonical import canonical, is_correct, question_key
+from dualread.commands.evaluate.given import ANSWER_TYPES, Given, some
+from dualread.commands.evaluate.grades import graded
+from dualread.grading.canonical import question_key
 
 IMAGE = "image_id"
 _KEY = ["method", "sample_id"]
@@ -24,17 +25,19 @@ def answers_of(given: Given, cluster: str | None) -> pl.DataFrame:
         DataError: A column or a value is missing or wrong.
     """
     columns = {
-        "method": given.text("method") if given.has("method") else [_name(given.path)] * len(given.rows),
+        "method": given.identity("method") if given.has("method") else [_name(given.path)] * len(given.rows),
         "confidence": given.number("confidence"),
-        **_graded(given),
-        "answer_type": given.one_of("answer_type", ("open", "closed")) if given.has("answer_type") else "",
+        **graded(given),
+        "answer_type": given.one_of("answer_type", ("open", "closed"), ANSWER_TYPES)
+        if given.has("answer_type")
+        else "",
     }
     if given.has("question"):
         columns["question_key"] = [question_key(text) for text in given.text("question")]
     if cluster is not None:
-        columns["image_id"] = given.text(cluster)
+        columns["image_id"] = given.identity(cluster)
     if given.has("sample_id"):
-        answers = pl.DataFrame({"sample_id": given.text("sample_id"), **columns, "row": given.rows})
+        answers = pl.DataFrame({"sample_id": given.identity("sample_id"), **columns, "row": given.rows})
         _refuse_twice(given, answers)
     else:  # number the sorted rows, so that the order of the file does not matter
         answers = pl.DataFrame({**columns, "row": given.rows}).sort([name for name in columns if name != "golds"])
@@ -63,15 +66,19 @@ def donors_of(given: Given, answers: pl.DataFrame, source: Given, cluster: str) 
         given.need("method", f"which is needed because {source.path} has {len(methods)} methods")
     donors = pl.DataFrame(
         {
-            "method": given.text("method") if given.has("method") else methods * len(given.rows),
-            "sample_id": given.text("sample_id"),
-            "donor_image_id": given.text(f"donor_{cluster}"),
+            "method": given.identity("method") if given.has("method") else methods * len(given.rows),
+            "sample_id": given.identity("sample_id"),
+            "donor_image_id": given.identity(f"donor_{cluster}"),
             "confidence": given.number("donor_confidence"),
-            **_graded(given, "donor_"),
+            **graded(given, "donor_"),
             "row": given.rows,
         }
     )
     _refuse_twice(given, donors)
+    for column, known in (("sample_id", answers["sample_id"]), (f"donor_{cluster}", answers["image_id"])):
+        _refuse_written_otherwise(
+            given, column, donors["donor_image_id" if known.name == "image_id" else column], known
+        )
     if not (unknown := donors.join(answers, on=_KEY, how="anti").sort("row")).is_empty():
         row = unknown.row(0, named=True)
         ids = sorted(answers.filter(method=row["method"])["sample_id"])
@@ -90,6 +97,33 @@ def donors_of(given: Given, answers: pl.DataFrame, source: Given, cluster: str) 
     return donors
 
 
+def _refuse_written_otherwise(given: Given, column: str, ids: pl.Series, known: pl.Series) -> None:
+    """Refuse ids that are those of the answers but for zeros: 7 here and 007 there, as a spreadsheet leaves them.
+
+    Args:
+        given: The table of pairs, for messages.
+        column: Its column.
+        ids: The ids in it.
+        known: The ids of the answers.
+
+    Raises:
+        DataError: There is such an id, which would belong to nothing.
+    """
+    written = {_number(one): one for one in known.unique() if _number(one) is not None}
+    for one in sorted(set(ids) - set(known)):
+        if (other := written.get(_number(one))) is not None:
+            raise given.error(
+                f"{given.column(column)} is {one!r} where the answers have {other!r}. These count as two. Write the ids"
+                " of both tables in the same way, as text."
+            )
+
+
+def _number(text: str) -> str | None:
+    """Return a whole number without zeros that do not count, "7" for "007" and "7.0"; None for other ids."""
+    found = re.fullmatch(r"0*([0-9]+?)(?:\.0+)?", text)
+    return found and found[1]
+
+
 def _refuse_twice(given: Given, frame: pl.DataFrame) -> None:
     if not (twice := frame.filter(frame.select(_KEY).is_duplicated()).sort("row")).is_empty():
         row = twice.row(0, named=True)
@@ -104,85 +138,6 @@ def _name(path: Path | str) -> str:
     return path.stem if isinstance(path, Path) else path
 
 
-def _graded(given: Given, prefix: str = "") -> dict[str, pl.Series]:
-    """Return what is known of the answers of each row.
-
-    The columns are `correct` (bool); `canonical_answer` (text, null if empty), if the table has answers; and `golds`
-    (list of text), the canonical forms of the gold answers, if it has these.
-
-    Args:
-        given: The table.
-        prefix: What the names of its columns begin with.
-
-    Raises:
-        DataError: Neither `correct` nor answers with gold answers are there, or a value is wrong.
-    """
-    answer, reference = f"{prefix}answer", f"{prefix}reference_answer"
-    columns = {}
-    if texts := _texts(given, answer):
-        forms = [canonical(text or "") or None for text in texts]
-        columns["canonical_answer"] = pl.Series(forms, dtype=pl.String)
-    references = given.alternatives(reference) if given.has(reference) else None
-    if references is not None:
-        golds = [sorted(set(map(canonical, row)) - {""}) for row in references]
-        columns["golds"] = pl.Series(golds, dtype=pl.List(pl.String))
-    if given.has(f"{prefix}correct"):
-        return {**columns, "correct": given.truth(f"{prefix}correct")}
-    if texts is None or references is None:
-        given.need(f"{prefix}correct", f"and not both {answer!r} and {reference!r}, from which it could be graded")
-    assert references is not None
-    given.refuse(
-        reference,
-        pl.Series([" | ".join(row) for row in references], dtype=pl.String),
-        columns["golds"].list.len() == 0,
-        f"expected an answer that is not empty after normalization; give '{prefix}correct' or drop the rows",
-    )
-    return {**columns, "correct": _grades(texts or (), references)}
-
-
-def disagreement(given: Given, prefix: str = "") -> str | None:
-    """Return a sentence about the rows in which `correct` is not what the answers give; None if there are none.
-
-    Rows without a gold answer are not compared.
-    """
-    correct, answer, reference = (f"{prefix}{name}" for name in ("correct", "answer", "reference_answer"))
-    if not all(map(given.has, (correct, answer, reference))):
-        return None
-    references = given.alternatives(reference)
-    other = _grades(_texts(given, answer) or (), references) != given.truth(correct)
-    has_gold = pl.Series([any(map(canonical, row)) for row in references], dtype=pl.Boolean)
-    rows = given.rows.filter(other & has_gold).to_list()
-    if not rows:
-        return None
-    return (
-        f"warning: {given.path}: in {len(rows)} of {len(given.rows)} rows, {correct!r} is not what grading {answer!r}"
-        f" by {reference!r} gives: {some(rows)}. What counts is {correct!r}; without this column, answers are"
-        " graded as in the paper."
-    )
-
-
-def empty(given: Given, prefix: str = "") -> str | None:
-    """Return a sentence about the answers that are graded though they are empty; None if there are none."""
-    answer = f"{prefix}answer"
-    if given.has(f"{prefix}correct") or not given.has(answer):
-        return None
-    if not (rows := given.rows.filter(given.optional_text(answer).is_null()).to_list()):
-        return None
-    return (
-        f"warning: {given.path}: {given.column(answer)} is empty in {len(rows)} of {len(given.rows)} rows, which count"
-        f" as wrong answers: {some(rows)}"
-    )
-
-
-def _texts(given: Given, column: str) -> list[str | None] | None:
-    return given.optional_text(column).to_list() if given.has(column) else None
-
-
-def _grades(texts: Sequence[str | None], references: Sequence[Sequence[str]]) -> pl.Series:
-    grades = [is_correct(text, row) for text, row in zip(texts, references, strict=True)]
-    return pl.Series(grades, dtype=pl.Boolean)
-
-
 def _refuse_same_gold(given: Given, donors: pl.DataFrame, answers: pl.DataFrame) -> None:
     """Refuse pairs whose two gold answers are equal, or have to be because one answer is right on both images.
 
@@ -192,8 +147,8 @@ def _refuse_same_gold(given: Given, donors: pl.DataFrame, answers: pl.DataFrame)
 
     Args:
         given: The table of pairs, for messages.
-        donors: Its rows, with the columns of `_graded` and donor_image_id.
-        answers: All answers, with the columns of `_graded`.
+        donors: Its rows, with the columns of `graded` and donor_image_id.
+        answers: All answers, with the columns of `graded`.
 
     Raises:
         DataError: There is such a pair; the message names the first.

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from dualread.commands.evaluate.answers import IMAGE, answers_of, disagreement, donors_of, empty
+from dualread.commands.evaluate.answers import IMAGE, answers_of, donors_of
 from dualread.commands.evaluate.given import Given
+from dualread.commands.evaluate.grades import all_alike, disagreement, empty, mixed_forms
 from dualread.commands.evaluate.scale import Outside, outside, ranks, refuse_mixed, same_scale
 from dualread.evaluation.join import Joined, join
 
@@ -29,6 +30,7 @@ class Cells:
         ranked: {method: which confidences of its answers are outside [0, 1]}. The confidences of these methods are
             replaced by their ranks, as numbers in [0, 1].
         resamples: The names from which the resamples are drawn, if the table comes from a study.
+        confidence: The name that the column of confidences has in the user's table.
         warnings: Sentences about empty answers, and about values that contradict each other.
     """
 
@@ -41,6 +43,7 @@ class Cells:
     withheld: Mapping[str, str]
     ranked: Mapping[str, Outside] = field(default_factory=dict)
     resamples: tuple[str, ...] | None = None
+    confidence: str | None = None
     warnings: tuple[str, ...] = ()
 
     def rows_of(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -88,7 +91,7 @@ def cells_of(predictions: Given, *, pairs: Given | None = None, cluster: str | N
 def _places(given: Given, names: Sequence[str], only: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the data set and split of every row; a column that is missing has the value in `only` everywhere."""
     n = len(given.rows)
-    columns = [given.text(name).to_list() if given.has(name) else [only[k]] * n for k, name in enumerate(names)]
+    columns = [given.identity(name).to_list() if given.has(name) else [only[k]] * n for k, name in enumerate(names)]
     return list(zip(*columns, strict=True)) if names else [("",)] * n
 
 
@@ -141,12 +144,14 @@ def _cells(given: Given, pairs: Given | None, cluster: str | None, pairs_table: 
         subsets=("all", "open", "closed") if given.has("answer_type") else ("all",),
         withheld=withheld,
         ranked=ranked,
+        confidence=None if given.has("study") else given.own.get("confidence", "confidence") or None,
         warnings=tuple(
             said
             for table, prefix in ((given, ""), (pairs, "donor_"))
-            for doubt in (empty, disagreement)
+            for doubt in (empty, mixed_forms, disagreement)
             if table is not None and (said := doubt(table, prefix))
-        ),
+        )
+        + tuple(all_alike(given, answers)),
     )
 
 

@@ -1,7 +1,8 @@
 """Step 5: the files that `dualread evaluate --out` writes: tables with full precision, and figures."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +13,8 @@ from dualread.errors import DataError
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
 from dualread.specs.figures import FigureLayout
 from dualread.specs.tables import Labeled
+
+_LONGEST_NAME = 80  # characters of a data set in the name of a file
 
 
 def write(found: Evaluation, folder: Path) -> list[str]:
@@ -26,7 +29,9 @@ def write(found: Evaluation, folder: Path) -> list[str]:
     Raises:
         DataError: The folder cannot be written.
     """
-    from dualread.reporting.figures.drawing import house_style  # here, because a table does not need matplotlib
+    from matplotlib import rcParams  # here, because a table does not need matplotlib
+
+    from dualread.reporting.figures.drawing import house_style
 
     tables = {"metrics": found.metrics, "differences": found.differences, "thresholds": found.thresholds}
     written = []
@@ -34,14 +39,27 @@ def write(found: Evaluation, folder: Path) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
             if table is not None:
-                table.write_csv(folder / f"{name}.csv")
+                as_texts(table).write_csv(folder / f"{name}.csv")
                 written.append(f"{name}.csv")
         with house_style():
+            rcParams["text.parse_math"] = False  # a name may hold dollar signs
+            suffixes: list[str] = []
             for cells in found.parts:
-                written += _figures(cells, folder, _floors(found, cells))
+                suffixes.append(_suffix(cells.dataset, suffixes))
+                written += _figures(cells, folder, _floors(found, cells), suffixes[-1])
     except OSError as error:
         raise DataError(f"--out {folder}: cannot be written ({error.strerror}). Choose another folder.") from error
     return written
+
+
+def as_texts(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table for spreadsheets: names that could be formulas (=, +, -, @ first) begin with an apostrophe."""
+    formula = r"^[=+\-@\t\r]"
+    safe = [
+        pl.when(pl.col(name).str.contains(formula)).then(pl.lit("'") + pl.col(name)).otherwise(name).alias(name)
+        for name in table.select(pl.selectors.string()).columns
+    ]
+    return table.with_columns(safe).with_columns(pl.selectors.string().str.replace_all(r"[\x00-\x1f\x7f]", " "))
 
 
 def _floors(found: Evaluation, cells: Cells) -> dict[str, float | None]:
@@ -50,12 +68,17 @@ def _floors(found: Evaluation, cells: Cells) -> dict[str, float | None]:
     return dict(rows.select("method", "estimate").iter_rows())
 
 
-def _figures(cells: Cells, folder: Path, floors: Mapping[str, float | None]) -> list[str]:
+def _suffix(dataset: str | None, taken: Sequence[str]) -> str:
+    """Return the end of the names of a data set's files, unlike those of the others."""
+    name = "" if dataset is None else "_" + re.sub(r"[^\w.-]+", "_", dataset)[:_LONGEST_NAME]
+    return f"{name}_{len(taken) + 1}" if name in taken else name
+
+
+def _figures(cells: Cells, folder: Path, floors: Mapping[str, float | None], suffix: str) -> list[str]:
     from dualread.reporting.figures import risk_coverage
     from dualread.reporting.figures.drawing import COLORS, save
     from dualread.reporting.figures.reliability_diagram import diagram
 
-    suffix = "" if cells.dataset is None else "_" + re.sub(r"[^\w.-]+", "_", cells.dataset)
     title = Path(cells.source).name + ("" if cells.dataset is None else f", {cells.dataset}")
     drawings = {}
     answers = {name: evaluated.answers for name, evaluated in cells.methods.items() if name not in cells.ranked}
@@ -66,6 +89,7 @@ def _figures(cells: Cells, folder: Path, floors: Mapping[str, float | None]) -> 
     drawing = risk_coverage.draw({"answers": _all_answers(cells, methods)}, _layout(title, methods))
     drawings["risk_coverage"] = drawing, f"Risk and coverage of {title}"
     for name, (drawing, title_of_figure) in drawings.items():
+        drawing = replace(drawing, values=as_texts(drawing.values))
         save(drawing, folder, name + suffix, title=title_of_figure)
     return [f"{name}{suffix}.pdf, .png, .csv" for name in drawings]
 

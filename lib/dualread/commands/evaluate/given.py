@@ -11,7 +11,9 @@ from pathlib import Path
 import polars as pl
 
 from dualread import plugins
+from dualread.commands.evaluate.texts import listed, whole
 from dualread.errors import DataError, did_you_mean
+from dualread.evaluation.metrics.decimals import as_float64
 
 ANSWERS = (
     *("confidence", "correct", "answer", "reference_answer", "image_id", "question", "answer_type", "method"),
@@ -22,6 +24,8 @@ PAIRS = (
     *("method", "dataset", "split"),
 )
 _SHOWN = 5  # rows that an error names
+ANSWER_TYPES = {"yes/no": "closed", "yes-no": "closed", "number": "open", "other": "open"}  # the words of VQA
+_WHOLE = r"^[+-]?[0-9]+(?:\.0+)?$"
 _TRUTHS = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
 
 
@@ -36,6 +40,7 @@ class Given:
         notes: Sentences about how the file was read.
         left_out: {why: number of answers that the file records and that cannot be evaluated}.
         own: {name by which a column is read: its name in the file}, where they differ.
+        separator: What separates alternatives in one text; None for `#`, as long as nothing else seems to.
     """
 
     path: Path | str
@@ -44,6 +49,7 @@ class Given:
     notes: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     own: Mapping[str, str] = field(default_factory=dict)
+    separator: str | None = None
 
     def where(self, chosen: pl.Series) -> "Given":
         """Return the rows for which bool [n] `chosen` is true."""
@@ -55,7 +61,9 @@ class Given:
 
     def column(self, name: str) -> str:
         """Return how messages call the column that is read by this name."""
-        return f"column {self.own[name]!r} ({name})" if name in self.own else f"column {name!r}"
+        return (
+            f"column {self.own[name]!r} ({name})" if self.own.get(name, name) not in ("", name) else f"column {name!r}"
+        )
 
     def error(self, sentence: str) -> DataError:
         """Return an error that starts with the file's name."""
@@ -86,6 +94,8 @@ class Given:
         values = self.frame[column]
         if values.dtype.is_nested() or values.dtype == pl.Object:
             raise self.error(f"{self.column(column)} holds {values.dtype}; expected one value per row.")
+        if str(values.dtype) == "Float16":  # polars writes float32 as the shortest decimal, but not these
+            values = pl.Series(as_float64(values.to_numpy()), nan_to_null=True)
         try:
             return values.cast(pl.String, strict=False).str.strip_chars().replace("", None)
         except pl.exceptions.PolarsError as error:
@@ -104,14 +114,38 @@ class Given:
             raise self.error(f"{self.column(column)} has no value in {self._count(missing)}: {some(missing)}. {advice}")
         return text
 
+    def identity(self, column: str) -> pl.Series:
+        """Return names, such as ids of images, as text [n]; 3.0 is 3 where all of them are whole numbers.
+
+        Raises:
+            DataError: As in `text`; or they are numbers that lost digits, such as 1.23E+17, which would be equal.
+        """
+        text = self.text(column)
+        if text.str.contains(r"^[+-]?[0-9]+\.0+$").any() and text.str.contains(_WHOLE).all():
+            text = text.str.replace(r"\.0+$", "")
+        lost = text.str.contains(r"^[0-9](?:\.[0-9]+)?[eE]\+?[0-9]{2,}$")
+        lost |= text.str.contains(r"^[0-9]{16,}$") if self.frame[column].dtype.is_float() else False
+        if lost.any() and text.cast(pl.Float64, strict=False).is_not_null().all():
+            self.refuse(column, text, lost, "expected ids with all their digits; a spreadsheet or a float cut them")
+        return text
+
+    def wholes(self, column: str) -> pl.Series:
+        """Return answers as text [n], null for empty values; a whole number that is stored as a float, 2.0, is 2."""
+        text = self.optional_text(column)
+        return text.str.replace(r"^([+-]?[0-9]+)\.0$", "${1}")
+
     def number(self, column: str) -> pl.Series:
-        """Return the column as float64 [n], finite.
+        """Return the column as float64 [n], finite; of a column of percentages ("85%") the hundredth part.
 
         Raises:
             DataError: A row has no value, NaN, or something else than a finite number.
         """
         text = self.text(column, advice := _without_confidence(column))
-        numbers = text.cast(pl.Float64, strict=False)
+        if text.str.ends_with("%").all():  # the sign decides; where only some have it, it is refused
+            percent = text.str.strip_chars_end("% ")
+            numbers = percent.cast(pl.Float64, strict=False) / 100
+        else:
+            numbers = text.cast(pl.Float64, strict=False)
         if missing := self.rows.filter(numbers.is_nan().fill_null(False)).to_list():
             raise self.error(f"{self.column(column)} is NaN in {self._count(missing)}: {some(missing)}. {advice}")
         self.refuse(
@@ -130,35 +164,61 @@ class Given:
         self.refuse(column, text, values.is_null(), "expected 1 or 0, true or false; write 1 for yes")
         return values
 
-    def one_of(self, column: str, known: Sequence[str]) -> pl.Series:
+    def one_of(self, column: str, known: Sequence[str], others: Mapping[str, str] | None = None) -> pl.Series:
         """Return the column as text [n] in lower case.
 
+        Args:
+            column: Its name.
+            known: The values.
+            others: {other word: the value that it stands for}.
+
         Raises:
-            DataError: A value is not among `known`.
+            DataError: A value is not among `known`, nor an other word.
         """
         text = self.text(column)
-        values = text.str.to_lowercase()
+        values = text.str.to_lowercase().replace(dict(others or {}))
         self.refuse(column, text, ~values.is_in(known), f"expected {' or '.join(known)}")
         return values
 
     def alternatives(self, column: str) -> list[list[str]]:
-        """Return the texts of each row: the elements of a list, or the parts of one text separated by `#`.
+        """Return the texts of each row: the elements of a list, or the parts of one text separated by `separator`.
 
-        A row without a value has none.
+        A list may be written into a text, as JSON, Python and numpy print it. A row without a value has none. A whole
+        number that is stored as a float, 2.0, is 2.
 
         Raises:
-            DataError: An element of a list is not a single value, or only some rows hold lists.
+            DataError: An element of a list is not a single value, or only some rows hold lists; or a text looks like a
+                list and cannot be read as one.
         """
         values = self.frame[column]
-        if not isinstance(values.dtype, pl.List | pl.Object):
-            return [text.split("#") if text else [] for text in self.optional_text(column)]
+        if not isinstance(values.dtype, pl.List | pl.Array | pl.Object):
+            return self._parts(column)
         try:
             lists = values.cast(pl.List(pl.String)).to_list()
         except pl.exceptions.PolarsError as error:
             raise self.error(
                 f"{self.column(column)} holds {values.dtype}; expected either a text or a list of texts in all rows."
             ) from error
-        return [[text for text in texts or () if text is not None] for texts in lists]
+        return [[str(whole(text)) for text in texts or () if text is not None] for texts in lists]
+
+    def _parts(self, column: str) -> list[list[str]]:
+        text, separator = self.optional_text(column), self.separator or "#"
+        known: dict[str, list[str]] = {}
+        wrong = set()
+        for one in text.drop_nulls().unique():
+            try:
+                items = listed(one)
+            except ValueError:
+                wrong.add(one)
+                continue
+            known[one] = [str(whole(part.strip())) for part in (one.split(separator) if items is None else items)]
+        self.refuse(
+            column,
+            text,
+            text.is_in(list(wrong)).fill_null(False),
+            'expected one answer, or alternatives as a#b or as a list such as ["a", "b"] with every text in quotes',
+        )
+        return [[] if one is None else known[one] for one in text]
 
     def refuse(self, column: str, text: pl.Series, wrong: pl.Series, expected: str) -> None:
         """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first such rows and values."""
@@ -182,6 +242,7 @@ def mapped(given: Given, columns: Mapping[str, str], known: Collection[str], *, 
         known: The names by which columns of this table are read.
         keep: Columns that also keep their own name.
     """
+    given = _with_negated(given, columns, known)
     chosen = {name: own for name, own in columns.items() if name in known and given.has(own)}
     used = set(chosen.values()) - set(keep)
     rest = [name for name in given.frame.columns if name not in chosen and name not in used]
@@ -190,6 +251,38 @@ def mapped(given: Given, columns: Mapping[str, str], known: Collection[str], *, 
     frame = given.frame.select(*rest, *(pl.col(own).alias(name) for name, own in chosen.items()))
     own = {name: own for name, own in chosen.items() if name != own}
     return replace(given, frame=frame, notes=(*given.notes, *notes), own=own)
+
+
+def about_values(given: Given) -> list[str]:
+    """Return sentences about values that are read as something else than what is written there."""
+    said = []
+    for column in ("confidence", "donor_confidence"):
+        if given.has(column) and given.optional_text(column).str.ends_with("%").all():
+            said.append(f"{given.column(column)} holds percentages; they are divided by 100")
+    for column in ("answer", "donor_answer"):
+        if given.has(column) and not given.frame[column].dtype.is_nested() and given.frame[column].dtype != pl.Object:
+            text = given.optional_text(column)
+            if n := int((text != given.wholes(column)).sum()):
+                said.append(
+                    f"{given.column(column)} holds whole numbers as floats, such as 2.0, in {n} rows; read as 2"
+                )
+    if given.has("answer_type"):
+        kinds = set(given.optional_text("answer_type").str.to_lowercase().drop_nulls()) & set(ANSWER_TYPES)
+        if kinds:
+            listed = ", ".join(f"{kind} as {ANSWER_TYPES[kind]}" for kind in sorted(kinds))
+            said.append(f"{given.column('answer_type')} is read so: {listed}")
+    return said
+
+
+def _with_negated(given: Given, columns: Mapping[str, str], known: Collection[str]) -> Given:
+    """Add the column "-score" where `columns` names it and the table has only "score": the same with the other sign."""
+    for own in [own for name, own in columns.items() if name in known and own.startswith("-")]:
+        if given.has(own[1:]) and not given.has(own):
+            text = given.optional_text(own[1:])
+            negated = pl.when(text.str.starts_with("-")).then(text.str.strip_prefix("-")).otherwise("-" + text)
+            frame = given.frame.with_columns(negated.alias(own))
+            given = replace(given, frame=frame if own[1:] in columns.values() else frame.drop(own[1:]))
+    return given
 
 
 def _harness_of(columns: Sequence[str]) -> str:

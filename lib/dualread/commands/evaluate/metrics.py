@@ -167,6 +167,8 @@ def _compare(measured: Measured, method: str, others: Sequence[str]) -> list[dic
     found += [_of_ece(frame, method, other) for other in others]
     order = {name: k for k, name in enumerate(frame["metric"].unique(maintain_order=True))}
     found.sort(key=lambda row: (order[row["metric"]], others.index(row["baseline"])))
+    for row in found:  # there is one run, so no seed to tell it from others
+        row["reason"] = row.get("reason") and row["reason"].replace(": seed 0: ", ": ")
     return [{name: row.get(name) for name in _OF_DIFFERENCES if name != "dataset"} for row in found]
 
 
@@ -211,6 +213,9 @@ def _check_same_questions(measured: Measured, method: str, other: str) -> None:
         raise DataError(
             f"{cells.source}: no column 'sample_id', which --compare needs to find the answers to the same question."
         )
+    frames = [cells.methods[name].answers.select("sample_id", "image_id") for name in (method, other)]
+    if frames[0].equals(frames[1]):
+        return
     mine, theirs = (
         dict(cells.methods[name].answers.select("sample_id", "image_id").rows()) for name in (method, other)
     )

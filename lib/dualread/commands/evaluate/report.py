@@ -59,6 +59,7 @@ def _of_data_set(found: Evaluation, cells: Cells, replicates: int, seed: int, ev
         if everything and len(cells.subsets) > 1:
             yield f"answer_type: {subset}"
         yield from _metrics(cells, metrics.filter(subset=subset), METRICS if everything else SHORT)
+    yield from _turned(cells, metrics)
     if everything and not metrics["reason"].eq_missing(NO_PAIRS).all():
         yield ""
         yield from _counts(cells, metrics.filter(subset="all"))
@@ -80,7 +81,8 @@ def _about(cells: Cells, replicates: int, seed: int) -> Iterator[str]:
         listed = ", ".join(f"{name}: {n}" for name, n in counts.items())
         yield f"the methods answer different questions ({listed} answers): compare them with care"
     for method, one in cells.ranked.items():
-        yield (f"{method}: {one}, the first in row {one.row} ({one.value}): {_RANKS_ONLY}. Divide percentages by 100.")
+        advice = " Divide percentages by 100." if one.percent else ""
+        yield f"{method}: {one}, the first in row {one.row} ({one.value}): {_RANKS_ONLY}.{advice}"
     if others := frozenset().union(*map(donors_only, cells.methods.values())):
         shown = ", ".join(sorted(others)[:_SHOWN]) + (f", ... ({len(others)} in all)" if len(others) > _SHOWN else "")
         yield f"donors whose {cells.cluster} has no answer in {cells.source}, each a cluster by itself: {shown}"
@@ -120,6 +122,16 @@ def _metrics(cells: Cells, metrics: pl.DataFrame, names: Collection[str]) -> Ite
         yield from aligned(table, numbers=(2, 3, 4, 5))
     if any(cell[method, "ece15"]["estimate"] is not None for method in cells.methods):
         yield _WITHOUT_INTERVAL
+
+
+def _turned(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
+    """Yield a sentence about each method whose confidence seems to grow where answers are wrong."""
+    for row in metrics.filter(metric="auroc", subset="all").iter_rows(named=True):
+        if row["high"] is not None and row["high"] < 0.5 and cells.confidence is not None:
+            yield (
+                f"{row['method']}: the interval of its AUROC lies below .5: higher seems to mean less sure. If it is an"
+                f" uncertainty, give it the other sign: --columns confidence=-{cells.confidence}"
+            )
 
 
 def _counts(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:

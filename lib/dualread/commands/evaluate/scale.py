@@ -1,6 +1,6 @@
 """Step 2, the scale of the confidences: probabilities, or other scores, of which only the order counts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -12,18 +12,23 @@ _FEW = 20  # one in so many
 _FAR = 5.0  # honest scores of which half are below 1 (margins, odds) rarely have half of the others above this
 _AS_SCORES = (
     "If they are scores of one kind, of which only the order counts, subtract one number from all, in every table, so"
-    " that all are negative."
+    " that all are negative; give uncertainties, where higher means less sure, the other sign: --columns"
+    " confidence=-NAME."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outside:
-    """The confidences of one method outside [0, 1], in one table: n of `of`, the first with its row and value."""
+    """The confidences of one method outside [0, 1], in one table: n of `of`, the first with its row and value.
+
+    `percent` says whether all can be percentages: none is negative, and the largest is from 20 to 100.
+    """
 
     n: int
     of: int
     row: int
     value: str
+    percent: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.n} of {self.of} confidences are outside [0, 1]"
@@ -35,7 +40,9 @@ def outside(frame: pl.DataFrame) -> Outside | None:
     if found.is_empty():
         return None
     row, value = found["row"][0], found["confidence"][0]
-    return Outside(n=len(found), of=len(frame), row=row, value=_text(value))
+    smallest, largest = frame.select(pl.min("confidence"), max=pl.max("confidence")).row(0)
+    percent = smallest >= 0 and 20 <= largest <= 100  # an entropy of answers rarely reaches 20
+    return Outside(n=len(found), of=len(frame), row=row, value=_text(value), percent=percent)
 
 
 def refuse_mixed(given: Given, column: str, method: str, frame: pl.DataFrame) -> None:

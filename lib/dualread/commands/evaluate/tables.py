@@ -1,19 +1,24 @@
 """Step 1: read the answers, the pairs and the calibration answers, wherever they come from (`inputs/`)."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from dualread.commands.evaluate.given import ANSWERS, PAIRS, Given, mapped
+from dualread.commands.evaluate.given import ANSWERS, PAIRS, Given, about_values, mapped
 from dualread.commands.evaluate.inputs.hub import is_address, local_file, read_address
 from dualread.commands.evaluate.inputs.log import read_logged
-from dualread.commands.evaluate.inputs.table import given_in_memory, read_given
+from dualread.commands.evaluate.inputs.memory import given_in_memory
+from dualread.commands.evaluate.inputs.table import read_given
+from dualread.commands.evaluate.options import with_options
 from dualread.errors import ConfigError, did_you_mean
 
 _SIMILAR = 0.8
 _SHOWN = 8  # columns that a sentence names
+_IN_LOGS = "#"  # the readers of logs have made lists of alternatives
+_ADDED = {"id", "ids", "type", "types", "number", "index"}  # question_id is no misspelling of question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +30,18 @@ class Names:
         log_format: The harness that wrote the answers, if they are a log.
         score: The score of the log that says what is correct.
         cluster: The column whose values are resampled.
+        options: Columns that hold the options of multiple-choice questions.
+        alternatives: What separates alternatives in one text of the reference answers; None for `#`.
+        stated_scale: What stands for certainty in the stated confidences of a log; None to find it.
     """
 
     columns: Mapping[str, str]
     log_format: str | None
     score: str | None
     cluster: str | None
+    alternatives: str | None = None
+    options: Sequence[str] = ()
+    stated_scale: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +57,16 @@ class Tables:
         tables = [(self.answers, ANSWERS), (self.pairs, PAIRS), (self.calibration, ANSWERS)]
         return [(given, known) for given, known in tables if given is not None]
 
-    def unused(self, cluster: str | None) -> list[str]:
+    def unused(self, *named: str | None) -> list[str]:
         """Return sentences that name the columns that are not used.
+
+        Args:
+            named: Columns that the user named besides: the cluster, options.
 
         Raises:
             DataError: A column has nearly the name of one that is read.
         """
-        own = {cluster or "", f"donor_{cluster}"}
+        own = {name for one in named if one is not None for name in (one, f"donor_{one}")}
         sentences = [_other_columns(given, {*known, *own}) for given, known in self.all()]
         return [sentence for sentence in sentences if sentence is not None]
 
@@ -94,14 +108,37 @@ def _answers(table: Any, name: str, names: Names, whole: list[tuple[Given, Colle
     if not isinstance(table, str | Path):
         raise ConfigError(f"{name}: {type(table).__name__}; a log (--from {names.log_format}) is given by its path.")
     path = local_file(str(table)) if is_address(table) else Path(table)
-    logged = read_logged(path, names.log_format, score=names.score, graded="correct" not in names.columns)
+    graded = "correct" not in names.columns
+    logged = read_logged(path, names.log_format, score=names.score, graded=graded, stated_scale=names.stated_scale)
     whole.append((logged.whole, ANSWERS))
-    return logged.answers(names.columns, keep=_kept(names))
+    own = {"confidence": names.columns.get("confidence", "")}  # "": a kind of confidence of the log, and no column
+    return replace(logged.answers(names.columns, keep=_kept(names)), separator=_IN_LOGS, own=own)
 
 
 def _mapped(given: Given, known: Collection[str], names: Names, whole: list[tuple[Given, Collection[str]]]) -> Given:
+    negated = {name: own for name, own in names.columns.items() if name in known and _negates(given, own)}
     whole.append((given, known))
-    return mapped(given, names.columns, known, keep=_kept(names))
+    given = replace(mapped(given, names.columns, known, keep=_kept(names)), separator=names.alternatives)
+    if names.options and (known is ANSWERS or given.has(names.options[0])):
+        given = with_options(given, names.options)
+    notes = [f"column {own[1:]!r} is read with the other sign ({name})" for name, own in negated.items()]
+    return _scored(replace(given, notes=(*given.notes, *notes, *about_values(given))))
+
+
+def _scored(given: Given) -> Given:
+    """Leave out, and count, the rows whose answers nobody scored: `correct` is empty or NaN."""
+    for column in ("correct", "donor_correct"):
+        if not given.has(column):
+            continue
+        text = given.optional_text(column)
+        missing = text.is_null() | (text.str.to_lowercase() == "nan")
+        if missing.any() and not missing.all():
+            n, of = int(missing.sum()), len(missing)
+            why = f"{given.column(column)} is empty or NaN, so not scored"
+            note = f"left out: {n} of {of} rows ({why})"
+            left_out = {**given.left_out, why: n}
+            given = replace(given.where(~missing), left_out=left_out, notes=(*given.notes, note))
+    return given
 
 
 def _kept(names: Names) -> tuple[str, ...]:
@@ -134,7 +171,7 @@ def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[Given, Col
                 f"--columns {name}={own}: no column {name!r} is read. Known: {', '.join(known)}."
                 f"{did_you_mean(name, known)} Write NAME=YOURS, such as confidence={own}."
             )
-        if not any(given.has(own) for given in concerned):
+        if not any(given.has(own) or _negates(given, own) for given in concerned):
             found = concerned[0].frame.columns
             raise ConfigError(
                 f"--columns {name}={own}: {concerned[0].path} has no column {own!r}. Found: {', '.join(found)}."
@@ -150,9 +187,11 @@ def _other_columns(given: Given, known: Collection[str]) -> str | None:
             misspelling.
     """
     others = [name for name in given.frame.columns if name not in known]
-    missing = {_plain(name): name for name in known if not given.has(name)}
+    needless = {"answer", "reference_answer"} if given.has("correct") and "donor_answer" not in known else set()
+    missing = {_plain(name): name for name in known if not given.has(name) and name not in needless}
     for name in others:
-        if nearest := get_close_matches(_plain(name), missing, n=1, cutoff=_SIMILAR):
+        nearest = get_close_matches(_plain(name), missing, n=1, cutoff=_SIMILAR)
+        if nearest and not _words(name) - _words(missing[nearest[0]]) & _ADDED:
             raise given.error(
                 f"column {name!r} would be ignored. Did you mean {missing[nearest[0]]!r}? Rename it, to that or to"
                 f" something less similar, or say so: --columns {missing[nearest[0]]}={name}."
@@ -161,6 +200,14 @@ def _other_columns(given: Given, known: Collection[str]) -> str | None:
         return None
     named = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
     return f"{given.path}: {len(others)} column{'s' if len(others) > 1 else ''} not used: {named}"
+
+
+def _negates(given: Given, own: str) -> bool:
+    return own.startswith("-") and given.has(own[1:]) and not given.has(own)
+
+
+def _words(name: str) -> set[str]:
+    return set(re.findall(r"[a-z]+", name.lower()))
 
 
 def _plain(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -25,7 +26,7 @@ SCHEMA = {
     ),
     **dict.fromkeys(("calibration_accuracy", "calibration_auroc"), pl.Float64),
 }
-_Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # confidence, correct, image_id
+_Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # confidence, correct, number of the image
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,15 +80,21 @@ def thresholds(
     if certainty.max_per_image is not None:
         for one in (chooser, cells):
             _refuse_more(one, certainty.max_per_image)
-    rows = [
-        {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
-        | _judged(cells, chooser, method, lambda answers, choose=choose, risk=risk: choose(answers, risk))
-        | (asdict(certainty) if rule == "certified" else dict.fromkeys(("delta", "share_delta", "max_per_image")))
-        | _chosen_on(chooser, _same_method(chooser, method, cells))
-        for method in cells.methods
-        for risk in target_risks
-        for rule, choose in rules.items()
-    ]
+    rows = []
+    for method in cells.methods:
+        same = _same_method(chooser, method, cells)
+        outside = cells.ranked.get(method) or chooser.ranked.get(same)
+        own, chosen_on = _columns(cells, method), _columns(chooser, same)
+        like = _chosen_on(chosen_on)
+        for risk in target_risks:
+            for rule, choose in rules.items():
+                given = asdict(certainty) if rule == "certified" else dict.fromkeys(asdict(certainty))
+                found = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
+                if outside:
+                    found |= _nothing(own) | {"reason": reason_without_probabilities(outside)}
+                else:
+                    found |= _judged(own, partial(choose, chosen_on, risk))
+                rows.append(found | given | like)
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
@@ -105,16 +112,16 @@ def check_options(target_risks: Sequence[float], certainty: Certainty) -> None:
             raise ConfigError(f"--{name} {number}: expected 1 or more.")
 
 
-def _judged(cells: Cells, chooser: Cells, method: str, choose: Callable[[_Columns], float]) -> dict:
+def _nothing(rows: _Columns) -> dict:
     rates = (name + end for name in ("coverage", "risk") for end in ("", "_low", "_high"))
-    found: dict = dict.fromkeys(("threshold", *rates)) | {"n": len(cells.methods[method].answers)}
-    same = _same_method(chooser, method, cells)
-    if found_outside := cells.ranked.get(method) or chooser.ranked.get(same):
-        return {**found, "reason": reason_without_probabilities(found_outside)}
-    confidence, correct, images = _columns(cells, method)
+    return dict.fromkeys(("threshold", *rates)) | {"n": len(rows[0])}
+
+
+def _judged(rows: _Columns, choose: Callable[[], float]) -> dict:
+    (confidence, correct, image), found = rows, _nothing(rows)
     try:
-        found["threshold"] = choose(_columns(chooser, same))
-        kept, image = confidence >= found["threshold"], np.unique(images, return_inverse=True)[1]
+        found["threshold"] = choose()
+        kept = confidence >= found["threshold"]
         found["coverage"] = coverage(confidence, found["threshold"])
         found["coverage_low"], found["coverage_high"] = share_interval(kept, image) or (None, None)
         found["risk"] = kept_risk(confidence, correct, threshold=found["threshold"])
@@ -124,14 +131,14 @@ def _judged(cells: Cells, chooser: Cells, method: str, choose: Callable[[_Column
     return {**found, "reason": None}
 
 
-def _chosen_on(chooser: Cells, method: str) -> dict:
+def _chosen_on(rows: _Columns) -> dict:
     """Return what the calibration answers of a method are like, for whoever asks how many are needed."""
-    confidence, correct, images = _columns(chooser, method)
-    _, sizes = np.unique(images, return_counts=True)
+    confidence, correct, image = rows
+    sizes = np.bincount(image)
     has_auroc = 0 < np.count_nonzero(correct) < len(correct)
     return {
         "calibration_max_per_image": int(sizes.max()),
-        "calibration_n": len(images),
+        "calibration_n": len(image),
         "calibration_images": len(sizes),
         "calibration_accuracy": float(correct.mean()),
         "calibration_auroc": auroc(confidence, correct) if has_auroc else None,
@@ -139,8 +146,10 @@ def _chosen_on(chooser: Cells, method: str) -> dict:
 
 
 def _columns(cells: Cells, method: str) -> _Columns:
+    """Return confidence, correct, and the place of each image among the sorted ones. Numbers sort faster than names."""
     answers = cells.methods[method].answers
-    return answers["confidence"].to_numpy(), answers["correct"].to_numpy(), answers["image_id"].to_numpy()
+    image = answers["image_id"].rank("dense").to_numpy().astype(np.int64) - 1
+    return answers["confidence"].to_numpy(), answers["correct"].to_numpy(), image
 
 
 def chooser_of(cells: Cells, calibration: Sequence[Cells]) -> Cells:

@@ -21,10 +21,10 @@ MODEL is the folder of a checkpoint, as save_pretrained writes it, or a model of
 owner/name@revision. It answers as it is; nothing is trained but the readers of its confidence. With --answers, MODEL is
 the name by which a service knows a model: its answers are given, and `dualread ask` writes what it is to be asked.
 
-DATA is a table (.csv as Excel saves it, .jsonl, .parquet), a folder with one table per split (train, validation, test)
-or one named rows, or a data set of the hub, hf://owner/name or hf://owner/name@revision, which --download copies into a
-folder. The table has the columns question, reference_answers and image, a path beside it; the first lines of
-lib/dualread/data/datasets/table.py list the others.
+DATA is a table (.csv as Excel saves it, .tsv, .json, .jsonl, .parquet), a folder with one table per split (train,
+validation, test) or one named rows, or a data set of the hub, hf://owner/name or hf://owner/name@revision, which
+--download copies into a folder. The table has the columns question, reference_answers and image, a path beside it; the
+first lines of lib/dualread/data/datasets/table.py list the others.
 
   dualread new mine --model ../my-model --data ../questions/export.csv \\
       --columns question=Frage reference_answers=Antwort image=Bild --shares train=.6 validation=.2 test=.2
@@ -68,6 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how gold answers name options, where several ways fit: text, letter, 'number from 0', 'number from 1'",
     )
     parser.add_argument("--booleans", choices=BOOLEANS, help="what True and False stand for in gold answers")
+    parser.add_argument(
+        "--bits", type=int, metavar="N", help="bits that count in 16-bit gray images that do not say it, such as 12"
+    )
     parser.add_argument("--download", type=Path, metavar="FOLDER", help="copy a data set of the hub into this folder")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the study's file (NAME.yaml); it must not exist yet")
 
@@ -90,9 +93,11 @@ def run(options: argparse.Namespace) -> int:
         files=_pairs("--files", options.files),
         shares=_numbers("--shares", _pairs("--shares", options.shares)),
         download=options.download,
+        bits=options.bits,
         meant={"gold": options.gold, "booleans": options.booleans},
     )
     backbone = model.look(options.model) if options.answers is None else model.served(options.model, options.answers)
+    found.refuse_tokens(backbone.tokens)
     for line in (*found.lines, *backbone.lines):
         print(line)
     text = page.written(study.laid_over(options.name, found, backbone), found, backbone, out)

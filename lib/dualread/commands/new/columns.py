@@ -14,6 +14,7 @@ _OFTEN = {
     "question": ("query", "prompt", "frage", "question_text", "text"),
     "reference_answers": ("answer", "answers", "reference", "reference_answer", "gold", "label", "target", "antwort"),
     "image": (
+        "images",
         "image_path",
         "image_file",
         "img",
@@ -26,6 +27,7 @@ _OFTEN = {
         "bild",
     ),
 }
+_OFTEN_IDS = ("question_id", "qid", "index", "uid", "sample_id", "questionid")
 
 
 def chosen(lines: Sequence[Line], columns: Mapping[str, str]) -> dict[str, Any]:
@@ -60,7 +62,11 @@ def about(lines: Sequence[Line], columns: Mapping[str, str]) -> list[str]:
     used = [name for name in found if name in COLUMNS and name not in columns and name not in columns.values()]
     unused = [name for name in found if name not in used and name not in columns.values()]
     said = [f"columns: {', '.join([*used, *named])}"]
-    return [*said, f"columns that are not read: {', '.join(unused)}"] if unused else said
+    if unused:
+        said.append(f"columns that are not read: {', '.join(unused)}")
+    if "id" not in (*used, *columns) and (ids := [name for name in unused if name.lower() in _OFTEN_IDS]):
+        said.append(f"ids are digests of the rows; --columns id={ids[0]} takes those of the table")
+    return said
 
 
 def _guess(name: str, found: Sequence[str], taken: Any) -> str | None:

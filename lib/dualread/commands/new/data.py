@@ -2,20 +2,23 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from dualread.commands.new.columns import about, chosen
-from dualread.data.datasets.base import Row
+from dualread.data.datasets.base import Row, refuse
 from dualread.data.datasets.own_forms import unfolded
 from dualread.data.datasets.own_gold import gold_way, with_texts, without_booleans
 from dualread.data.datasets.own_tables import SPLITS, Line, find_tables, read_table, usual_tables
-from dualread.data.datasets.table import formed, rows_of
+from dualread.data.datasets.table import formed, loaded, rows_of
 from dualread.data.foreign_tables.read import SUFFIXES, suffix_of
+from dualread.data.frames import locate
+from dualread.data.given_images import unreadable
 from dualread.data.questions.audit import refuse_broken
+from dualread.data.questions.markup import Markup
 from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.grading.canonical import canonical, question_key
 
@@ -28,19 +31,37 @@ class Found:
 
     Attributes:
         folder: Their folder.
+        bits: How many bits of its 16-bit gray images count; None if nobody said it.
         hub: The repository of the hub and its commit, if they come from there.
         settings: The loader's settings.
         has_donors: Whether a test question recurs with another image and another answer.
         has_modality: Whether every row has a modality.
+        rows: The rows of each split.
         lines: What was found, for people.
     """
 
     folder: Path
+    bits: int | None
     hub: tuple[str, str] | None
     settings: Mapping[str, Any]
     has_donors: bool
     has_modality: bool
+    rows: Mapping[str, Sequence[Row]]
     lines: Sequence[str]
+
+    def refuse_tokens(self, tokens: Collection[str]) -> None:
+        """Refuse questions and options that contain control tokens of the model.
+
+        Raises:
+            DataError: There are some; up to ten rows are listed.
+        """
+        markup = Markup(tokens)
+        refuse(
+            problem
+            for split, rows in self.rows.items()
+            for row in rows
+            if (problem := markup.problem(f"{split}: row {row.source_row}", (row.question, *row.options))) is not None
+        )
 
 
 def look(
@@ -50,6 +71,7 @@ def look(
     files: Mapping[str, str],
     shares: Mapping[str, float],
     download: Path | None,
+    bits: int | None = None,
     meant: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Found:
     """Return what the table holds.
@@ -59,6 +81,7 @@ def look(
         columns: {column of ours: its name in the table}.
         files: {split, or rows: pattern of its tables}.
         shares: {split: share of images}.
+        bits: How many bits of 16-bit gray images count where their files do not say it; None if nobody said it.
         download: Where a data set of the hub is copied to.
         meant: The settings `gold` and `booleans` of the loader; None or missing to find them.
 
@@ -78,7 +101,7 @@ def look(
     _refuse_shared(folder, rows)
     lines += found
     lines += [line for split, of_split in rows.items() for line in _about(split, of_split)]
-    lines += _about_images(rows)
+    lines += _about_images(rows, bits)
     has_modality = all(row.modality for of_split in rows.values() for row in of_split)
     has_donors = _recurs(rows["test"], of_modality=has_modality)
     lines.append(
@@ -88,11 +111,14 @@ def look(
     )
     return Found(
         folder=folder,
+        bits=bits,
         hub=hub,
         settings=settings,
         has_donors=has_donors,
         has_modality=has_modality,
-        lines=lines,
+        rows=rows,
+        # Names of columns and files may hold anything; here each line is one line, also as a comment of the study.
+        lines=["".join(one if one.isprintable() else " " for one in line) for line in lines],
     )
 
 
@@ -124,15 +150,16 @@ def _read(
     way = settings.get("gold") or gold_way(without_booleans([one for of in made.values() for one in of], booleans))
     settings |= {} if way in (None, "text") else {"gold": way}
     made = {files: with_texts(lines, way, booleans) for files, lines in made.items()}
-    loaded = {
-        split: rows_of(folder, files, made[tuple(files)], split, settings, of_all=every)
+    rows = {files: rows_of(folder, files, lines) for files, lines in made.items()}
+    found = {
+        split: loaded(files, made[tuple(files)], rows[tuple(files)], split, settings, of_all=every)
         for split, (files, every) in tables.items()
     }
-    _refuse_repeated(folder, {split: one.rows for split, one in loaded.items()})
-    for one in loaded.values():
+    _refuse_repeated(folder, {split: one.rows for split, one in found.items()})
+    for one in found.values():
         refuse_broken(one, {})
-    said += [f"{split}: {step.reason}" for split, one in loaded.items() for step in one.audit if step.step == "form"]
-    return {split: one.rows for split, one in loaded.items()}, said
+    said += [f"{split}: {step.reason}" for split, one in found.items() for step in one.audit if step.step == "form"]
+    return {split: one.rows for split, one in found.items()}, said
 
 
 def _downloaded(place: str, folder: Path | None) -> tuple[Path, tuple[str, str]]:
@@ -235,14 +262,18 @@ def _about(split: str, rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
-def _about_images(rows: Mapping[str, Sequence[Row]]) -> list[str]:
-    files = {row.image for of_split in rows.values() for row in of_split if isinstance(row.image, Path)}
-    missing = sorted(str(file) for file in files if not file.is_file())
+def _about_images(rows: Mapping[str, Sequence[Row]], bits: int | None) -> list[str]:
+    images = dict.fromkeys(row.image for of_split in rows.values() for row in of_split)
+    files = [image for image in images if isinstance(image, Path)]
+    absent = {file for file in files if not locate(file)[0].is_file()}
+    missing = sorted(map(str, absent))
+    there = [image for image in images if image not in absent]
+    odd = [f"images that cannot be read, or show little: {problem}" for problem in unreadable(there, bits=bits)]
     if not files:
-        return ["images: in the table"]
+        return ["images: in the table", *odd]
     listed = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
     found = f"images: {len(files) - len(missing)} of {len(files)} files found"
-    return [found + (f"; the study fails without the others: {listed}" if missing else "")]
+    return [found + (f"; the study fails without the others: {listed}" if missing else ""), *odd]
 
 
 def _recurs(rows: Sequence[Row], *, of_modality: bool) -> bool:

@@ -32,6 +32,7 @@ class Model:
         label: Its name for people.
         entry: The entry of `backbones`, without its label.
         any_size: Whether it takes images of any size.
+        tokens: Its control tokens, which no question may contain; none of a service's are known.
         settings_from: Where its settings come from, in a sentence for the file.
         lines: What was found, for people.
         answers: The folder of its answers, if a service gives these; None for a checkpoint.
@@ -41,6 +42,7 @@ class Model:
     label: str
     entry: Mapping[str, Any]
     any_size: bool
+    tokens: Sequence[str]
     settings_from: str
     lines: Sequence[str]
     answers: str | None = None
@@ -88,6 +90,7 @@ def look(place: str) -> Model:
         label=label,
         entry={"settings": settings, "source": source, "size": size},
         any_size=pixels[0] != pixels[1],
+        tokens=_control_tokens(files),
         settings_from=f"min_pixels and max_pixels: {pixels_from}. dtype: {dtype_from}.",
         lines=[
             f"{place}: {config['model_type']}, {parameters / 1e9:.3g} billion parameters,"
@@ -129,6 +132,7 @@ def served(name: str, folder: str) -> Model:
         label=label,
         entry={"source": {"service": name}},
         any_size=True,
+        tokens=(),
         settings_from="",
         lines=[f"{name}: a service answers; {folder}: {there}"],
         answers=folder,
@@ -200,7 +204,7 @@ def _on_hub(name: str, revision: str | None) -> tuple[dict[str, str], dict[str, 
         file = Path(hf_hub_download(name, "config.json", revision=info.sha))
         config = json.loads(file.read_text(encoding="utf-8"))
         there = {one.rfilename for one in info.siblings or ()}
-        for other in there & set(OF_PROCESSORS):
+        for other in there & {*OF_PROCESSORS, "tokenizer.json"}:
             hf_hub_download(name, other, revision=info.sha)
     except Exception as error:  # the hub raises errors of several packages
         raise ArtifactError(
@@ -248,6 +252,21 @@ def _patches_per_token(place: str, config: Mapping[str, Any], vision: Mapping[st
         return vision.get("spatial_merge_size", vision.get("pooling_kernel_size", 1)) ** 2
     patches = (_number(place, vision, "image_size") // _number(place, vision, "patch_size")) ** 2
     return max(patches // (config.get("mm_tokens_per_image") or patches), 1)
+
+
+def _control_tokens(folder: Path) -> list[str]:
+    """Return the control tokens that tokenizer.json names; none without this file, which is looked at later.
+
+    Raises:
+        ArtifactError: It has another form.
+    """
+    if not (file := folder / "tokenizer.json").is_file():
+        return []
+    try:
+        added = json.loads(file.read_text(encoding="utf-8")).get("added_tokens") or []
+        return sorted(str(token["content"]) for token in added if token.get("special"))
+    except (OSError, ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
+        raise ArtifactError(f"{file}: not a tokenizer ({in_a_line(error)}). Copy the checkpoint again.") from error
 
 
 _ONE_SIZE = "the model resizes every image to one size"

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from dualread import plugins
+from dualread.data.questions.audit import refuse_broken
 from dualread.errors import ConfigError
 
 _QUESTIONS_PER_IMAGE = 8  # default of a phantom hospital
@@ -50,6 +51,7 @@ class Sizes:
 
         Raises:
             ConfigError: The number of questions is not known.
+            DataError: The data set's files cannot be read, or hold rows that cannot be asked.
         """
         if (dataset, split) not in self._known:
             self._known[dataset, split] = self._find(dataset, split)
@@ -83,6 +85,7 @@ class Sizes:
         elif drawn is None and (folder := self._folder(entry)) is not None:
             types, source = select.get("answer_types", ("open", "closed")), f"the rows in {entry['source']['folder']}"
             loaded = plugins.load("datasets", entry["loader"]).load_rows(folder, split, entry.get("settings", {}))
+            refuse_broken(loaded, {})  # here rather than in the first job; images are looked at there
             rows = [row for row in loaded.rows if row.answer_type in types]
             there, images = len(rows), len({row.image_name for row in rows})
         if there is None or images is None:

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,8 @@ _CONVERSATIONS = {
     "conversations": ("from", "value", ("human", "user"), ("gpt", "assistant")),
     "messages": ("role", "content", ("user",), ("assistant",)),
 }
+# Columns of options: A, B, ...; option_A, Choice B, option c.
+_OPTION = re.compile(r"(?P<plain>[A-J])|(?i:option|choice)[ _]?(?P<named>[A-Ja-j])")
 _IMAGE_TAG = re.compile(r"\A\s*<image>\s*|\s*<image>\s*\Z")
 # VQA's own types, beside ours.
 _ANSWER_TYPES = {"yes/no": "closed", "number": "open", "other": "open"}
@@ -36,18 +38,40 @@ _LONGEST_NAME = 255  # characters of a file's name; what is longer and has no do
 
 
 def unfolded(lines: Sequence[Line]) -> list[Line]:
-    """Return the rows with the columns question and reference_answers in place of a conversation, as LLaVA's are.
+    """Return the rows with columns that the loader reads in place of those of other programs.
 
-    A marker `<image>` before or after the question is taken off.
+    These are question and reference_answers in place of a conversation, as LLaVA's are, without a marker `<image>`
+    before or after the question; and options in place of a column per option, as in VLMEvalKit's and PMC-VQA's tables.
 
     Raises:
         DataError: A conversation is not one question and one answer; up to ten rows are listed.
     """
-    if not any(name in line.record for line in lines for name in _CONVERSATIONS):
+    columns = dict.fromkeys(name for line in lines for name in line.record)
+    if (letters := _option_columns(columns)) is not None:
+        lines = [_with_options(line, letters) for line in lines]
+    if columns.keys().isdisjoint(_CONVERSATIONS):
         return list(lines)
     made = [_unfolded(line) for line in lines]
     refuse(one for one in made if isinstance(one, str))
     return [one for one in made if isinstance(one, Line)]
+
+
+def _option_columns(columns: Collection[str]) -> list[str] | None:
+    """Return the columns that hold one option each, from A on; None without at least two, or beside `options`."""
+    found = {(match["plain"] or match["named"]).upper(): name for name in columns if (match := _OPTION.fullmatch(name))}
+    in_order = [found[letter] for letter in sorted(found)]
+    whole = sorted(found) == list(string.ascii_uppercase[: len(found)]) and len(found) > 1
+    return in_order if whole and "options" not in columns else None
+
+
+def _with_options(line: Line, columns: Sequence[str]) -> Line:
+    """Return the row with a list in place of columns of options; those at the end may be empty."""
+    options = [None if _is_nan(line.record.get(name)) else line.record.get(name) for name in columns]
+    while options and options[-1] in (None, ""):
+        options.pop()
+    others = {name: value for name, value in line.record.items() if name not in columns}
+    note = f"options are those of the columns {', '.join(columns)}"
+    return replace(line, record={**others, "options": options}, notes=(*line.notes, note) if options else line.notes)
 
 
 def _unfolded(line: Line) -> Line | str:

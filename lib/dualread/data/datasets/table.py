@@ -1,24 +1,31 @@
-"""Your own data, as a table: <split>.jsonl, .parquet or .csv, or one rows.jsonl, .parquet or .csv for all splits.
+"""Your own data, as a table: one per split, named train, validation and test, or one named rows for all splits.
 
-The table has one row per question. These columns are required, `split` only in rows.* without the setting `shares`:
+Any of .jsonl, .ndjson, .json, .csv, .tsv and .parquet will do, also with .gz (`data/foreign_tables`); val, valid and
+dev are validation. The table has one row per question. These columns are required, `split` only in rows.* without the
+setting `shares`:
 
     question            text
-    reference_answers   a list of accepted answers, or one text; in .csv, `a#b` accepts a and b
-    image               a path inside the folder; in parquet also the image's bytes, or {bytes, path}
+    reference_answers   a list of accepted answers, or one text; in .csv, `a#b` accepts a and b. Where there are
+                        options, the text of one of them, or its letter or number
+    image               a path inside the folder; or the image's bytes, in parquet or in base64; or {bytes, path}; or a
+                        list of one of these
     split               train, validation or test
 
 These may be missing, or null in some rows:
 
     id                  text or an integer, unique in its split; default: a digest of question, answers, options and
                         image
-    answer_type         open or closed; default: closed if every reference answer is yes or no, else open
-    options             the visible options of a multiple-choice question; default: none
+    answer_type         open or closed, or yes/no, number or other as VQA has them; default: closed if every reference
+                        answer is yes or no, else open
+    options             the 2 to 10 visible options of a multiple-choice question, as a list or as {A: ..., B: ...};
+                        default: none
     image_id            equal for all questions on one image; default: the image's path, or a digest of its bytes
     donor_id            id of the same-question donor; if no row names one, donors are computed
     modality, location, content_family      text; default: unknown
 
-A .csv is read as Excel saves it (`data/foreign_tables`). It separates `options` by `#` as well, and a backslash in a
-path is a slash.
+In place of question and reference_answers, a column `conversations` or `messages` may hold one question and one answer,
+as LLaVA has them; in place of options, there may be a column per option (A, B, ... or option_A, Choice B). In .csv and
+.tsv, `options` are separated by `#` as well. A backslash in a path is a slash.
 
 Settings for tables that are not in this form:
 
@@ -26,6 +33,8 @@ Settings for tables that are not in this form:
     columns   {column above: its name in the table}; other columns are then ignored, and without this setting refused
     shares    {split: share of images}, for one table without `split`. Images are ordered by the digest of their name
               and cut at the shares, so that all questions about one image are in one split
+    gold      how reference answers name options, where several ways fit: text, letter, number from 0, number from 1
+    booleans  what True and False stand for in reference answers: yes/no or true/false
 """
 
 import hashlib
@@ -134,7 +143,7 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     files, of_all = find_tables(folder, split, settings.get("files"))
     lines = formed([line for file in files for line in read_table(file)[0]], settings, of_all=of_all)
     lines = with_texts(lines, settings.get("gold"), settings.get("booleans"))
-    return rows_of(folder, files, lines, split, settings, of_all=of_all)
+    return loaded(files, lines, rows_of(folder, files, lines), split, settings, of_all=of_all)
 
 
 def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[Line]:
@@ -152,16 +161,24 @@ def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[L
     return lines
 
 
-def rows_of(
-    folder: Path, files: Sequence[Path], lines: Sequence[Line], split: str, settings: Settings, *, of_all: bool
-) -> Loaded:
-    """Return the rows of `split` among the `lines` of `files`, in the form that `formed` and `with_texts` give."""
-    shares = settings.get("shares") if of_all else None
+def rows_of(folder: Path, files: Sequence[Path], lines: Sequence[Line]) -> list[Row]:
+    """Return a question for each of the `lines` of `files`, which have the form that `formed` and `with_texts` give."""
     first_of_equal: dict[bytes, bytes] = {}
-    rows = [
+    return [
         _row(folder.absolute(), line.number if len(files) == 1 else i, line.record, first_of_equal)
         for i, line in enumerate(lines)
     ]
+
+
+def loaded(
+    files: Sequence[Path], lines: Sequence[Line], rows: Sequence[Row], split: str, settings: Settings, *, of_all: bool
+) -> Loaded:
+    """Return those of the `rows` of `files`, each made of one of the `lines`, that are in a split.
+
+    Raises:
+        DataError: There are none.
+    """
+    shares = settings.get("shares") if of_all else None
     if shares:
         drawn = drawn_splits({row.image_name for row in rows}, shares)
         splits = [drawn.get(row.image_name) for row in rows]

@@ -5,7 +5,8 @@ kind, the content decides: what separates cells, the encoding, whether JSON is o
 """
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,6 +21,7 @@ from dualread.errors import DataError, in_a_line
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _CHUNK = 50_000  # rows that are Python objects at one time
+_BATCH = 256  # rows of a .parquet, which may hold images
 _PLAIN = ("commas, utf-8", "tabs, utf-8", "semicolons, utf-8", "JSON lines, utf-8", "a JSON list, utf-8", "parquet")
 
 
@@ -94,7 +96,7 @@ def read_records(path: Path) -> Records:
     """
     kind = _kind(path)
     if kind == ".parquet":
-        rows = enumerate(_read_parquet(path).iter_rows(named=True), start=1)
+        rows = enumerate(_parquet_records(path), start=1)
         return Records(rows=rows, unit="row", form="parquet")
     if kind in (".csv", ".tsv"):
         table = open_delimited(path)
@@ -115,18 +117,49 @@ def _kind(path: Path) -> str:
 
 
 def _read_parquet(path: Path) -> pl.DataFrame:
+    with _open_parquet(path) as (scan, _):
+        return scan().collect()
+
+
+def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a .parquet, a few at a time: each row holds its own copy of an image that others show, too.
+
+    Equal bytes are one object.
+    """
+    first_of_equal: dict[bytes, bytes] = {}
+    with _open_parquet(path) as (scan, n):
+        for start in range(0, n, _BATCH):
+            for record in scan().slice(start, _BATCH).collect().iter_rows(named=True):
+                yield {name: _shared(value, first_of_equal) for name, value in record.items()}
+
+
+def _shared(value: Any, first_of_equal: dict[bytes, bytes]) -> Any:
+    if isinstance(value, bytes):
+        return first_of_equal.setdefault(value, value)
+    if isinstance(value, dict):
+        return {name: _shared(item, first_of_equal) for name, item in value.items()}
+    return [_shared(item, first_of_equal) for item in value] if isinstance(value, list) else value
+
+
+@contextmanager
+def _open_parquet(path: Path) -> Iterator[tuple[Callable[[], pl.LazyFrame], int]]:
+    """Give what scans a .parquet, and its number of rows.
+
+    Raises:
+        DataError: It cannot be read, also while it is scanned, or has too many columns or rows.
+    """
     with unpacked(path) as stream:
         packed = stream.read() if is_packed(path) else None
     source = (lambda: path) if packed is None else (lambda: io.BytesIO(packed))
     try:
-        n_columns = len(pl.read_parquet_schema(source()))
-        n = pl.scan_parquet(source()).select(pl.len()).collect().item()
+        n_columns = len(pl.scan_parquet(source(), glob=False).collect_schema())
+        n = pl.scan_parquet(source(), glob=False).select(pl.len()).collect().item()
         if n_columns > LARGEST_COLUMNS or n > LARGEST_ROWS:
             raise DataError(
                 f"{path}: has {n_columns:,} columns and {n:,} rows, expected at most {LARGEST_COLUMNS:,} and"
                 f" {LARGEST_ROWS:,}."
             )
-        return pl.read_parquet(source())
+        yield lambda: pl.scan_parquet(source(), glob=False), n
     except (OSError, pl.exceptions.PolarsError) as error:
         raise DataError(f"{path}: is not a .parquet table ({in_a_line(error)}). Write it again.") from error
 
@@ -157,7 +190,7 @@ def _object_columns(rows: Iterator[tuple[int, dict[str, Any]]]) -> tuple[pl.Data
             if name not in parts:
                 parts[name] = [pl.Series(name, [None] * len(numbers), dtype=pl.Null)]
         for name, series in parts.items():
-            series.append(_column(name, [_texts(found.get(name)) for _, found in chunk]))
+            series.append(column_of(name, [_texts(found.get(name)) for _, found in chunk]))
         numbers += [number for number, _ in chunk]
     return pl.DataFrame([_joined(name, series) for name, series in parts.items()]), pl.Series(numbers, dtype=pl.Int64)
 
@@ -182,7 +215,8 @@ def _texts(value: Any) -> Any:
     return value
 
 
-def _column(name: str, values: Sequence[Any]) -> pl.Series:
+def column_of(name: str, values: Sequence[Any]) -> pl.Series:
+    """Return a column of text, of lists of texts, or of Python objects where the values are of several kinds."""
     if all(value is None or isinstance(value, str) for value in values):
         return pl.Series(name, values, dtype=pl.String)
     if all(value is None or _is_list_of_texts(value) for value in values):

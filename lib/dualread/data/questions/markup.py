@@ -7,6 +7,7 @@ hand, or markup of a known family of models, is refused.
 
 import re
 from collections.abc import Collection, Iterable
+from typing import Any
 
 # Markup of Qwen, InternVL, Phi, Llama 3 and others (`<|...|>`); LLaVA and others; Gemma; Llama 2 and Mistral; DeepSeek.
 _KNOWN = re.compile(
@@ -17,6 +18,11 @@ _KNOWN = re.compile(
     r"|\[/?(?:INST|IMG|IMG_BREAK|IMG_END|SYSTEM_PROMPT)\]|<</?SYS>>|<\uff5c[^<>\uff5c]{1,40}\uff5c>"
 )
 _SHOWN = 80  # characters of a text in a message
+
+
+def control_tokens(tokenizer: Any) -> list[str]:
+    """Return the control tokens of a tokenizer of transformers, sorted."""
+    return sorted(token.content for token in tokenizer.added_tokens_decoder.values() if token.special)
 
 
 class Markup:

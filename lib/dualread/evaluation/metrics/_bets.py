@@ -58,25 +58,27 @@ def largest_prefix_sums(place: np.ndarray, time: np.ndarray, value: np.ndarray) 
     n_times = time[-1] + 1
     state = place * n_times + time  # by node, and by time inside a node
     order = _last_of_each(np.argsort(state, kind="stable"), state)
-    state, total = state[order], value[:, order]
-    best = np.maximum(total, 0.0)
+    state, totals = state[order], [of[order] for of in value]
+    bests = [np.maximum(total, 0.0) for total in totals]
     while state[-1] >= n_times:
         node, time = np.divmod(state, n_times)
         state = (node >> 1) * n_times + time
         order = np.argsort(state, kind="stable")  # of one time, the left child comes first
-        right, total, best = (node[order] & 1) == 1, total[:, order], best[:, order]
+        right = (node[order] & 1) == 1
         rows, parent = np.arange(len(order)), node[order] >> 1
         opens = np.maximum.accumulate(np.where(_differs_from_last(parent), rows, 0))
         last_left, last_right = (np.maximum.accumulate(np.where(of, rows, -1)) for of in (~right, right))
         other = np.where(right, last_left, last_right)  # the row with the last state of the other child
         known = other >= opens  # otherwise nothing has changed in it
-        other_total, other_best = total[:, other] * known, best[:, other] * known
-        left_total, left_best = np.where(right, other_total, total), np.where(right, other_best, best)
-        best = np.maximum(left_best, left_total + np.where(right, best, other_best))
-        total = total + other_total
         last = _last_of_each(rows, state[order])
-        state, total, best = state[order][last], total[:, last], best[:, last]
-    return best
+        state = state[order][last]
+        for k in range(len(totals)):  # one list after the other, which takes less memory
+            total, best = totals[k][order], bests[k][order]
+            other_total, other_best = total[other] * known, best[other] * known
+            left_total, left_best = np.where(right, other_total, total), np.where(right, other_best, best)
+            bests[k] = np.maximum(left_best, left_total + np.where(right, best, other_best))[last]
+            totals[k] = (total + other_total)[last]
+    return np.stack(bests)
 
 
 def _last_of_each(order: np.ndarray, state: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ and the wider the confidences spread. Of two calibrated methods, the one with wi
 ECE. Resampling images adds this error a second time, so that percentiles of resamples are no interval of the ECE.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,7 +24,8 @@ __all__ = ["SIGNS", "ece_noise_floor", "is_by_chance", "leave_one_image_out", "s
 SIGNS = 999
 _RANK = 950
 _ROUNDING = 1e-12  # of sums of residuals
-_BLOCK = 256  # images whose signs are unpacked at once, so that they stay in the processor's cache
+_BLOCK = 256  # images whose signs are unpacked at once, so that they stay in the processor's cache; a multiple of 4
+_KEPT_IMAGES = 2**14  # of more images, signs are not kept but drawn again
 # With more answers, the correction by drawn labels no longer matters, and would take long.
 LABELED_ROWS = 2_000
 
@@ -53,11 +54,10 @@ class _Cells:
         image = checked_groups(images, name="images")
         same_length(confidence=scores, images=image)
         n_images, scale = int(image.max()) + 1, 2.0 ** (52 - len(scores).bit_length())
-        key = bins(scores) * n_images + image
-        n = np.bincount(key)
-        residual = np.bincount(key, weights=np.rint((labels - scores) * scale))
-        filled = np.flatnonzero(n)
-        return cls(filled // n_images, filled % n_images, n[filled].astype(np.float64), residual[filled], scale)
+        filled, cell = np.unique(bins(scores) * n_images + image, return_inverse=True)
+        n = np.bincount(cell).astype(np.float64)
+        residual = np.bincount(cell, weights=np.rint((labels - scores) * scale))
+        return cls(filled // n_images, filled % n_images, n, residual, scale)
 
     def per_bin(self, values: np.ndarray) -> np.ndarray:
         """Return the sum of `values` in each bin, float64 [15]; exact where the values are whole numbers."""
@@ -188,16 +188,18 @@ def ece_noise_floor(
 
 def _with_signs(cells: _Cells, present: np.ndarray, n_images: int, names: tuple[str, ...]) -> np.ndarray:
     """Return n * scale * ECE with the signs of the images `present`, float64 [SIGNS]."""
-    gaps = np.zeros((N_BINS, len(present)))
-    gaps[cells.bin, cells.image] = cells.residual
-    gaps, whole = gaps[filled := gaps.any(axis=1)], cells.per_bin(cells.residual)
-    packed = _signs(names, n_images)
-    packed = packed if len(present) == n_images else packed[present]
-    positive = np.zeros((len(gaps), 8 * packed.shape[1]))
-    for start in range(0, len(present), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        positive += gaps[:, block] @ np.unpackbits(packed[block], axis=1).astype(np.float64)
-    return np.abs(2.0 * positive - whole[filled, np.newaxis]).sum(axis=0)[:SIGNS]
+    order = np.argsort(cells.image, kind="stable")
+    bin_of, image, residual = cells.bin[order], cells.image[order], cells.residual[order]
+    filled, row = np.unique(bin_of, return_inverse=True)
+    positive = np.zeros((len(filled), 8 * -(-SIGNS // 8)))
+    for start, packed in _signs_by_block(names, n_images):
+        first, end = np.searchsorted(present, (start, start + len(packed)))
+        mine = slice(*np.searchsorted(image, (first, end)))
+        gaps = np.zeros((len(filled), end - first))
+        gaps[row[mine], image[mine] - first] = residual[mine]
+        positive += gaps @ np.unpackbits(packed[present[first:end] - start], axis=1).astype(np.float64)
+    whole = cells.per_bin(cells.residual)[filled, np.newaxis]
+    return np.abs(2.0 * positive - whole).sum(axis=0)[:SIGNS]
 
 
 def _with_labels(scores: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
@@ -217,8 +219,24 @@ def is_by_chance(error: float, floor: float) -> bool:
     return error <= floor + _ROUNDING
 
 
+def _signs_by_block(names: tuple[str, ...], n_images: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield the place of the first image of each block, and whether each image's sign is positive.
+
+    Signs are bits, uint8 [<= _BLOCK, 125]. All methods meet the same ones, which do not depend on the size of a block.
+    """
+    if n_images <= _KEPT_IMAGES:
+        packed = _signs(names, n_images)
+        yield from ((start, packed[start : start + _BLOCK]) for start in range(0, n_images, _BLOCK))
+        return
+    stream = generator(*names, "signs")
+    for start in range(0, n_images, _BLOCK):
+        yield start, _packed(stream, min(_BLOCK, n_images - start))
+
+
 @lru_cache(maxsize=8)
 def _signs(names: tuple[str, ...], n_images: int) -> np.ndarray:
-    """Return whether each image's sign is positive, as bits, uint8 [n_images, 125]; all methods meet the same signs."""
-    packed = np.frombuffer(generator(*names, "signs").bytes(n_images * -(-SIGNS // 8)), dtype=np.uint8)
-    return packed.reshape(n_images, -1)
+    return _packed(generator(*names, "signs"), n_images)
+
+
+def _packed(stream: np.random.Generator, n_images: int) -> np.ndarray:
+    return np.frombuffer(stream.bytes(n_images * -(-SIGNS // 8)), dtype=np.uint8).reshape(n_images, -1)

@@ -10,26 +10,31 @@ The draws depend only on names and on the sorted image ids. All methods, metrics
 split) therefore share the same resamples, whatever the order and the number of the computations.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from operator import lt
 
 import numpy as np
 import polars as pl
 
 from dualread.evaluation.statistics.kernels import Kernel
+from dualread.progress import track
 from dualread.seeding import generator
 
 __all__ = ["ImageDraws", "Interval", "image_cluster_replicates", "including", "interval"]
 
-# The number of replicates that are computed at once. A temporary array of a kernel has one value per replicate and row.
-# `_IN_CACHE` values fit into a processor's cache. With many rows even `_COLUMNS` replicates do not, but a product with
-# fewer columns takes longer, until memory counts: a temporary array stays below 128 MB.
+# The number of replicates that are computed at once. A temporary array of a kernel has one value per replicate and row,
+# and `_IN_CACHE` values fit into a processor's cache. With more rows than that, replicates come one after the other:
+# memory then depends on the rows alone.
 CHUNK = 512
-_MOST, _IN_CACHE, _COLUMNS, _CELLS = 2**14, 2**18, 16, 2**24
-# Draws that need more memory than this are not kept but drawn again.
-_KEPT_BYTES = 2**26
+_MOST, _IN_CACHE = 2**14, 2**18
+# Draws that need more memory than this are not kept but drawn again, and no more than `_KEPT` are kept.
+_KEPT_BYTES, _KEPT = 2**23, 16
+# Progress is reported if rows times replicates are more than these, which takes some seconds.
+_LONG = 2**27
 PERCENTILES = (2.5, 97.5)
 
 
@@ -103,7 +108,7 @@ class ImageDraws:
 
 
 # One process evaluates all methods of an actor on the same images, one after the other.
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=_KEPT)
 def _drawn(draws: ImageDraws) -> np.ndarray:
     """Return how often each image was drawn, [n_images, B]; as bytes, unless an image was drawn more than 255 times."""
     n = len(draws.image_ids)
@@ -125,22 +130,26 @@ def _draw(draws: ImageDraws, chunk: int) -> Iterator[np.ndarray]:
 
 
 def chunk_of(n_rows: int) -> int:
-    """Return how many replicates of `n_rows` rows are computed at once."""
-    n = max(n_rows, 1)
-    return min(_MOST, max(1, _IN_CACHE // n, min(_COLUMNS, _CELLS // n)))
+    """Return how many replicates of `n_rows` rows, or images, are computed at once."""
+    return min(_MOST, max(1, _IN_CACHE // max(n_rows, 1)))
 
 
 def image_cluster_replicates(
-    kernels: Mapping[str | tuple[str, ...], Kernel], draws: ImageDraws, *, chunk: int = CHUNK
+    kernels: Mapping[str | tuple[str, ...], Kernel], draws: ImageDraws, *, n_rows: int = 0, chunk: int | None = None
 ) -> dict[str, np.ndarray]:
     """Return the value of every metric in every replicate; all metrics share the same draws.
+
+    Memory depends on rows and images, and not on the replicates, of which only the values are kept. Progress is
+    reported if there is much to do.
 
     Args:
         kernels: By metric, a function from weights to values (see `dualread.evaluation.statistics.kernels`). It takes
             float64 [n_images, b], how often each image was drawn, and returns float64 [b]; or [k, b] where the key is
             a tuple of k metrics.
         draws: The draws of the images.
-        chunk: Largest number of replicates that are computed at once. It has no influence on the values.
+        n_rows: Largest number of rows of a kernel.
+        chunk: Largest number of replicates that are computed at once; by default as many as fit into a cache. It has no
+            influence on the values.
 
     Returns:
         By metric, float64 [B], NaN where a replicate has no value.
@@ -149,13 +158,17 @@ def image_cluster_replicates(
     for names in kernels:
         for name in names if isinstance(names, tuple) else (names,):
             found[name] = np.empty(draws.replicates if draws.image_ids else 0)
-    start = 0
+    start, n = 0, max(n_rows, len(draws.image_ids)) * draws.replicates
+    chunk = chunk or chunk_of(max(n_rows, len(draws.image_ids)))
+    counted = iter(track(range(draws.replicates), draws.replicates, "resamples") if n > _LONG else ())
     for weights in draws.weights(chunk=chunk):
         part = slice(start, start := start + weights.shape[1])
         for names, kernel in kernels.items():
             values = kernel(weights)
             for name, row in zip(names, values, strict=True) if isinstance(names, tuple) else [(names, values)]:
                 found[name][part] = row
+        deque(islice(counted, weights.shape[1]), maxlen=0)
+    deque(counted, maxlen=0)
     return found
 
 

@@ -14,6 +14,7 @@ Large arrays are reused, because allocating memory for each of them costs more t
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 from math import ceil, isqrt, log2
 
@@ -21,6 +22,11 @@ import numpy as np
 import scipy  # loads its submodules when they are first used
 
 Kernel = Callable[[np.ndarray], np.ndarray]
+
+# With more blocks, the dense arrays of `_ranks_of_blocks` no longer fit into a processor's cache.
+_DENSE_BLOCKS = 2**13
+# Sums that could be larger are scaled as if they were of this size: no replicate is likely to have as many rows.
+_MOST_ROWS = 2**27
 
 
 def mean_kernel(values: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
@@ -61,14 +67,15 @@ def auroc_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarra
     Rows are sorted by confidence once. In a replicate, a correct row of a block wins against every wrong row below the
     block, and a wrong row of the same block counts 1/2. All numbers are multiples of 1/2.
     """
-    blocks = _blocks(confidence, correct, cluster, n_clusters)
+    blocks = _counts(_block_of(confidence, correct), correct, cluster, n_clusters)
     return lambda weights: _auroc(*np.split(blocks @ weights, 2))
 
 
 def rank_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
     """Return the kernel of the AUROC and of the tie-aware AURC of `metrics.selective.aurc`, float64 [2, b].
 
-    Both need to know how many rows of each block are drawn, which takes longer than all else.
+    Both need to know how many rows of each block are drawn, which takes longer than all else. There are two ways to
+    count them, with the same bits: a matrix product for few blocks, running sums over the rows for many.
 
     The sum of the AURC is the same as there, but over errors instead of coverages. An error at rank p is among the k
     most confident rows for every k >= p, so that it adds H[n] - H[p - 1], with H the harmonic numbers. An error in a
@@ -76,11 +83,16 @@ def rank_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray
     block of m rows and e errors that follows M more confident rows therefore adds
     e (H[n] + 1) - (e / m) ((M + m) H[M + m] - M H[M]).
     """
-    blocks = _blocks(confidence, correct, cluster, n_clusters)
     most = int(n_clusters * _rows_of(cluster, n_clusters).max(initial=0.0))
-    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, most + 1))])
-    scale = _scale(most * harmonic[-1])
-    ranks = np.arange(most + 1) * harmonic * scale
+    scale = _scale(min(most, _MOST_ROWS) * _harmonic_number(min(most, _MOST_ROWS)))
+    block = _block_of(confidence, correct)
+    if block.max(initial=0) < _DENSE_BLOCKS:
+        return _ranks_of_blocks(_counts(block, correct, cluster, n_clusters), scale)
+    return _ranks_of_rows(block, correct, cluster, np.int32 if most < 2**31 else np.int64, scale)
+
+
+def _ranks_of_blocks(blocks: "scipy.sparse.csc_array | scipy.sparse.csr_array", scale: float) -> Kernel:
+    """Return the kernel of `rank_kernel` that computes many replicates at once, from the rows drawn of each block."""
 
     def kernel(weights: np.ndarray) -> np.ndarray:
         right, wrong = np.split(blocks @ weights, 2)
@@ -91,17 +103,57 @@ def rank_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray
         # The arrays below reuse the memory of `size` and `right`. The most confident block is the last one.
         through = _running_sum(size)
         n = through[-1].copy() if len(through) else n_wrong
+        harmonic = _harmonic_numbers(int(n.max(initial=0.0)))
+        of_n = harmonic.take(n.astype(np.intp))
         np.subtract(n, through, out=through)  # M
-        more = ranks.take(through.astype(np.intp), out=through, mode="clip")
+        more = harmonic.take(through.astype(np.intp))
+        more *= through
+        more *= scale
         step = right
-        step[:1] = ranks.take(n.astype(np.intp)) - more[:1]
+        step[:1] = n * of_n * scale - more[:1]
         np.subtract(more[:-1], more[1:], out=step[1:])
         share *= step
         np.rint(share, out=share)
-        aurc = _ratio(n_wrong * (1.0 + harmonic.take(n.astype(np.intp))) - share.sum(axis=0) / scale, n)
-        return np.stack([auroc, aurc])
+        return np.stack([auroc, _ratio(n_wrong * (1.0 + of_n) - share.sum(axis=0) / scale, n)])
 
     return kernel
+
+
+def _ranks_of_rows(
+    block: np.ndarray, correct: np.ndarray, cluster: np.ndarray, dtype: type[np.integer], scale: float
+) -> Kernel:
+    """Return the kernel of `rank_kernel` that computes one replicate after the other, from a running sum over rows.
+
+    Rows are sorted by block, and in a block the correct ones come first. The running sum of how often each row is drawn
+    then says everything: where a block begins, where its wrong rows begin, and where it ends. Only blocks with wrong
+    rows matter. With many blocks this takes half the time of a product with a matrix, and little memory.
+    """
+    order = np.lexsort((~correct, block))
+    sizes = np.bincount(block)
+    rights = np.bincount(block[correct], minlength=len(sizes))
+    has_wrong = np.flatnonzero(sizes > rights)
+    last = np.cumsum(sizes)[has_wrong]
+    first = last - sizes[has_wrong]
+    middle, images = first + rights[has_wrong], cluster[order]
+
+    def ranks(times: np.ndarray) -> tuple[float, float]:
+        drawn = np.zeros(len(images) + 1, dtype=dtype)
+        np.cumsum(times.astype(dtype).take(images), out=drawn[1:])
+        n, below, through = int(drawn[-1]), drawn.take(first), drawn.take(last)
+        right_or_below = drawn.take(middle)
+        wrong = (through - right_or_below).astype(np.float64)
+        n_wrong = int(wrong.sum())
+        pairs = (n - n_wrong) * n_wrong
+        # The correct rows that have at most a block's confidence; those inside the block count 1/2.
+        not_above = right_or_below - (np.cumsum(wrong) - wrong) - 0.5 * (right_or_below - below)
+        auroc = (pairs - float((not_above * wrong).sum())) / pairs if pairs else np.nan
+        harmonic, (more, fewer) = _harmonic_numbers(n), (n - below, n - through)  # M + m and M
+        share = wrong / np.maximum(through - below, 1)
+        share *= more * harmonic.take(more) * scale - fewer * harmonic.take(fewer) * scale
+        total = float(np.rint(share, out=share).sum()) / scale
+        return auroc, (n_wrong * (1.0 + harmonic[n]) - total) / n if n else np.nan
+
+    return lambda weights: np.array([ranks(times) for times in weights.T]).reshape(-1, 2).T
 
 
 def _auroc(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
@@ -117,27 +169,31 @@ def _auroc(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     return _ratio(wins.sum(axis=0), pairs)
 
 
-def _blocks(
-    values: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int
-) -> "scipy.sparse.csc_array | scipy.sparse.csr_array":
-    """Return how many rows each cluster has in each block, [2 * n_blocks, n_clusters]: correct ones, then wrong ones.
+def _block_of(values: np.ndarray, correct: np.ndarray) -> np.ndarray:
+    """Return the block of each row, int64 [n]; blocks ascend with `values`.
 
-    Blocks ascend with `values`. Rows with the same value are in one block. Neighbouring values whose rows are all
-    correct, or all wrong, share a block, because no metric of ranks depends on their order.
+    Rows with the same value are in one block. Neighbouring values whose rows are all correct, or all wrong, share a
+    block, because no metric of ranks depends on their order.
     """
-    _rows_of(cluster, n_clusters)
     distinct, level = np.unique(values, return_inverse=True)
     has_right, has_wrong = (np.bincount(level[of], minlength=len(distinct)) > 0 for of in (correct, ~correct))
     mixed = has_right & has_wrong
     opens = np.ones(len(distinct), dtype=np.bool_)
     opens[1:] = mixed[1:] | mixed[:-1] | (has_right[1:] != has_right[:-1])
-    n_blocks = np.count_nonzero(opens)
-    row = (np.cumsum(opens) - 1)[level] + n_blocks * ~correct
+    return (np.cumsum(opens) - 1)[level]
+
+
+def _counts(
+    block: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int
+) -> "scipy.sparse.csc_array | scipy.sparse.csr_array":
+    """Return how many rows each cluster has in each block, [2 * n_blocks, n_clusters]: correct, then wrong ones."""
+    _rows_of(cluster, n_clusters)
+    n_blocks = int(block.max(initial=-1)) + 1
     shape = (2 * n_blocks, n_clusters)
     # A product goes through the rows of csr, and through the columns of csc, one after the other. The larger one of its
     # two dense arrays, which may not fit into a cache, is then read or written in order.
     layout = scipy.sparse.csc_array if shape[0] < shape[1] else scipy.sparse.csr_array
-    return layout((np.ones(len(row)), (row, cluster)), shape=shape)
+    return layout((np.ones(len(block)), (block + n_blocks * ~correct, cluster)), shape=shape)
 
 
 def _running_sum(rows: np.ndarray) -> np.ndarray:
@@ -163,6 +219,27 @@ def _rows_of(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
     if len(cluster) and not 0 <= cluster.min() <= cluster.max() < n_clusters:
         raise ValueError(f"cluster: indices {cluster.min()}..{cluster.max()}, expected 0..{n_clusters - 1}.")
     return np.bincount(cluster, minlength=n_clusters).astype(np.float64)
+
+
+def _harmonic_number(n: int) -> float:
+    """Return H[n]; where n is large, without the n numbers before it."""
+    if n < 2**16:
+        return float(_harmonic_numbers(n)[n])
+    return float(scipy.special.digamma(n + 1.0) + np.euler_gamma)
+
+
+def _harmonic_numbers(n: int) -> np.ndarray:
+    """Return a table that begins with the harmonic numbers H[0], ..., H[n].
+
+    Its size follows the rows that are drawn. Most resamples have about as many as there are; with an image that has
+    nearly all rows, the largest possible number is millions of times as large.
+    """
+    return _first_harmonic_numbers(2 ** n.bit_length())
+
+
+@lru_cache(maxsize=2)
+def _first_harmonic_numbers(n: int) -> np.ndarray:
+    return np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, n))])
 
 
 def _scale(bound: float) -> float:

@@ -1,9 +1,7 @@
-"""A plain table: a file that another program wrote (.csv, .json, .parquet and others), or columns in memory."""
+"""A plain table: a file that another program wrote: .csv, .json, .parquet and others."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -61,34 +59,3 @@ def given_of(
     rows = pl.int_range(1, len(filled) + 1, eager=True) if rows is None else rows
     frame = frame.rename(dict(zip(frame.columns, names, strict=True))).filter(filled)
     return Given(path=path, frame=frame, rows=rows.filter(filled), notes=notes)
-
-
-def given_in_memory(table: Any, name: str) -> Given:
-    """Return the rows of a data frame of polars or pandas, or of a mapping of columns.
-
-    Raises:
-        DataError: It is none of these, its columns differ in length, or it has no rows.
-    """
-    if isinstance(table, pl.DataFrame):
-        return given_of(table, name)
-    if isinstance(table, Mapping):
-        return given_of(_frame(table.items(), name), name)
-    if hasattr(table, "columns"):  # pandas, or what has its form
-        return given_of(_frame(((str(column), table[column].tolist()) for column in table.columns), name), name)
-    raise DataError(
-        f"{name}: {type(table).__name__}; expected a polars or pandas data frame, a mapping of columns, or a path."
-    )
-
-
-def _frame(items: Any, name: str) -> pl.DataFrame:
-    try:
-        return pl.DataFrame([pl.Series(str(column), list(_values(values)), strict=False) for column, values in items])
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"{name}: is not a table ({error}). Expected one list of values per column.") from error
-
-
-def _values(values: Any) -> Iterator[Any]:
-    """Yield plain values, and None where pandas has NaN for a missing text or number."""
-    for value in values:
-        plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
-        yield None if isinstance(plain, float) and plain != plain else plain

@@ -1,0 +1,84 @@
+"""Step 1, one cell: what a text of somebody else's table means: a list of alternatives, a whole number, an option."""
+
+import ast
+import json
+import re
+from collections.abc import Sequence
+
+from dualread.grading.canonical import canonical
+
+__all__ = ["form_of", "forms_of", "listed", "whole"]
+
+_STORED_AS_FLOAT = re.compile(r"([+-]?[0-9]+)\.0")
+_BRACKETS = {"[": "]", "(": ")", "{": "}"}
+_ITEM = re.compile(
+    r"\s*(?:(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<word>None|null|nan|NaN|True|False|true|false))(?=[\s,'\"]|$)\s*,?",
+    re.DOTALL,
+)
+_OF_NUMPY = re.compile(r"array\((.*?)(?:,\s*dtype=[\w<>'\"]+)?\)", re.DOTALL)
+_MISSING = ("None", "null", "nan", "NaN")
+_LETTER = re.compile(r"(?:[(\[{] ?)?[A-J](?: ?[)\]}])?[.:]?|[(\[{] ?[a-j] ?[)\]}]")
+_NUMBER = re.compile(r"[0-9]{1,2}")
+
+
+def listed(text: str) -> list[str] | None:
+    """Return the texts of a list that was written into one cell, as JSON, Python or numpy print it.
+
+    Returns:
+        The texts in their order, without missing ones; None if the cell is an ordinary text.
+
+    Raises:
+        ValueError: The text begins and ends as a list of several items, but is none of these.
+    """
+    inner = found[1].strip() if (found := _OF_NUMPY.fullmatch(text.strip())) else text.strip()
+    if len(inner) < 2 or inner[-1] != _BRACKETS.get(inner[0]):
+        return None
+    items, place, body = [], 0, inner[1:-1].rstrip()
+    while place < len(body):
+        if (item := _ITEM.match(body, place)) is None:
+            if inner[0] == "[" and re.search(r"[,'\"]", body):
+                raise ValueError("a list in a form that is not known")
+            return None
+        place = item.end()
+        if item["text"] is not None:
+            items.append(_unquoted(item["text"]))
+        elif inner[0] != "[" and not items:
+            return None  # (2) and {3} are texts
+        elif item["word"] not in _MISSING:
+            items.append(item["word"] or item["number"].removesuffix("."))  # numpy prints 1.0 as 1.
+    return items
+
+
+def _unquoted(text: str) -> str:
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        try:
+            return str(ast.literal_eval(text.replace("\n", "\\n").replace("\r", "\\r")))
+        except (SyntaxError, ValueError) as error:
+            raise ValueError("a list in a form that is not known") from error
+
+
+def whole(text: str | None) -> str | None:
+    """Return a whole number that a table stored as a float, "2.0", as "2"; any other text as it is."""
+    if text is None or (found := _STORED_AS_FLOAT.fullmatch(text)) is None:
+        return text
+    return found[1]
+
+
+def form_of(text: str) -> str:
+    """Return what an answer looks like: "truth" (True, False), "yes" (yes, no), "letter", "number" or "text"."""
+    if _LETTER.fullmatch(text.strip()):
+        return "letter"
+    plain = canonical(text)
+    if plain in ("true", "false"):
+        return "truth"
+    if plain in ("yes", "no"):
+        return "yes"
+    return "number" if _NUMBER.fullmatch(plain) else "text"
+
+
+def forms_of(texts: Sequence[str]) -> set[str]:
+    """Return what the accepted answers to one question look like."""
+    return {form_of(text) for text in texts}
