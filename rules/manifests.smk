@@ -58,6 +58,7 @@ def build_manifest(w):
         seed=dataset.seed,
         select=Select(**dataset.select.model_dump()) if dataset.select else Select(),
         expect_sha256=(dataset.expect_sha256 or {}).get(w.split),
+        bits=dataset.bits,
     )
     return {}, [entry(artifact("manifests", w.dataset, w.split), spec, source=source_of(w.dataset))]
 

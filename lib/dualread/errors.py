@@ -1,7 +1,21 @@
 """The errors that users see. A message says where, what is wrong, the value, what was expected, and what to do."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+# What moves a terminal's cursor, starts its commands, turns the direction of writing, or cannot be written at all.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]|\r(?!\n)"
+)
+
+
+def printable(text: object) -> str:
+    """Return a text that may hold other people's words as it may be printed: control characters are escaped.
+
+    They are written as in JSON, so that a line of JSON stays one. Line ends and tabs are kept.
+    """
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", str(text))
 
 
 class DualReadError(Exception):
@@ -30,6 +44,10 @@ class TrainingError(DualReadError):
 
 class ReaderError(DualReadError):
     """A reader, perhaps a user's plugin, returned invalid scores or probabilities."""
+
+
+class UnfittedError(ReaderError):
+    """A reader cannot be fitted on these answers; the message is the reason. It ends this method, not the study."""
 
 
 class UndefinedMetricError(DualReadError, ValueError):

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TextIO, TypeVar
 
+from dualread.errors import printable
+
 T = TypeVar("T")
 
 
@@ -44,7 +46,7 @@ def say(message: str) -> None:
 
     The line and its end are one write, unlike with `print`, so that lines of jobs that run side by side do not mix.
     """
-    sys.stderr.write(f"{message}\n")
+    sys.stderr.write(f"{printable(message)}\n")
     sys.stderr.flush()
     note(message)
 
@@ -53,7 +55,7 @@ def note(message: str) -> None:
     """Write one line only to the log, if there is one."""
     if _VOICE.log is not None:
         with contextlib.suppress(OSError):  # a full disk must not keep the error about it from the terminal
-            print(message, file=_VOICE.log, flush=True)
+            print(printable(message), file=_VOICE.log, flush=True)
 
 
 def track(

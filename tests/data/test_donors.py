@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
-from dualread.data.donors import pair
+from dualread.data import donors
+from dualread.data.donors import count_pairs, pair
 from dualread.errors import ConfigError, DataError
 from dualread.grading.canonical import canonical
 from tests.drawn import examples
@@ -48,7 +49,20 @@ def _found(rows, match_on=("modality",)):
 BOTH = {("d/test/0", "d/test/1"), ("d/test/1", "d/test/0")}
 
 
-def brute_force(manifest, match_on):
+def _smallest_digest(source, candidates):
+    return min(candidates, key=lambda donor: _sha256(f"{source}|{donor}"))
+
+
+def _next_in_the_ring(source, candidates):
+    """Return the candidate whose digest follows that of the source; behind the last digest comes the first."""
+    return min(candidates, key=lambda donor: (_sha256(donor) < _sha256(f"{source}|"), _sha256(donor)))
+
+
+def _sha256(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def brute_force(manifest, match_on, choose=_smallest_digest):
     """Find the pairs by comparing every two rows, as the protocol describes."""
     rows = manifest.rows(named=True)
     found = {}
@@ -61,11 +75,11 @@ def brute_force(manifest, match_on):
             differ = golds[0] and golds[1] and not golds[0] & golds[1]
             elsewhere = source["image_id"] != donor["image_id"] and source["pixel_sha256"] != donor["pixel_sha256"]
             if same and matched and differ and elsewhere:
-                key = f"{source['sample_id']}|{donor['sample_id']}"
-                candidates.append((hashlib.sha256(key.encode()).hexdigest(), donor))
+                candidates.append(donor)
         if candidates:
-            donor = min(candidates, key=lambda candidate: candidate[0])[1]
-            found[source["sample_id"]] = (donor["sample_id"], donor["image_id"], len(candidates))
+            images = {donor["sample_id"]: donor["image_id"] for donor in candidates}
+            donor = choose(source["sample_id"], images)
+            found[source["sample_id"]] = (donor, images[donor], len(candidates))
     return found
 
 
@@ -89,13 +103,23 @@ def manifests(draw):
     ]
 
 
+@pytest.mark.parametrize(("largest", "choose"), [(donors.LARGEST_COMPARED, _smallest_digest), (1, _next_in_the_ring)])
 @settings(max_examples=examples(150))
-@given(manifests(), st.randoms(), st.sampled_from([(), ("modality",), ("modality", "answer_type")]))
-def test_equals_a_brute_force_search_in_any_row_order(rows, random, match_on):
+@given(
+    rows=manifests(), random=st.randoms(), match_on=st.sampled_from([(), ("modality",), ("modality", "answer_type")])
+)
+def test_equals_a_brute_force_search_in_any_row_order(largest, choose, rows, random, match_on):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(donors, "LARGEST_COMPARED", largest)
+        _equals_a_brute_force_search(rows, random, match_on, choose)
+
+
+def _equals_a_brute_force_search(rows, random, match_on, choose):
     manifest = _manifest(*rows)
     pairs, audit = pair(manifest, match_on)
     columns = ["sample_id", "donor_sample_id", "donor_image_id", "n_candidates"]
-    assert {row[0]: row[1:] for row in pairs.select(columns).iter_rows()} == brute_force(manifest, match_on)
+    assert {row[0]: row[1:] for row in pairs.select(columns).iter_rows()} == brute_force(manifest, match_on, choose)
+    assert count_pairs(manifest, match_on).equals(audit)
     random.shuffle(rows)
     again, audit_again = pair(_manifest(*rows), match_on)
     assert pairs.equals(again)
@@ -138,6 +162,22 @@ def test_the_donor_with_the_smallest_digest_is_taken():
     assert first["donor_sample_id"] == f"d/test/{min(digests, key=digests.__getitem__)}"
     assert first["n_candidates"] == 5
     assert (first["source_image_id"], first["question_key"]) == ("a", "what is it")
+
+
+@pytest.mark.parametrize("n_golds", [2, 3_000])
+def test_a_large_group_has_the_next_in_the_ring_and_the_audit_says_so(n_golds):
+    # 3,000 questions about as many images: 300 with the first of two gold answers, or all with different ones.
+    rows = [
+        _row(i, image=f"b{i}", answers=[f"g{min(i // 300, n_golds - 1) if n_golds == 2 else i}"]) for i in range(3_000)
+    ]
+    pairs, audit = pair(_manifest(*rows), ["modality"])
+    golds = {row["sample_id"]: row["reference_answers"] for row in rows}
+    assert pairs.height == 3_000
+    for source, donor, n in pairs.sample(20, seed=0).select("sample_id", "donor_sample_id", "n_candidates").iter_rows():
+        candidates = [other for other, gold in golds.items() if gold != golds[source]]
+        assert (donor, n) == (_next_in_the_ring(source, candidates), len(candidates))
+    rule = "match on modality; in 1 group of more than 2,000 questions, the next candidate by sha256 of its id"
+    assert audit["rule"].to_list() == [rule]
 
 
 def test_audit_counts():

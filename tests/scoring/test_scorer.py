@@ -1,6 +1,7 @@
 """Scoring images with an untrained actor, in batches and alone, and everything that may be wrong with them."""
 
 import dataclasses
+import io
 import shutil
 
 import numpy as np
@@ -10,6 +11,7 @@ from PIL import Image
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.data import images
+from dualread.data.images import open_image
 from dualread.errors import ArtifactError, ConfigError, DataError, ReaderError
 from dualread.models import prompts
 from dualread.models.backbones.opened import open_checkpoint
@@ -325,3 +327,49 @@ def test_an_actor_with_nan_is_refused(study, tmp_path):
 def test_an_unknown_method_is_answered_with_the_known_ones(study):
     with pytest.raises(ConfigError, match=r"no reader of 'question_prio'\. Known: .* Did you mean 'question_prior'\?"):
         Scorer.load(study.reader("dualread"), study.actor, methods=["question_prio"])
+
+
+# --- Forms of an image, and how it is shown
+
+
+def test_arrays_file_objects_and_bytes_are_scored_as_pictures(study, scorer):
+    picture = open_image(study.image(1))
+    expected = scorer(picture, LESION)
+    for given in (np.asarray(picture), study.image(1).read_bytes(), io.BytesIO(study.image(1).read_bytes())):
+        assert same(scorer(given, LESION), expected)
+    with pytest.raises(DataError, match=r"array of float64\. Expected 8-bit values"):
+        scorer(np.asarray(picture) / 255, LESION)
+
+
+def test_what_is_chosen_to_show_an_image_is_said(study, scorer, tmp_path):
+    picture = open_image(study.image(1))
+    Image.new("RGB", picture.size).save(tmp_path / "x.tif", save_all=True, append_images=[picture])
+    with pytest.raises(DataError, match=r"x\.tif: has several frames"):
+        scorer(tmp_path / "x.tif", LESION)
+    second = scorer(tmp_path / "x.tif#2", LESION)
+    assert same(second, scorer(picture, LESION))
+    assert second.notes == ("image: a named frame is shown (frame 2)",)
+    black = scorer(picture, LESION, donor=tmp_path / "x.tif#1")
+    assert black.notes == (
+        "donor's image: a named frame is shown (frame 1)",
+        "donor's image: the picture has a single color (0, 0, 0)",
+    )
+
+
+def test_bits_are_said_once_and_are_a_part_of_the_digest(study, scorer, tmp_path):
+    gray = np.asarray(open_image(study.image(1)).convert("L")).astype(int) * 4095 // 255
+    Image.fromarray(gray.astype(np.uint16)).save(tmp_path / "x.png")
+    with pytest.raises(DataError, match=r"x\.png: its 16-bit gray values end at"):
+        scorer(tmp_path / "x.png", LESION)
+    of_bits = Scorer.load(study.reader("dualread"), study.actor, bits=12)
+    found, plain = of_bits(tmp_path / "x.png", LESION), scorer(open_image(study.image(1)).convert("L"), LESION)
+    assert found.completion == plain.completion
+    assert np.isclose(found.confidence, plain.confidence, atol=1e-6)
+    assert of_bits.digest != Scorer.load(study.reader("dualread"), study.actor).digest
+    with pytest.raises(ConfigError, match="bits 8: expected 9 to 16"):
+        Scorer.load(study.reader("dualread"), study.actor, bits=8)
+
+
+def test_half_of_a_character_is_refused(study, scorer):
+    with pytest.raises(DataError, match="half of a character"):
+        scorer(study.image(1), "Is \ud800 a lesion?")

@@ -10,16 +10,24 @@ from dualread.artifacts.schemas import Schema
 from dualread.errors import ArtifactError
 
 ROWS_PER_PART = 50_000
+_REASON = "dualread.reason"
 
 
-def write_table(path: Path, frame: pl.DataFrame, schema: Schema) -> None:
+def write_table(path: Path, frame: pl.DataFrame, schema: Schema, *, reason: str | None = None) -> None:
     """Write `frame` as parquet, with its columns in the order of `schema`; equal values give equal bytes.
+
+    Args:
+        path: The file.
+        frame: The rows.
+        schema: What the table must look like.
+        reason: Why the table has no rows, which `reason_of` returns.
 
     Raises:
         ArtifactError: A column is missing, has another dtype, or holds a NaN or a forbidden null.
     """
     columns = _check(frame, schema, where=str(path))
-    frame.select(columns).write_parquet(path, compression="zstd", metadata={"dualread.schema": schema.name})
+    why = {} if reason is None else {_REASON: reason}
+    frame.select(columns).write_parquet(path, compression="zstd", metadata={"dualread.schema": schema.name, **why})
 
 
 def read_table(path: Path, schema: Schema, columns: Collection[str] = ()) -> pl.DataFrame:
@@ -43,6 +51,14 @@ def read_table(path: Path, schema: Schema, columns: Collection[str] = ()) -> pl.
             " Delete the MANIFEST.json beside it and run the same command again."
         ) from error
     return frame.select(_check(frame, schema, where=str(path)))
+
+
+def reason_of(path: Path) -> str | None:
+    """Return why a table that `write_table` wrote has no rows; None for any other, also one that cannot be read."""
+    try:
+        return pl.read_parquet_metadata(path).get(_REASON)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
 
 
 def write_parts(folder: Path, frame: pl.DataFrame, schema: Schema, *, rows_per_part: int = ROWS_PER_PART) -> None:
@@ -104,3 +120,20 @@ def _check(frame: pl.DataFrame, schema: Schema, *, where: str) -> list[str]:
         if column.dtype.is_float() and frame[name].is_nan().any():
             raise ArtifactError(f"{where}: column {name!r} holds NaN, expected null for undefined values.")
     return list(columns)
+
+
+def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table for a CSV that people open: a text that a spreadsheet would compute begins with an apostrophe.
+
+    These are texts that begin with =, +, -, @, a tab or a carriage return; numbers, also those with an interval or a
+    mark, stay as they are.
+    """
+    number = r"^[-+][\d\s.,;()\[\]±%†‡*–—−+-]*$"
+    changed = [
+        pl.when(pl.col(name).str.contains(r"^[=+\-@\t\r]") & ~pl.col(name).str.contains(number))
+        .then(pl.lit("'") + pl.col(name))
+        .otherwise(pl.col(name))
+        .alias(name)
+        for name in frame.select(pl.selectors.string()).columns
+    ]
+    return frame.with_columns(changed)

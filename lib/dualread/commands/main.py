@@ -6,11 +6,13 @@ import importlib.metadata
 import os
 import re
 import sys
-from typing import Any, NoReturn
+from contextlib import redirect_stdout
+from typing import Any, NoReturn, TextIO, cast
 
 from dualread import __version__
-from dualread.commands.text import printable
-from dualread.errors import DualReadError, did_you_mean
+from dualread.commands.text import Door
+from dualread.errors import DualReadError, did_you_mean, printable
+from dualread.progress import say
 
 # Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`, by what they serve. What most people need
 # comes first. Heavy packages are imported only in `run`.
@@ -59,7 +61,7 @@ class _Parser(argparse.ArgumentParser):
             message += (
                 f". {listed} every word that follows: write {words[0]} first, as in `{self.prog} {words[0]} ...`."
             )
-        super().error(message)
+        super().error(printable(message))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -71,9 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the program; return its exit code."""
     options = _parser().parse_args(arguments)
     try:
-        return options.run(options)
+        with redirect_stdout(cast(TextIO, Door(sys.stdout))):
+            return options.run(options)
     except DualReadError as error:
-        print(printable(f"dualread {options.verb}: {error}"), file=sys.stderr)
+        say(f"dualread {options.verb}: {error}")
         return 1
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("dualread"):
@@ -86,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except OSError as error:
         advice = "Check that the file can be read or written and that the disk has space."
-        print(f"dualread {options.verb}: {error}. {advice}", file=sys.stderr)
+        say(f"dualread {options.verb}: {error}. {advice}")
         return 1
     except KeyboardInterrupt:
         print(f"dualread {options.verb}: interrupted. Run the same command to continue.", file=sys.stderr)

@@ -1,9 +1,30 @@
 """Text that several verbs print or write: tables with aligned columns, sizes, pages."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TextIO
 
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, printable
+
+
+class Door:
+    """Standard output of a verb: whoever prints there, no control character of anybody reaches the terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text whose control characters are escaped."""
+        self._stream.write(printable(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int]) -> Iterator[str]:
@@ -18,15 +39,6 @@ def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int]) -> Itera
         cells = zip(row, widths, strict=True)
         padded = (text.rjust(width) if k in numbers else text.ljust(width) for k, (text, width) in enumerate(cells))
         yield "  ".join(padded).rstrip()
-
-
-def printable(text: str) -> str:
-    r"""Return text of others for a terminal: control characters, which could move or color it, as \x1b; lines stay."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else _escaped(letter) for letter in text)
-
-
-def _escaped(letter: str) -> str:
-    return " " if letter in "\t\xa0\u3000" else letter.encode("unicode_escape").decode()
 
 
 def size_text(n_bytes: float) -> str:

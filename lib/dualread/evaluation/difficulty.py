@@ -41,7 +41,7 @@ class Run:
         answers: Canonical answers, [n]; None for no answer.
         correct: bool [n].
         haze: float64 [n], the haze of the image.
-        confidences: By method, float64 [n].
+        confidences: By method, float64 [n], or the reason why the method gives none.
     """
 
     seed: int
@@ -50,7 +50,7 @@ class Run:
     answers: Sequence[str | None]
     correct: np.ndarray
     haze: np.ndarray
-    confidences: Mapping[str, np.ndarray]
+    confidences: Mapping[str, np.ndarray | str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +120,7 @@ def _compared(values: Mapping[str, Value], nulls: Sequence[str]) -> Iterator[dic
 
 def _auroc(
     runs: Sequence[Run],
-    scores: Sequence[np.ndarray],
+    scores: Sequence[np.ndarray | str],
     about: Sequence[np.ndarray],
     taken: Sequence[np.ndarray],
     draws: ImageDraws,
@@ -128,7 +128,12 @@ def _auroc(
     """Return the AUROC for the answers at the places `about` of each run, with the scores at the places `taken`."""
     found = []
     for run, all_scores, rows, others in zip(runs, scores, about, taken, strict=True):
-        images, correct, score = _images(run, rows), run.correct[rows], all_scores[others]
+        images, correct = _images(run, rows), run.correct[rows]
+        if isinstance(all_scores, str):
+            nothing = np.empty(0)
+            found.append(_Measured(value=None, reason=all_scores, replicates=nothing, image_ids=images, carriers=0))
+            continue
+        score = all_scores[others]
         kernel = auroc_kernel(score, correct, draws.cluster_of(images), len(draws.image_ids))
         # A difference rests on the images with the rarer kind of answer.
         rarer = min(len({images[i] for i in np.flatnonzero(kind)}) for kind in (correct, ~correct))

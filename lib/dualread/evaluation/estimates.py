@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation import controls
@@ -19,6 +20,7 @@ from dualread.evaluation.statistics.bootstrap import ImageDraws, including, inte
 from dualread.evaluation.statistics.proportion import share_interval
 
 SUBSETS = ("all", "open", "closed")
+_UNDEFINED = "_undefined_replicates"
 _WITH_PERCENTILES = {*WITH_PERCENTILES, SHUFFLED_AUROC}
 
 
@@ -76,6 +78,24 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
     return rows, Kept(replicates=kept, pairs=pairs)
 
 
+def without_confidences(questions: pl.DataFrame, reason: str) -> list[dict]:
+    """Return the rows of `estimate` for a method that gives no confidences: null, with the reason.
+
+    Args:
+        questions: The manifest of the (data set, split): answer_type, image_id.
+        reason: Why the method gives none.
+    """
+    of_answers = [*ANSWER_METRICS, NOISE_FLOOR, *(f"{name}{_UNDEFINED}" for name in WITH_PERCENTILES)]
+    others = [*PAIR_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS, f"{SHUFFLED_AUROC}{_UNDEFINED}"]
+    rows = []
+    for subset in SUBSETS:
+        asked = questions if subset == "all" else questions.filter(answer_type=subset)
+        sizes = {"n": len(asked), "n_clusters": asked["image_id"].n_unique()}
+        rows += [undefined(subset, name, reason)._replace(**sizes)._asdict() for name in of_answers]
+        rows += [undefined(subset, name, reason)._asdict() for name in others]
+    return rows
+
+
 def _rows(subset: str, cell: CellColumns, draws: ImageDraws) -> Iterator[Estimate]:
     sizes = {"n": len(cell.answers), "n_clusters": cell.answers.n_distinct("image_id", all_rows(cell.answers))}
     for name, metric in ANSWER_METRICS.items():
@@ -99,7 +119,7 @@ def _with_share(found: Estimate, counted: np.ndarray, answers: Columns, draws: I
 def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, tuple[Metric, Mask]]) -> Iterator[Estimate]:
     for name, (metric, mask) in metrics.items():
         if isinstance(rows, str):
-            yield _undefined(subset, name, rows)
+            yield undefined(subset, name, rows)
         else:
             chosen = rows.mask(mask)
             n, n_clusters = int(np.count_nonzero(chosen)), rows.n_distinct("source_image_id", chosen)
@@ -135,15 +155,16 @@ def measure(subset: str, name: str, metric: Metric, rows: Columns, *, n: int, n_
     )
 
 
-def _undefined(subset: str, name: str, reason: str) -> Estimate:
+def undefined(subset: str, name: str, reason: str) -> Estimate:
+    """Return the metric `name` without a value, and the reason."""
     return Estimate(subset=subset, metric=name, estimate=None, low=None, high=None, n=0, n_clusters=0, reason=reason)
 
 
 def _with_percentiles(row: Estimate, values: np.ndarray | None) -> list[dict[str, Any]]:
-    name = f"{row.metric}_undefined_replicates"
+    name = f"{row.metric}{_UNDEFINED}"
     if values is None or len(values) == 0:
         reason = row.reason if values is None else None
-        return [row._asdict(), _undefined(row.subset, name, reason or "no replicates were asked for")._asdict()]
+        return [row._asdict(), undefined(row.subset, name, reason or "no replicates were asked for")._asdict()]
     found = interval(values)
     low, high = including(found.low, found.high, row.estimate)
     count = {"metric": name, "estimate": float(found.n_undefined), "reason": None}

@@ -13,10 +13,11 @@ as long as no new image has more questions than the validation image with the mo
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
+import polars as pl
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.columns import Columns, Metric, all_rows
-from dualread.evaluation.estimates import measure
+from dualread.evaluation.estimates import measure, undefined
 from dualread.evaluation.metrics import risk_control, selective
 from dualread.evaluation.statistics.proportion import share_interval
 
@@ -80,6 +81,19 @@ def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
                 row = row._replace(low=low, high=high)
             rows.append(row._asdict())
     return rows
+
+
+def threshold_rows_without_confidences(
+    questions: pl.DataFrame, target_risk_percent: Iterable[int], reason: str
+) -> list[dict]:
+    """Return the rows of `threshold_rows` for a method that gives no confidences: null, with the reason."""
+    sizes = {"n": len(questions), "n_clusters": questions["image_id"].n_unique()}
+    return [
+        undefined("all", metric_name(rule + kind, percent), reason)._replace(**sizes)._asdict()
+        for percent in target_risk_percent
+        for rule in RULES
+        for kind in _VALUES
+    ]
 
 
 _VALUES: dict[str, Callable[[Columns, float], float]] = {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dualread.grading.canonical import canonical, question_key
 
-__all__ = ["WAYS", "option_of", "ways_of"]
+__all__ = ["WAYS", "accepted", "name_of", "option_of", "ways_of"]
 
 # "A", "(a)", "[B]", "C.", "Option D", "The answer is (A)", and what follows the letter behind a separator.
 _LETTER = re.compile(
@@ -22,20 +22,45 @@ _MARKUP = str.maketrans("", "", '*_`"')
 _ARTICLE = re.compile(r"^(?:an?|the) ")
 
 
-def option_of(text: str, options: Sequence[str]) -> int | None:
+def option_of(text: str, options: Sequence[str], *, letters_first: bool = False) -> int | None:
     """Return the place of the option that an answer names; None if it names none, or if two fit.
 
-    An answer names an option by its text (in canonical form), which comes first; by its letter ("A", "(a)", "B.",
-    "Option C", "The answer is D"); or by its letter and its text ("A. liver", "(B) The kidney, because ..."). What
-    stands behind a letter has to begin with the option's text, so that "C. difficile" is not option C. Numbers are
-    texts here.
+    An answer names an option by its text (in canonical form); by its letter ("A", "(a)", "B.", "Option C", "The answer
+    is D"); or by its letter and its text ("A. liver", "(B) The kidney, because ..."). What stands behind a letter has
+    to begin with the option's text, so that "C. difficile" is not option C. Numbers are texts here.
 
     Args:
         text: The answer.
         options: At most 26 texts in their order; "" where there is none.
+        letters_first: Whether "A" is the first option even if it is the text of another one, as in harnesses that ask
+            for letters; otherwise the text of an option comes first.
     """
-    named = _by_text(text, options)
-    return _by_letter(text, options) if named is None else named
+    ways = (_by_letter, _by_text) if letters_first else (_by_text, _by_letter)
+    return next((place for way in ways if (place := way(text, options)) is not None), None)
+
+
+def name_of(options: Sequence[str], place: int) -> str:
+    """Return the text by which an option is compared with others: its own, with its letter where this is not enough.
+
+    That is where two options have one canonical form, or the text of one is the letter of another.
+    """
+    forms = [canonical(option) for option in options if option.strip()]
+    letters = string.ascii_lowercase[: len(options)]
+    plain = len(set(forms)) == len(forms) and not any(len(form) == 1 and form in letters for form in forms)
+    return options[place] if plain else f"({string.ascii_uppercase[place]}) {options[place]}"
+
+
+def accepted(golds: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
+    """Return gold answers that may be letters with the names of their options (`name_of`) beside them.
+
+    A letter is left out where it could be taken for the text of an option.
+    """
+    found: list[str] = []
+    for gold in golds:
+        place = option_of(gold, options, letters_first=True)
+        name = gold if place is None else name_of(options, place)
+        found += [name] if place is not None and name != options[place] else [gold, name]
+    return tuple(dict.fromkeys(found))
 
 
 def ways_of(golds: Sequence[str], options: Sequence[Sequence[str]]) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt
 from dualread.models.backbones.facts import READS, Facts
 from dualread.models.backbones.opened import Opened
+from dualread.models.backbones.processor import long_text
+from dualread.models.backbones.tokenizer import ids_alone
 from dualread.models.generation._tree import score
 from dualread.models.generation.base import Decoding
 from dualread.models.generation.transformers_engine import complete
@@ -26,6 +28,8 @@ TEXTS = ("Is this a CT scan?", "What is the size of the lesion in the upper left
 SAID = "The answer is yes, it is in the upper left of the image."
 TOLERANCE = (2e-5, 5e-3)  # nats by which right ways may differ: between these, ten times what rounding explains
 _SQUARE, _FLAT = (52, 40), (36, 90)  # height and width of pictures
+_LONG = (500, 1000)  # words of long questions
+_BESIDE = 8  # their first and last tokens, with which what is beside them may be merged
 _WAYS = (*((shared, once) for shared in READS[:-1] for once in (True, False)), (READS[-1], False))
 _GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5, seed=0)
 
@@ -97,6 +101,7 @@ class _Probe:
         self._rows = [self._row(text, picture, said[i:][:6]) for i, (text, picture) in enumerate(asked)]
 
     def run(self) -> Probed:
+        self._check_whole()
         rounding = self._rounding()
         self._tolerance = min(max(TOLERANCE[0], 10 * rounding), TOLERANCE[1])
         by_image = self._check_image()
@@ -121,6 +126,29 @@ class _Probe:
         if list(prompt.token_ids) != inputs["input_ids"][0].tolist():
             raise self._refusal("a prompt is encoded otherwise than by the processor alone", "the same ids")
         return _Row(inputs=inputs, prompt=prompt, said=said)
+
+    def _check_whole(self) -> None:
+        """Check that long questions are in their prompts, with the ids that the package tokenizers alone gives them.
+
+        Both sides of every other comparison are encoded by transformers, which may cut a text or leave out some of it.
+        """
+        behind = [self._behind(n) for n in _LONG]
+        if -1 in behind or len(set(behind)) > 1:
+            missing = [n for n, found in zip(_LONG, behind, strict=True) if found == -1]
+            raise self._refusal(
+                f"the prompt of a question of {(missing or _LONG)[-1]} words has not all its tokens",
+                "those that the package tokenizers gives the question, and as many behind them as for any other",
+            )
+
+    def _behind(self, n_words: int) -> int:
+        """Return how many ids of a prompt are behind those of a question of so many words; -1 without the latter."""
+        encoder, text = self._opened.encoder, long_text(n_words)
+        found = encoder.inputs(text, _picture(0, _SQUARE))["input_ids"][0].tolist()
+        if (alone := ids_alone(encoder.tokenizer, text)) is None:
+            return 0
+        prompt, question = ("".join(f" {token}" for token in ids) for ids in (found, alone[_BESIDE:-_BESIDE]))
+        _, there, rest = f"{prompt} ".partition(f"{question} ")
+        return len(rest.split()) if there else -1
 
     def _read(self, inputs: Mapping[str, Any], said: Sequence[int] = (), kind: int = 0) -> Any:
         return own_pass.read(self._model, inputs, said, kind, output_hidden_states=True)

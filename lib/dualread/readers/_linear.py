@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from dualread.errors import UnfittedError
 from dualread.specs.parts import Settings
 
 # The length of einsum's buffer. It adds up a longer row in pieces, but in one pass where the row is alone, and the two
@@ -33,7 +34,12 @@ def fit_standardization(features: np.ndarray) -> dict[str, np.ndarray]:
 
     Returns:
         "mean" and "scale", float64 [D]. The scale is the population standard deviation, and 1 for a constant column.
+
+    Raises:
+        UnfittedError: A state is not finite, as after an overflow.
     """
+    if n_bad := int(np.count_nonzero(~np.isfinite(features).all(axis=1))):
+        raise UnfittedError(f"the hidden states of {n_bad} of {len(features)} answers hold NaN or infinite values")
     from sklearn.preprocessing import StandardScaler  # slow to load, and a fitted reader does not need it
 
     scaler = StandardScaler().fit(features.astype(np.float64))

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.errors import ConfigError, ReaderError, in_a_line
+from dualread.errors import ConfigError, ReaderError, UnfittedError, in_a_line
 from dualread.readers._calibrated import platt_notes
 from dualread.readers.base import Answers, Examples, Weights
 from dualread.specs.parts import Settings
@@ -67,13 +67,13 @@ def certainty(
         shared: Statistics that all answers have in common, such as those of training answers.
 
     Raises:
-        ReaderError: The estimator does not return one finite number for an answer.
+        UnfittedError: The estimator does not return one finite number for an answer.
     """
     found = np.empty(len(names), dtype=np.float64)
     for i, (of_one, name) in enumerate(zip(statistics, names, strict=True)):
         uncertainty = np.asarray(estimator({**of_one, **(shared or {})}), dtype=np.float64)
         if uncertainty.shape != (1,) or not np.isfinite(uncertainty[0]):
-            raise ReaderError(
+            raise UnfittedError(
                 f"{name}: LM-Polygraph's {type(estimator).__name__} returns {uncertainty.tolist()} for one answer."
                 " Expected one finite number. Choose another estimator for these answers."
             )
@@ -182,10 +182,11 @@ def training_states(states: np.ndarray, *, where: str) -> np.ndarray:
     """Return the states [n, D] on which a distance is fitted, after a check.
 
     Raises:
-        ReaderError: There are fewer than two, or a number is not finite.
+        UnfittedError: There are fewer than two.
+        ReaderError: A number is not finite.
     """
     if states.ndim != 2 or len(states) < 2:
-        raise ReaderError(f"{where}: states of the shape {states.shape}. Expected [n, D] with at least two answers.")
+        raise UnfittedError(f"{where}: states of the shape {states.shape}. Expected [n, D] with at least two answers.")
     _check_finite("the states", states, where)
     return states
 

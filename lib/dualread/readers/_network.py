@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dualread.errors import UnfittedError
 from dualread.readers._calibrated import temperature_notes
 from dualread.readers._linear import affine, fit_standardization, one_thread, standardized
 from dualread.readers.base import Examples, Weights
@@ -93,6 +94,9 @@ def train(
         dropout: The share of each hidden layer's units that a training step drops.
         clip_norm: The largest norm of a step's gradient.
 
+    Raises:
+        UnfittedError: The loss on `stop` is never a finite number.
+
     Returns:
         The arrays weight_k [out, in] and bias_k [out] of the restored epoch, float32; and notes about the training.
     """
@@ -116,6 +120,8 @@ def train(
                 watched = float(stop_loss(_log_odds(x_stop, parameters, 0.0, generator), labels_stop))
             if watched < best_loss:
                 best_loss, best_epoch, best = watched, epoch, [p.detach().clone() for p in parameters]
+    if best_epoch == 0:
+        raise UnfittedError(f"partition 'stop': the loss is no finite number in any of {epoch} epochs.")
     layers = {f"{('weight', 'bias')[i % 2]}_{i // 2}": p.numpy() for i, p in enumerate(best)}
     return layers, {"epochs_run": epoch, "epoch_restored": best_epoch, "stop_loss": best_loss}
 

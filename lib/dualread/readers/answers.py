@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dualread.errors import ConfigError, DualReadError
+from dualread.errors import ConfigError, UnfittedError
 
 # The columns of `Answers.table`. The label is left out on purpose.
 COLUMNS = (
@@ -202,14 +202,14 @@ class Examples:
             both_classes: Whether the partition must have correct and wrong answers.
 
         Raises:
-            DualReadError: The partition is empty, or it lacks a class that is needed.
+            UnfittedError: The partition is empty, or it lacks a class that is needed.
         """
         found = self.partition(role)
         n_correct = int(found.correct.sum())
         if len(found) == 0 or (both_classes and n_correct in (0, len(found))):
             needed = "correct and wrong answers" if both_classes else "at least one answer"
             first = "Compare answers with gold answers in graded.parquet: is their wording the same? Otherwise give"
-            raise DualReadError(
+            raise UnfittedError(
                 f"partition {role!r}: {n_correct} correct of {len(found)} answers; a reader needs {needed} there. "
                 f"{'Give' if n_correct or not len(found) else first} the data set more images, change the shares of its"
                 " roles, or train the actor differently."

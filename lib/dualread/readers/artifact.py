@@ -2,7 +2,7 @@
 
 The header holds the reader's module, settings, notes, provenance and the names of its weights. It holds the same of the
 parents, nested. The name of a parent's tensor starts with its role: "post.state.weight" is the P-State weight under
-DualRead's post-answer branch.
+DualRead's post-answer branch. Where a reader could not be fitted, there are no weights, and `unfitted` is the reason.
 """
 
 from collections.abc import Iterable, Mapping
@@ -95,6 +95,7 @@ def _header(reader: FittedReader) -> dict[str, Any]:
         "notes": dict(reader.weights.notes),
         "provenance": dict(reader.provenance),
         "parents": {role: _header(parent) for role, parent in reader.parents.items()},
+        **({} if reader.unfitted is None else {"unfitted": reader.unfitted}),
     }
 
 
@@ -106,4 +107,5 @@ def _reader(header: Mapping[str, Any], tensors: Mapping[str, np.ndarray], prefix
         weights=Weights(tensors=weights, notes=header["notes"]),
         parents={role: _reader(parent, tensors, f"{prefix}{role}.") for role, parent in header["parents"].items()},
         provenance=header["provenance"],
+        unfitted=header.get("unfitted"),
     )

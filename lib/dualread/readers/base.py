@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dualread import plugins
-from dualread.errors import ConfigError, ReaderError, did_you_mean
+from dualread.errors import ConfigError, ReaderError, UnfittedError, did_you_mean, in_a_line
 from dualread.readers.answers import COLUMNS, Answers, Examples, View
 from dualread.readers.declarations import name_of
 from dualread.specs.parts import Settings
@@ -49,7 +49,7 @@ class Weights:
 
 @dataclass(frozen=True, kw_only=True)
 class FittedReader:
-    """A reader that can score.
+    """A reader that can score, or the reason why there is none.
 
     Attributes:
         module: The module's name inside the package, such as "readers.psr".
@@ -57,6 +57,7 @@ class FittedReader:
         weights: What fitting found; empty where nothing is fitted.
         parents: The fitted readers on which the reader builds, by role.
         provenance: JSON values that scoring does not need: actor, seed, digests, token positions, counts.
+        unfitted: Why it could not be fitted, so that it cannot score; None for a reader that can.
     """
 
     module: str
@@ -64,6 +65,7 @@ class FittedReader:
     weights: Weights
     parents: Mapping[str, "FittedReader"] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    unfitted: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +105,22 @@ def fit(module: str, examples: Examples, settings: Settings, parents: Mapping[st
 
     Raises:
         ConfigError: There is no such reader, or a setting is missing or unknown.
-        DualReadError: The reader cannot be fitted on these examples, or `fit` returned something else.
+        UnfittedError: The reader, or one that it builds on, cannot be fitted on these examples: a class is missing,
+            they are separable, a computation does not converge, or a weight is not finite.
+        ReaderError: `fit` returned something else.
     """
     _check_settings(settings, plugins.settings("readers", name_of(module)), module)
+    for role, parent in parents.items():
+        if parent.unfitted is not None:
+            raise UnfittedError(f"{role} ({parent.provenance.get('method', parent.module)}): {parent.unfitted}")
     reader = load(module)
-    found = reader.fit(examples, settings, parents, seed) if hasattr(reader, "fit") else Weights()
+    try:
+        found = reader.fit(examples, settings, parents, seed) if hasattr(reader, "fit") else Weights()
+    except (ArithmeticError, np.linalg.LinAlgError) as error:
+        raise UnfittedError(f"{module}: the computation fails ({in_a_line(error)}).") from error
     _check_type(found, Weights, f"{module}: fit")
+    if broken := sorted(name for name, tensor in found.tensors.items() if not np.isfinite(tensor).all()):
+        raise UnfittedError(f"{module}: fitting ended with NaN or infinite values in {', '.join(broken)}.")
     return found
 
 
@@ -116,9 +128,11 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     """Score `answers` with the module that `reader` names.
 
     Raises:
-        ReaderError: `score` returned something else, a score is not finite, a confidence is not in [0, 1], or there is
-            not one value per answer.
+        ReaderError: The reader could not be fitted; or `score` returned something else, a score is not finite, a
+            confidence is not in [0, 1], or there is not one value per answer.
     """
+    if reader.unfitted is not None:
+        raise ReaderError(f"{reader.module}: there is no fitted reader: {reader.unfitted}")
     scores: Scores = load(reader.module).score(reader, answers)
     _check_type(scores, Scores, f"{reader.module}: score")
     _check_scores(scores, answers, reader.module)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dualread.errors import ArtifactError
+from dualread.readers import header
 from dualread.readers.base import FittedReader
 
 NAME = "scoring"
@@ -78,10 +79,12 @@ def requirements_of(reader: FittedReader, *, where: str) -> Requirements:
         where: The file that errors name.
 
     Raises:
-        ArtifactError: The reader does not say it, because it was fitted by an earlier version of the library.
+        ArtifactError: The reader does not say it, because it was fitted by an earlier version of the library; or it
+            says something that no study may say.
     """
     try:
         known = dict(reader.provenance[NAME])
+        header.check(known, where)
         views = tuple(View(**{**view, "prompt": Prompt(**view["prompt"])}) for view in known["views"])
         return Requirements(**{**known, "prompt": Prompt(**known["prompt"]), "views": views})
     except (KeyError, TypeError, ValueError) as error:

@@ -1,12 +1,14 @@
 """Compare what a reader was fitted on with what it is used on now, and name every difference."""
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models import prompts
 from dualread.models.adapters import is_adapter
+from dualread.models.backbones.tokenizer import CALLED, without_calls
 from dualread.models.replay.example import read_of_example
 from dualread.models.replay.forward import middle_layer
 from dualread.models.replay.positions import RULES
@@ -49,9 +51,18 @@ def check_is_own(required: Requirements, where: str) -> None:
 
 
 def checkpoint_digests(folder: Path) -> dict[str, str]:
-    """Return the sha256 of each file of a checkpoint by name; files that no model is read from are left out."""
+    """Return the sha256 of each file of a checkpoint by name; files that no model is read from are left out.
+
+    Of the tokenizer's files, it is that of what is read: an actor of a study is a copy without what they keep of calls.
+    """
     files = sorted(path for path in folder.iterdir() if path.suffix in _READ and path.is_file())
-    return {path.name: sha256_file(path) for path in files}
+    return {path.name: _digest(path) for path in files}
+
+
+def _digest(file: Path) -> str:
+    if file.name in CALLED:
+        return hashlib.sha256(without_calls(file.name, file.read_bytes())).hexdigest()
+    return sha256_file(file)
 
 
 def other_checkpoint(required: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
@@ -90,11 +101,21 @@ def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
     """
     if (replay := reader.provenance.get("replay")) is None:
         return
+    try:
+        yield from _other_replay(replay, reader.provenance["features"], config)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(
+            f"{reader.provenance.get('method')}: the reader does not say how states were read ({error!r}). Expected"
+            " `replay` and `features` as stage fit_readers writes them. Fit it again."
+        ) from error
+
+
+def _other_replay(replay: Mapping[str, Any], features: Sequence[str], config: Any) -> Iterator[str]:
     n_layers = config.num_hidden_layers
     now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": RULES}
     for name, value in now.items():
         if replay[name] != value:
             yield f"{name} is {value!r}, expected {replay[name]!r}"
     for name, values in read_of_example().items():
-        if name in reader.provenance["features"] and values != replay["example"][name]:
+        if name in features and values != replay["example"][name]:
             yield f"{name} of the replay's example is {values}, expected {replay['example'][name]}"

@@ -15,10 +15,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, ConfigError
 from dualread.scoring.thresholds import Threshold
 from dualread.store.digest import sha256_file
 from dualread.store.files import read_json
+from dualread.store.typed import typed
 
 CHECKPOINT = "checkpoint"
 METRICS = "metrics.csv"
@@ -86,11 +87,12 @@ def read_bundle(folder: Path) -> Bundle:
         known = read_json(folder / _BUNDLE)
         if known.pop("format") != _FORMAT:
             raise ValueError(f"its format is not {_FORMAT}")
-        thresholds = tuple(Threshold(**one) for one in read_json(folder / _THRESHOLDS))
-        bundle = Bundle(**known, thresholds=thresholds)
+        bundle = typed(Bundle, {**known, "thresholds": read_json(folder / _THRESHOLDS)}, _BUNDLE)
         if strange := [name for name in bundle.readers if Path(name).name != name]:
             raise ValueError(f"{strange[0]!r} is no name of a method")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if wrong := [one.value for one in bundle.thresholds if one.value is not None and not 0 <= one.value <= 1]:
+            raise ValueError(f"the threshold {wrong[0]} is no confidence from 0 to 1")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
         raise ArtifactError(f"{folder}: {_BUNDLE} or {_THRESHOLDS} cannot be read ({error!r}). {_AGAIN}") from error
     return bundle
 

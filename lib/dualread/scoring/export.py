@@ -18,7 +18,7 @@ from dualread.readers.requirements import requirements_of
 from dualread.scoring.agreement import check_is_own, checkpoint_folder
 from dualread.scoring.bundle import CHECKPOINT, READERS, Bundle, copy_readers, is_bundle, write_bundle
 from dualread.scoring.card import Facts, rows_of, write_card
-from dualread.scoring.sources import find
+from dualread.scoring.sources import find, read_reader
 from dualread.scoring.thresholds import EMPIRICAL, Threshold
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import Manifest, read_manifest
@@ -72,7 +72,7 @@ def export(
         shutil.copytree(checkpoint_folder(actor), out / CHECKPOINT)
     # A method that is no longer in the study may have left a reader whose plugin is gone.
     evaluated = sorted(set(metrics["method"]) & set(source.files))
-    nulls = [name for name in evaluated if declared(source.load(name).module, "NULL")]
+    nulls = [name for name in evaluated if declared(read_reader(source.files[name]).module, "NULL")]
     write_card(out, bundle, metrics, _facts(study, run, readers[method], nulls, with_checkpoint, license))
     return bundle
 

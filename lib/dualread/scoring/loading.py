@@ -13,6 +13,7 @@ from dualread.models.adapters import is_adapter, merge
 from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.readers.base import FittedReader
+from dualread.readers.header import check_pooling
 from dualread.readers.requirements import Prompt, Requirements, View, requirements_of
 from dualread.scoring import agreement
 from dualread.scoring.answering import Actor
@@ -153,5 +154,5 @@ def _refuse(notes: Sequence[str], folder: Path, where: str, allow_other: bool, a
 
 
 def _kappa(readers: Mapping[str, FittedReader]) -> float | None:
-    replays = (reader.provenance.get("replay") for reader in readers.values())
-    return next((replay["kappa"] for replay in replays if replay), None)
+    replays = ((name, reader.provenance.get("replay")) for name, reader in readers.items())
+    return next((check_pooling(replay.get("kappa"), name) for name, replay in replays if replay), None)

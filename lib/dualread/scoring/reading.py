@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from dualread.errors import ReaderError
+from dualread.errors import DualReadError, ReaderError, in_a_line
 from dualread.models.replay.forward import VECTORS
 from dualread.readers.answers import COLUMNS, Answers
 from dualread.readers.base import FittedReader, Scores, score
@@ -66,10 +66,12 @@ def _scores(name: str, reader: FittedReader, answered: Answered) -> Scores:
 def _scored(name: str, reader: FittedReader, answers: Answers) -> Scores:
     try:
         return score(reader, answers)
-    except (ValueError, IndexError, KeyError, TypeError) as error:
+    except DualReadError:
+        raise
+    except Exception as error:  # whatever the numbers and texts of a file from elsewhere make of it
         raise ReaderError(
-            f"{name}: the reader's weights do not fit the states of this actor ({error}). Expected the actor on whose"
-            " answers it was fitted."
+            f"{name}: the reader's weights do not fit the states of this actor ({in_a_line(error)}). Expected the actor"
+            " on whose answers it was fitted."
         ) from error
 
 

@@ -54,7 +54,8 @@ class Scored(Reading):
     Attributes:
         decision: Whether to keep the answer, by the threshold that travels with the reader.
         donor: The same question about the donor's image; None if no donor was given.
-        notes: What differs from what the reader was fitted on; empty if nothing does.
+        notes: What differs from what the reader was fitted on, and how an image is shown where there was a choice or
+            little can be seen of it; mostly empty.
     """
 
     decision: Decision

@@ -5,15 +5,16 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualread.errors import DualReadError
+from dualread.errors import ConfigError, DualReadError
 from dualread.scoring.loading import Loaded, load
 from dualread.scoring.questions import Question, shown
 from dualread.scoring.reading import readings
 from dualread.scoring.results import Failed, Scored
 from dualread.scoring.thresholds import decide
+from dualread.store.digest import digest_of
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
+    from dualread.scoring.questions import Given
 
 BATCH_SIZE = 16
 
@@ -24,13 +25,15 @@ class Scorer:
     Attributes:
         method: The method whose reader gives the confidence.
         notes: What differs from what the readers were fitted on; empty unless others were allowed.
+        bits: How many bits of 16-bit gray images count where their files do not say it; None if nobody said it.
         digest: Digest of all that a result depends on besides the question: readers, actor, prompt and threshold.
     """
 
-    def __init__(self, loaded: Loaded, *, batch_size: int = BATCH_SIZE):
+    def __init__(self, loaded: Loaded, *, batch_size: int = BATCH_SIZE, bits: int | None = None):
         self.method = loaded.method
         self.notes = loaded.notes
-        self.digest = loaded.digest
+        self.digest = loaded.digest if bits is None else digest_of([loaded.digest, bits])
+        self.bits = bits
         self._loaded = loaded
         self._batch_size = batch_size
         self._reads_states = any(reader.provenance.get("features") for reader in loaded.readers.values())
@@ -49,6 +52,7 @@ class Scorer:
         revision: str | None = None,
         allow_other: bool = False,
         batch_size: int = BATCH_SIZE,
+        bits: int | None = None,
     ) -> "Scorer":
         """Load a reader and the actor whose answers it judges.
 
@@ -67,12 +71,15 @@ class Scorer:
             allow_other: Whether to score although the checkpoint, a prompt, or how states are read is not as it was
                 when the reader was fitted. Every result then says so.
             batch_size: Number of questions that are answered at once.
+            bits: How many bits of 16-bit gray images count, 9 to 16, where their files do not say it.
 
         Raises:
-            ConfigError: There is no such method, prompt or threshold.
+            ConfigError: There is no such method, prompt or threshold, or `bits` is no such number.
             ArtifactError: There is no such reader or checkpoint, a file is damaged, or the checkpoint, a prompt or the
                 states differ from those on which the reader was fitted.
         """
+        if bits is not None and not 9 <= bits <= 16:
+            raise ConfigError(f"bits {bits}: expected 9 to 16, the bits that count in 16-bit gray images.")
         loaded = load(
             reader,
             checkpoint,
@@ -85,20 +92,21 @@ class Scorer:
             allow_other=allow_other,
             batch_size=batch_size,
         )
-        return cls(loaded, batch_size=batch_size)
+        return cls(loaded, batch_size=batch_size, bits=bits)
 
     def __call__(
         self,
-        image: "Path | str | bytes | Image",
+        image: "Given",
         question: str,
         *,
         options: Sequence[str] = (),
-        donor: "Path | str | bytes | Image | None" = None,
+        donor: "Given | None" = None,
     ) -> Scored:
         """Answer a question about an image, and say how far the answer can be trusted.
 
         Args:
-            image: The image's file, its bytes, or a picture in memory.
+            image: The image's file (`stack.tif#2` for its second frame), its bytes, a file object open for reading
+                bytes, a Pillow image, or an array of 8-bit values [height, width] or [height, width, 3].
             question: The question.
             options: The two to ten options of a multiple-choice question; none for other questions.
             donor: Another image, about which the same question is asked as well.
@@ -118,8 +126,12 @@ class Scorer:
     def together(self, questions: Sequence[Question]) -> list[Scored]:
         """Return the results of one batch; the first question that fails raises an error, see `__call__`."""
         loaded, encoder = self._loaded, self._loaded.actor.encoder
-        own = [shown(asked, asked.image, encoder) for asked in questions]
-        donors = {i: shown(asked, asked.donor, encoder) for i, asked in enumerate(questions) if asked.donor is not None}
+        own = [shown(asked, asked.image, encoder, bits=self.bits) for asked in questions]
+        donors = {
+            i: shown(asked, asked.donor, encoder, bits=self.bits)
+            for i, asked in enumerate(questions)
+            if asked.donor is not None
+        }
         answered = loaded.actor.answer([*own, *donors.values()], loaded.views, states=self._reads_states)
         found = readings(loaded.readers, loaded.method, answered)
         donor_of = dict(zip(donors, found[len(own) :], strict=True))
@@ -128,7 +140,11 @@ class Scorer:
                 **vars(reading),
                 decision=decide(reading.confidence, loaded.threshold),
                 donor=donor_of.get(i),
-                notes=self.notes,
+                notes=(
+                    *self.notes,
+                    *(f"image: {note}" for note in own[i].notes),
+                    *(f"donor's image: {note}" for note in (donors[i].notes if i in donors else ())),
+                ),
             )
             for i, reading in enumerate(found[: len(own)])
         ]

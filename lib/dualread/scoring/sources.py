@@ -41,14 +41,19 @@ class Source:
 
         Raises:
             ConfigError: There is none; the message lists the others.
-            ArtifactError: The file is no reader, or is damaged.
+            ArtifactError: The file is no reader, is damaged, or says why the reader could not be fitted.
         """
         if method not in self.files:
             known = ", ".join(sorted(self.files))
             raise ConfigError(
                 f"{self.where}: no reader of {method!r}. Known: {known}.{did_you_mean(method, self.files)}"
             )
-        return read_reader(self.files[method])
+        reader = read_reader(self.files[method])
+        if reader.unfitted is not None:
+            raise ArtifactError(
+                f"{self.where}: {method} could not be fitted, so that it cannot score: {reader.unfitted}"
+            )
+        return reader
 
 
 def find(reader: str | Path, *, revision: str | None = None, with_checkpoint: bool = True) -> Source:

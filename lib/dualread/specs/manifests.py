@@ -73,6 +73,7 @@ class BuildManifestSpec:
         roles: One role, or the fraction of the images per role.
         seed: The seed of the partition by image, and of the draw by `select`.
         expect_sha256: The digest that the manifest must have; None for any.
+        bits: How many bits of 16-bit gray images count where the file does not say it; None refuses dark ones.
     """
 
     dataset: str
@@ -83,6 +84,7 @@ class BuildManifestSpec:
     seed: int
     select: Select = Select()
     expect_sha256: str | None = None
+    bits: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,23 +6,33 @@ Input `source`: the folder in the official layout.
 from collections.abc import Mapping
 from pathlib import Path
 
+import polars as pl
+
 from dualread import plugins
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.data.datasets.base import Loaded
-from dualread.data.questions.audit import refuse_broken
+from dualread.data.questions.audit import HARD_TO_SEE, refuse_broken
 from dualread.data.questions.build import build
-from dualread.data.questions.pictures import Pictures, content
+from dualread.data.questions.pictures import Pictures
 from dualread.data.questions.pin import digest, refuse_another
 from dualread.data.questions.select import select
+from dualread.progress import say
 from dualread.specs.manifests import BuildManifestSpec
+from dualread.store.digest import MANIFEST_NAME
 
 
 def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Write the manifest, its digest, its audit, thumbnails, and unchanged images as images/<sha256>.<extension>."""
+    """Write the manifest, its digest, its audit, thumbnails, and images as images/<sha256>.<extension>.
+
+    Images are unchanged, unless the file alone does not show the picture, or is DICOM: those become PNGs of what is
+    shown.
+    """
     loaded: Loaded = plugins.load_module(spec.loader.module).load_rows(inputs["source"], spec.split, spec.settings)
-    pictures = Pictures()
+    # What a stage wrote may be linked to the store; nobody else may lead out of the folder.
+    is_artifact = (inputs["source"] / MANIFEST_NAME).is_file()
+    pictures = Pictures(bits=spec.bits, folder=None if is_artifact else inputs["source"])
     selected = select(loaded, spec.select, spec.seed, pictures.identity)
     for row in selected.rows:
         pictures.identity(row)
@@ -35,7 +45,7 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
     for file, image in images.items():
         target = out / file.file
         target.parent.mkdir(exist_ok=True)
-        target.write_bytes(content(image))
+        target.write_bytes(pictures.copy(image))
     looks = [{"pixel_sha256": file.pixel_sha256, "thumbnail": file.thumbnail} for file in images]
     write_table(out / "manifest.parquet", manifest, MANIFEST)
     write_table(
@@ -45,6 +55,9 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
     )
     audit.write_parquet(out / "audit.parquet", compression="zstd")
     (out / "manifest_digest.txt").write_text(f"{digest(manifest)}\n")
+    [doubts] = audit.filter(pl.col("step") == HARD_TO_SEE)["reason"]
+    if any(file.doubts for file in images):
+        say(f"warning: {spec.dataset}/{spec.split}: {doubts}")
     n_open, n_pictures = (manifest["answer_type"] == "open").sum(), manifest["image_id"].n_unique()
     return (
         f"read {len(loaded.rows)} questions from {loaded.file.name}, wrote {manifest.height} rows"

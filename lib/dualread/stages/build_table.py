@@ -14,7 +14,7 @@ import polars as pl
 from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.metrics import METRICS
-from dualread.artifacts.tables import read_table
+from dualread.artifacts.tables import for_spreadsheets, read_table
 from dualread.plugins import load_module
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH
@@ -40,7 +40,7 @@ def compute(spec: BuildTableSpec, inputs: Mapping[str, Path], out: Path) -> str:
     table = build(load_module(module), rows, shown)
     (out / f"{name}.tex").write_text(table.tex, encoding="utf-8")
     (out / f"{name}.html").write_text(table.html, encoding="utf-8")
-    table.cells.write_csv(out / f"{name}.csv")
+    for_spreadsheets(table.cells).write_csv(out / f"{name}.csv")
     undefined = (table.cells["printed"] == DASH).sum()
     return f"read {len(rows)} rows of {kind}, wrote {name}.tex with {len(table.cells)} cells ({undefined} undefined)"
 

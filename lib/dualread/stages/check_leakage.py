@@ -14,13 +14,17 @@ from dualread.artifacts.tables import read_table
 from dualread.data.questions.leakage import count, refuse_leakage, shared_pictures
 from dualread.specs.parts import NoSpec
 
+_COLUMNS = ("role", "dataset", "split", "image_id", "pixel_sha256")
+
 
 def compute(spec: NoSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write leakage.parquet, a count per pair of roles, and near_duplicates.parquet; an error names every leak."""
     folders = [folder for _, folder in sorted(inputs.items())]
-    rows = pl.concat(read_table(folder / "manifest.parquet", MANIFEST) for folder in folders)
-    looks = pl.concat(read_table(folder / "thumbnails.parquet", THUMBNAILS) for folder in folders)
-    pairs = shared_pictures(rows, dict(looks.iter_rows()))
+    rows = pl.concat(read_table(folder / "manifest.parquet", MANIFEST, _COLUMNS) for folder in folders)
+    looks: dict[str, bytes] = {}
+    for folder in folders:  # one table at a time: all of them are 4 kB per picture
+        looks.update(read_table(folder / "thumbnails.parquet", THUMBNAILS).iter_rows())
+    pairs = shared_pictures(rows, looks)
     refuse_leakage(pairs)
     shared = count(pairs)
     shared.write_parquet(out / "leakage.parquet", compression="zstd")

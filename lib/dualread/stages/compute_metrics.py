@@ -8,6 +8,7 @@ output:  metrics.parquet
          methods of the study share the resamples. Of CCG-AUC, float64 [pairs]: the value of every donor pair in the
          order of the pairs table, NaN outside the decisive set; the numbers of their source and donor images are
          <dataset>/<split>/pair_images, int64 [2, pairs].
+Predictions without rows say why there are none; every metric is then null, with this reason.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,16 +21,16 @@ import polars as pl
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.schemas.predictions import PREDICTIONS
-from dualread.artifacts.tables import from_rows, write_table
+from dualread.artifacts.tables import from_rows, reason_of, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns
-from dualread.evaluation.estimates import Kept, estimate
-from dualread.evaluation.families import family_rows
+from dualread.evaluation.estimates import Kept, estimate, without_confidences
+from dualread.evaluation.families import families_without_confidences, family_rows
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.bootstrap import ImageDraws
-from dualread.evaluation.thresholds import choose, threshold_rows
+from dualread.evaluation.thresholds import choose, threshold_rows, threshold_rows_without_confidences
 from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages._joined import read, read_joined
 
@@ -47,6 +48,8 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     _check_run(predictions, spec, inputs["predictions"])
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
     _check_shards(predictions, shards, inputs["predictions"])
+    if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
+        return _without_confidences(spec, shards, inputs, reason, out)
     manifests = {shard: read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST, _OF_MANIFEST) for shard in shards}
     found = {shard: read_joined(*shard, manifest, predictions, inputs) for shard, manifest in manifests.items()}
     cells = {shard: CellColumns.of(joined) for shard, joined in found.items()}
@@ -74,6 +77,24 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
         f"{_main_results(rows, spec.thresholds_from.partition('/')[0])}; read {n_answers} answers and {n_pairs} donor"
         f" pairs, wrote {len(rows)} estimates ({undefined} undefined)"
     )
+
+
+def _without_confidences(
+    spec: ComputeMetricsSpec, shards: list[tuple[str, str]], inputs: Mapping[str, Path], reason: str, out: Path
+) -> str:
+    """Write every metric without a value, and the reason: the method has no reader."""
+    rows = []
+    for dataset, split in shards:
+        manifest = read(inputs, f"manifest/{dataset}/{split}", MANIFEST, _OF_MANIFEST)
+        found = [
+            *without_confidences(manifest, reason),
+            *families_without_confidences(manifest, reason),
+            *threshold_rows_without_confidences(manifest, spec.target_risk_percent, reason),
+        ]
+        rows += [{"study": spec.study, **spec.run, "dataset": dataset, "split": split, **row} for row in found]
+    write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS)
+    write_tensors(out / "replicates.safetensors", {}, {"study": spec.study, **spec.run})
+    return f"wrote {len(rows)} estimates, all undefined: {reason}"
 
 
 def _check_run(predictions: pl.DataFrame, spec: ComputeMetricsSpec, path: Path) -> None:

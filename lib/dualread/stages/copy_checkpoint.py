@@ -26,6 +26,7 @@ def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> 
     """
     from dualread.models.backbones.checkpoint import LEFT_OUT, check, check_values
     from dualread.models.backbones.processor import load_processor
+    from dualread.models.backbones.tokenizer import forget_calls
 
     folder = inputs["base"] / "checkpoint" if "base" in inputs else _folder(spec.repository, inputs.get("source"))
     name = folder if spec.repository is None else spec.repository.hub
@@ -34,6 +35,7 @@ def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> 
     # It becomes part of the store, so that a pulled store can be used without the hub or the folder.
     if spec.adapter is None:
         shutil.copytree(folder, out / "checkpoint", symlinks=False, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        forget_calls(out / "checkpoint")
         n_files = sum(path.is_file() for path in (out / "checkpoint").rglob("*"))
         said = f"copied {n_files} files of {name}"
     else:

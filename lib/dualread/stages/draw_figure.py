@@ -6,19 +6,24 @@ inputs:  as the figure's READS says:
                     graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>
          pairs      as for answers, and pairs/<dataset>/<split>
 output:  <name>.pdf, <name>.png, <name>.csv
+A method of which a run has no reader is left out, and a line under the figure says why.
 """
 
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
+from matplotlib.figure import Figure
 
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.schemas.predictions import PREDICTIONS
+from dualread.artifacts.tables import reason_of
 from dualread.errors import ArtifactError
 from dualread.plugins import load_module
-from dualread.reporting.figures.drawing import house_style, save
+from dualread.reporting.figures.drawing import Drawing, house_style, save
 from dualread.specs.figures import DrawFigureSpec
 from dualread.stages._joined import read, read_joined
 
@@ -32,17 +37,35 @@ def compute(spec: DrawFigureSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """
     figure = load_module(spec.figure.module)
     name = figure.__name__.rpartition(".")[2]
+    layout, left_out = spec.layout, {}
     if figure.READS == "train_log":
         tables = {key: _read(path / "train_log.parquet") for key, path in sorted(inputs.items())}
     else:
-        tables = {figure.READS: pl.concat(_joined(figure.READS, inputs))}
+        left_out = _without_confidences(inputs)
+        layout = replace(layout, methods=tuple(of for of in layout.methods if of.name not in left_out))
+        tables = {figure.READS: pl.concat(_joined(figure.READS, inputs, left_out))} if layout.methods else {}
     with house_style():
-        drawing = figure.draw(tables, spec.layout)
+        drawing = figure.draw(tables, layout) if tables else Drawing(figure=Figure(), values=pl.DataFrame())
+        labels = {of.name: of.label for of in spec.layout.methods}
+        notes = [f"{labels.get(method, method)} is not drawn, {reason}" for method, reason in left_out.items()]
+        if notes:
+            said = textwrap.fill("\n".join(notes), 160)
+            drawing.figure.text(0.5, 0.0, said, ha="center", va="bottom", fontsize=4, parse_math=False)
         save(drawing, out, name, title=f"{name}, study {spec.layout.study}")
-    return f"read {len(inputs)} tables, drew {len(drawing.values)} rows of values"
+    return "; ".join([f"read {len(inputs)} tables, drew {len(drawing.values)} rows of values", *notes])
 
 
-def _joined(kind: str, inputs: Mapping[str, Path]) -> Iterator[pl.DataFrame]:
+def _without_confidences(inputs: Mapping[str, Path]) -> dict[str, str]:
+    """Return the methods of which a run has no reader, and why. They are left out of all runs that a figure pools."""
+    found = {}
+    for name in sorted(inputs):
+        if name.startswith("predictions/") and (reason := reason_of(inputs[name] / "predictions.parquet")):
+            _, backbone, actor, seed, method = name.split("/")
+            found.setdefault(method, f"{backbone}/{actor}/{seed}: {reason}")
+    return found
+
+
+def _joined(kind: str, inputs: Mapping[str, Path], left_out: Collection[str]) -> Iterator[pl.DataFrame]:
     """Yield the rows of every (run, method, data set): answers on the source images, or donor pairs."""
     manifests = {
         (dataset, split): read(inputs, f"{key}/{dataset}/{split}", MANIFEST)
@@ -53,6 +76,8 @@ def _joined(kind: str, inputs: Mapping[str, Path]) -> Iterator[pl.DataFrame]:
         if not name.startswith("predictions/"):
             continue
         _, backbone, actor, seed, method = name.split("/")
+        if method in left_out:
+            continue
         predictions = read(inputs, name, PREDICTIONS).filter(pl.col("condition").is_in(conditions))
         for (dataset, split), manifest in manifests.items():
             run = f"{backbone}/{actor}/{seed}/"

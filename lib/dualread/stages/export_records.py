@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dualread.artifacts.schemas.metrics import METRICS
-from dualread.artifacts.tables import read_table
+from dualread.artifacts.tables import for_spreadsheets, read_table
 from dualread.evaluation.records import ccg_domains, method_domain_seed
 from dualread.specs.records import ExportRecordsSpec
 
@@ -18,8 +18,8 @@ def compute(spec: ExportRecordsSpec, inputs: Mapping[str, Path], out: Path) -> s
     metrics = read_table(inputs["metrics"] / "metrics.parquet", METRICS)
     matrix = method_domain_seed(metrics, spec.domains)
     decomposition = ccg_domains(metrics, spec.ccg_domains)
-    matrix.write_csv(out / "method_domain_seed.csv")
-    decomposition.write_csv(out / "ccg_domains.csv")
+    for_spreadsheets(matrix).write_csv(out / "method_domain_seed.csv")
+    for_spreadsheets(decomposition).write_csv(out / "ccg_domains.csv")
     return (
         f"read {len(metrics)} rows of metrics, wrote {len(matrix)} rows of answers on {len(spec.domains)} domains "
         f"and {len(decomposition)} rows of donor pairs on {len(spec.ccg_domains)}"

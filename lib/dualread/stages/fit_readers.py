@@ -1,5 +1,8 @@
 """Stage fit_readers: labels, hidden states and views of an actor's answers to one split -> one fitted reader.
 
+Where a reader cannot be fitted on these answers, such as a Platt map where all of them are right, the file holds the
+reason instead. It ends this method and those that build on it; the rest of a study is made.
+
 Inputs: `actor`; `manifest` and `graded` for a reader that reads labels, `features` for a reader of hidden states,
 `view/<name>` per view, and `parent/<role>` per parent.
 """
@@ -10,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from dualread.artifacts.tensors import read_header
-from dualread.errors import ArtifactError, ConfigError, ReaderError
+from dualread.errors import ArtifactError, ConfigError, ReaderError, UnfittedError
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
-from dualread.readers.base import Examples, FittedReader, fit, score
+from dualread.readers.base import Examples, FittedReader, Weights, fit, score
 from dualread.readers.declarations import declared
 from dualread.readers.requirements import NAME
 from dualread.seeding import derive_seed
@@ -37,7 +40,10 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
         raise ConfigError(f"{where}: {module} reads labels, but there are no inputs `manifest` and `graded`. Add them.")
     examples = read_examples(spec.examples, spec.views, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec.backbone, spec.actor, spec.seed, module)
-    weights = fit(module, examples, spec.settings, parents, seed)
+    try:
+        weights, unfitted = fit(module, examples, spec.settings, parents, seed), None
+    except UnfittedError as error:
+        weights, unfitted = Weights(), str(error)
     partitions = {role: _counts(examples.partition(role)) for role in PARTITIONS[spec.examples.split]}
     provenance = {
         **spec.run,
@@ -51,15 +57,18 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
         NAME: requirements_for(spec.scoring, inputs).to_json(),
     }
     reader = FittedReader(
-        module=module, settings=spec.settings, weights=weights, parents=parents, provenance=provenance
+        **{"module": module, "settings": spec.settings, "weights": weights, "parents": parents},
+        **{"provenance": provenance, "unfitted": unfitted},
     )
-    if len(examples):
+    if len(examples) and unfitted is None:
         _check_scores(reader, examples, where)
     save_reader(out / "reader.safetensors", reader)
     counts = ", ".join(f"{role} {c['n']} ({c['n_correct']} correct)" for role, c in partitions.items())
     facts = {name: weights.notes[name] for name in ("temperature", "epochs_run") if name in weights.notes}
     notes = "".join(f", {name} {value:.4g}" for name, value in facts.items())
     read = f"read {len(examples)} answers: {counts}" if len(examples) else "read no answers, it needs none"
+    if unfitted is not None:
+        return f"{read}; no reader for {where}, its values will be dashes: {unfitted}"
     return f"{read}; wrote {spec.reader.method} for {where}{notes}"
 
 

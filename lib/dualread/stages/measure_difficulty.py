@@ -16,7 +16,7 @@ from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.schemas.truth import TRUTH
-from dualread.artifacts.tables import from_rows, write_table
+from dualread.artifacts.tables import from_rows, reason_of, write_table
 from dualread.errors import ArtifactError
 from dualread.evaluation.difficulty import Run, controls
 from dualread.evaluation.statistics.bootstrap import ImageDraws
@@ -72,7 +72,9 @@ def _run(
 
 def _confidence(
     spec: MeasureDifficultySpec, questions: pl.DataFrame, inputs: Mapping[str, Path], name: str
-) -> np.ndarray:
+) -> np.ndarray | str:
+    if name in inputs and (reason := reason_of(inputs[name] / "predictions.parquet")):
+        return reason
     predictions = read(inputs, name, PREDICTIONS, ("sample_id", "dataset", "split", "condition", "confidence"))
     shard = predictions.filter(dataset=spec.dataset, split=spec.split, condition="original")
     own = questions.join(shard, on="sample_id", how="left", validate="1:1", maintain_order="left")

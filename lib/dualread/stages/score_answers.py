@@ -19,6 +19,7 @@ from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import empty_table, read_table, write_table
 from dualread.artifacts.tensors import lazy_tensors, read_header
 from dualread.errors import ArtifactError, ConfigError, ReaderError
+from dualread.evaluation.metrics.decimals import as_float64
 from dualread.readers.artifact import check_named, load_reader
 from dualread.readers.base import Answers, FittedReader, score
 from dualread.readers.join import committed, join_answers
@@ -33,10 +34,14 @@ _REPLAY = (
 
 
 def compute(spec: ScoreAnswersSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Write predictions.parquet, sorted by sample_id and condition."""
+    """Write predictions.parquet, sorted by sample_id and condition; without rows where there is no reader, and why."""
     where = spec.name
     reader = load_reader(inputs["reader"] / "reader.safetensors")
     _check_reader(reader, spec, where)
+    if reader.unfitted is not None:
+        nothing = empty_table(PREDICTIONS)
+        write_table(out / "predictions.parquet", nothing, PREDICTIONS, reason=f"no reader: {reader.unfitted}")
+        return f"wrote no confidences of {where}: {reader.unfitted}"
     shards = [_score_shard(reader, spec, shard, inputs, where) for shard in spec.shards]
     predictions = pl.concat([empty_table(PREDICTIONS), *shards]).sort("sample_id", "condition")
     write_table(out / "predictions.parquet", predictions, PREDICTIONS)
@@ -66,7 +71,7 @@ def _score_shard(
         "condition",
         *(pl.lit(value, pl.Int64 if name == "seed" else pl.String).alias(name) for name, value in spec.run.items()),
         pl.Series("score", scores.score, pl.Float64),
-        pl.Series("confidence", scores.confidence, pl.Float64),
+        pl.Series("confidence", as_float64(scores.confidence), pl.Float64),
         pl.Series("imputed", scores.imputed, pl.Boolean),
     )
 

@@ -12,7 +12,7 @@ import polars as pl
 from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.tables import read_table, write_table
+from dualread.artifacts.tables import for_spreadsheets, read_table, write_table
 from dualread.data.questions.summary import account, summarize
 from dualread.specs.parts import NoSpec
 
@@ -31,7 +31,7 @@ def compute(spec: NoSpec, inputs: Mapping[str, Path], out: Path) -> str:
         steps.append(account(manifest, audit, pair_audit))
     data = pl.concat(rows)
     write_table(out / "data.parquet", data, DATA)
-    pl.concat(steps).write_csv(out / "audit.csv")
+    for_spreadsheets(pl.concat(steps)).write_csv(out / "audit.csv")
     return (
         f"read {len(rows)} manifests, wrote {data.height} rows: {data['questions'].sum()} questions on "
         f"{data['images'].sum()} images, {data['pairs'].sum()} pairs"

@@ -4,6 +4,7 @@ The paper chose BICR's architecture in 50 trials on one actor and then kept it (
 trial draws the settings that the reader's literal SPACE names, fits the reader as fit_readers does, with the same seed,
 and measures the AUROC on validation. The AUROC depends only on the order of the confidences, which the network decides;
 how far apart they are is decided by the temperature that is fitted afterwards. Of equal trials the earliest is best.
+A trial that cannot be fitted has no AUROC.
 
 Inputs: `manifest`, `graded`, `features` and `view/<name>` of the training answers, `validation/manifest`,
 `validation/graded` and `validation/features`. Outputs: trials.csv, one row per trial; best.yaml, a study file with the
@@ -18,7 +19,8 @@ from typing import Any
 import polars as pl
 import yaml
 
-from dualread.errors import ConfigError
+from dualread.artifacts.tables import for_spreadsheets
+from dualread.errors import ConfigError, UnfittedError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.progress import track
 from dualread.readers.base import FittedReader, fit, load, score
@@ -40,19 +42,29 @@ def compute(spec: TuneReaderSpec, inputs: Mapping[str, Path], out: Path) -> str:
     held_out = {name.removeprefix("validation/"): inputs[name] for name in inputs if name.startswith("validation/")}
     validation = read_examples(others, (), held_out, where).require("validation", both_classes=True)
     study, distributions = _study(derive_seed("tune_reader", *names, module)), _distributions(space)
-    rows = []
+    import optuna
+
+    rows, unfitted = [], ""
     for number in track(range(spec.trials), spec.trials, f"{where}: trials"):
         trial = study.ask(distributions)
         drawn = {n: json.loads(trial.params[n]) if "choices" in rule else trial.params[n] for n, rule in space.items()}
         settings = {**spec.settings, **drawn}
-        weights = fit(module, examples, settings, {}, derive_seed("fit_readers", *names, module))
-        reader = FittedReader(module=module, settings=settings, weights=weights)
-        value = auroc(score(reader, validation.answers).confidence, validation.correct)
-        study.tell(trial, value)
+        try:
+            weights = fit(module, examples, settings, {}, derive_seed("fit_readers", *names, module))
+        except UnfittedError as error:
+            unfitted, value = str(error), None
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        else:
+            reader = FittedReader(module=module, settings=settings, weights=weights)
+            value = auroc(score(reader, validation.answers).confidence, validation.correct)
+            study.tell(trial, value)
         rows.append({"trial": number, "validation_auroc": value, **drawn})
-    best = max(rows, key=lambda row: row["validation_auroc"])
+    fitted = [row for row in rows if row["validation_auroc"] is not None]
+    if not fitted:
+        raise UnfittedError(f"{where}: none of {len(rows)} trials could be fitted, the last one because: {unfitted}")
+    best = max(fitted, key=lambda row: row["validation_auroc"])
     cells = [{name: json.dumps(value) for name, value in row.items()} for row in rows]
-    pl.DataFrame(cells).write_csv(out / "trials.csv")
+    for_spreadsheets(pl.DataFrame(cells)).write_csv(out / "trials.csv")
     found = f"trial {best['trial']} of {len(rows)}, AUROC {best['validation_auroc']:.4f} on validation"
     settings = {**spec.settings, **{name: best[name] for name in space}}
     tuned_on = {name: getattr(spec, name) for name in ("study", "data", "backbone", "actor", "seed", "trials")}

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 # What shells and Snakemake set per job, and no package reads when it is imported.
 _PER_JOB = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMPDIR", "TEMP"})
 _REQUEST_SECONDS = 10.0
+_MOST_BYTES = 2**22  # of a request: its environment may have 2 MB in Linux
 _PATIENCE_SECONDS = 10.0
 _PDEATHSIG = 1  # of prctl(2)
 _LIBC = ctypes.CDLL(None)
@@ -70,6 +71,7 @@ class Server:
     def __init__(self, listeners: Iterable[socket.socket]) -> None:
         self._selector = selectors.DefaultSelector()
         self._children: dict[int, tuple[int, socket.socket]] = {}  # {pidfd: (process, connection)}
+        self._requests: dict[socket.socket, _Request] = {}  # that are not complete
         self._deadline: float | None = None  # set when Snakemake's process has ended
         self._selector.register(sys.stdin.fileno(), selectors.EVENT_READ, self._end)
         self._listeners = list(listeners)
@@ -79,22 +81,61 @@ class Server:
     def serve(self) -> Job | None:
         """Return None when Snakemake's process and all children have ended; in each child, return its job."""
         while self._deadline is None or self._children:
-            timeout = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-            events = self._selector.select(timeout)
-            if not events:  # a child does not end when it is asked to
-                self._kill_all(signal.SIGKILL)
+            ends = [request.deadline for request in self._requests.values()]
+            first = min([*ends, *([] if self._deadline is None else [self._deadline])], default=None)
+            events = self._selector.select(None if first is None else max(0.0, first - time.monotonic()))
+            now = time.monotonic()
+            if not events and self._deadline is not None and now >= self._deadline:
+                self._kill_all(signal.SIGKILL)  # a child does not end when it is asked to
+            for late in [one for one, request in self._requests.items() if now >= request.deadline]:
+                self._drop(late)
             # The end of Snakemake's process comes first: no job is accepted after it.
             for key, _ in sorted(events, key=lambda event: event[0].fileobj != sys.stdin.fileno()):
                 if self._selector.get_map().get(key.fd) == key and (job := key.data(key.fileobj)):
                     return job
         return None
 
-    def _accept(self, listener: socket.socket) -> Job | None:
-        connection, _ = listener.accept()
-        job = _request(connection)
-        if job is None:
-            connection.close()  # whoever asked runs the job
+    def _accept(self, listener: socket.socket) -> None:
+        """Take a connection; nothing is read of another user's, and nobody is waited for."""
+        try:
+            connection, _ = listener.accept()
+        except OSError:  # it has gone, or too many files are open
+            return
+        if _user(connection) != os.getuid():
+            connection.close()
+            return
+        connection.setblocking(False)
+        self._requests[connection] = _Request(connection)
+        self._selector.register(connection, selectors.EVENT_READ, self._receive)
+
+    def _receive(self, connection: socket.socket) -> Job | None:
+        request = self._requests[connection]
+        try:
+            job = request.read()
+        except BlockingIOError:
             return None
+        except (OSError, ValueError, TypeError, RecursionError):
+            self._drop(connection)
+            return None
+        if job is None:
+            return None
+        if different := _different(job.environment, _ENVIRONMENT):
+            _say_once(f"these variables are not what they were when the run began: {', '.join(different)}")
+            self._drop(connection)
+            return None
+        self._selector.unregister(connection)
+        del self._requests[connection]
+        connection.setblocking(True)
+        return self._start(job, connection)
+
+    def _drop(self, connection: socket.socket) -> None:
+        """Close a connection; whoever asked runs the job."""
+        self._selector.unregister(connection)
+        self._requests.pop(connection).close()
+        connection.close()
+
+    def _start(self, job: Job, connection: socket.socket) -> Job | None:
+        """Fork a child for a job; return the job in the child."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the child takes them when it has handlers
         try:
             if (process := _fork()) == 0:
@@ -146,6 +187,8 @@ class Server:
         for listener in self._listeners:
             self._selector.unregister(listener)
             listener.close()
+        for connection in list(self._requests):
+            self._drop(connection)
         self._kill_all(signal.SIGTERM)
 
     def _kill_all(self, number: int) -> None:
@@ -157,33 +200,52 @@ class Server:
         for key in list(self._selector.get_map().values()):
             if isinstance(key.fileobj, socket.socket):
                 key.fileobj.close()
+        for request in self._requests.values():
+            request.close()
         for child in self._children:
             os.close(child)
         self._selector.close()
 
 
-def _request(connection: socket.socket) -> Job | None:
-    """Return the job that is asked for; None if it needs other surroundings than this process has."""
-    connection.settimeout(_REQUEST_SECONDS)
-    streams: list[int] = []
-    try:
-        user = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8]
-        size, streams, _, _ = socket.recv_fds(connection, 4, 3)
-        with connection.makefile("rb", buffering=0) as file:  # leaves the signals behind the request unread
-            text = b""
-            while len(text) < int.from_bytes(size) and (more := file.read(int.from_bytes(size) - len(text))):
-                text += more
-        job = Job(streams=list(streams), **json.loads(text))
-        if int.from_bytes(user, sys.byteorder) == os.getuid():
-            if not (different := _different(job.environment, _ENVIRONMENT)):
-                connection.settimeout(None)
-                return job
-            _say_once(f"these variables are not what they were when the run began: {', '.join(different)}")
-    except (OSError, ValueError, TypeError):
-        pass
-    for stream in streams:
-        os.close(stream)
-    return None
+class _Request:
+    """A request that comes in pieces: the length of a job's text with its streams, then the text."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.deadline = time.monotonic() + _REQUEST_SECONDS
+        self.streams: list[int] = []
+        self._connection, self._size, self._text = connection, -1, b""
+
+    def read(self) -> Job | None:
+        """Read what is there; return the job when it is complete.
+
+        Signals behind the request stay unread.
+
+        Raises:
+            OSError: The connection is broken.
+            ValueError: It is no request.
+            TypeError: It is none.
+        """
+        if self._size < 0:
+            size, streams, _, _ = socket.recv_fds(self._connection, 4, 3)
+            self.streams += streams
+            self._size = int.from_bytes(size)
+            if len(size) < 4 or not 0 < self._size <= _MOST_BYTES:
+                raise ValueError(f"a request of {self._size} bytes")
+            return None
+        more = self._connection.recv(self._size - len(self._text))
+        self._text += more
+        if not more:
+            raise ValueError("a request that ends early")
+        return Job(streams=list(self.streams), **json.loads(self._text)) if len(self._text) == self._size else None
+
+    def close(self) -> None:
+        """Close the streams."""
+        for stream in self.streams:
+            os.close(stream)
+
+
+def _user(connection: socket.socket) -> int:
+    return int.from_bytes(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
 
 
 def _different(one: dict[str, str], other: dict[str, str]) -> list[str]:

@@ -22,6 +22,7 @@ from dualread.study.sections import Config
 from dualread.study.selection import nothing_left, select, unknown_seeds
 from dualread.study.training import training_settings
 
+MOST_ENTRIES = 10**6  # of a study, each alias written out: ten short lines can stand for a thousand million
 _SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page
 
 
@@ -67,6 +68,8 @@ def _blaming_the_command_line(problems: str, source: str, given: Mapping[str, An
 
 def _resolved(config: Mapping[str, Any], source: str, root: Path | None) -> Config:
     try:
+        if (n := entries(config, {})) > MOST_ENTRIES:
+            raise ConfigError(f"{source}: aliases (`*name`) stand for {n:.0e} entries, expected {MOST_ENTRIES:.0e}.")
         given = without_nulls(config)
     except RecursionError as error:
         raise ConfigError(f"{source}: an entry holds itself (an alias, `*name`). Write it out.") from error
@@ -88,6 +91,15 @@ def _resolved(config: Mapping[str, Any], source: str, root: Path | None) -> Conf
     if root is not None:
         _refuse(missing_files(selected, root), source)
     return selected
+
+
+def entries(value: Any, known: dict[int, int]) -> int:
+    """Return how many values a value stands for, each alias written out; `known` are those counted before, by id."""
+    if (found := known.get(id(value))) is None:
+        known[id(value)] = 0  # one inside itself is another error
+        inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+        found = known[id(value)] = 1 + sum(entries(one, known) for one in inside)
+    return found
 
 
 def without_nulls(value: Any) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dualread.devices import ASSIGNED, gpus
-from dualread.errors import ConfigError, DualReadError, did_you_mean
+from dualread.errors import ConfigError, DualReadError, did_you_mean, printable
 from dualread.machine import model_slots
 from dualread.progress import say
 from dualread.read_once import ROOT
@@ -191,7 +191,8 @@ class StudyRun:
 
     def end_failed(self) -> None:
         """Print what failed jobs said, wherever they ran, below Snakemake's own lines."""
-        print("", *reasons(Path(self._results, "logs"), since=self._started), sep="\n", file=sys.stderr)
+        said = reasons(Path(self._results, "logs"), since=self._started)
+        print("", *map(printable, said), sep="\n", file=sys.stderr)
 
     def end(self) -> None:
         """Name all results of the study in one small file. Kept with a paper, it lets `dualread restore` show them."""

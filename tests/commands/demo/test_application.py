@@ -127,6 +127,7 @@ def test_bad_input_gets_one_sentence(demo, tmp_path):
         ({"image": good, "question": " "}, "the question is empty"),
         ({"image": good, "question": None}, "the question is empty"),
         ({"image": good, "question": f"Is {token} a lesion?"}, "control token"),
+        ({"image": good, "question": "Is \ud800 a lesion?"}, "half of a character"),
         ({"image": good, "question": "long " * 500}, "more than max_prompt_tokens"),
         ({"image": b"0" * (asked.MAX_IMAGE_MEGABYTES * 1_000_000 + 1)}, "At most 20 MB"),
     ):

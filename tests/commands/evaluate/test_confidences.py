@@ -3,13 +3,14 @@ import math
 import pytest
 
 from dualread.commands.evaluate.inputs.log_confidences import (
-    KINDS,
     answer_of,
+    answer_to,
     choice_likelihood,
+    kinds_of,
     self_consistency,
     sequence_likelihood,
-    stated,
 )
+from dualread.commands.evaluate.inputs.stated import Stated
 from dualread.data.logs.base import Sample, Score
 
 
@@ -96,12 +97,30 @@ def test_a_score_of_another_draw_judges_no_confidence_of_the_first():
         tokens=tokens(("yes", -1.0)),
     )
     score = Score(value=1, answer="no", of_first=False)
-    assert [kind.of(sample, score) for kind in KINDS.values()] == [None] * 4
+    assert [kind.of(sample, score) for kind in kinds_of(Stated(scale=100, note=None)).values()] == [None] * 4
 
 
-def test_a_stated_confidence_is_that_of_the_contract():
-    assert stated(drawn("<answer>yes</answer><confidence>80</confidence>"), None) == 0.8
-    assert stated(drawn("yes, 80%"), None) is None
+def test_reasoning_that_mentions_the_tags_does_not_count():
+    completion = "<think>I need <answer>X</answer> and <confidence>NN</confidence></think><answer>left</answer>"
+    assert answer_of(completion) == "left"
+    assert answer_of("<think>so</think>left") == "left"
+    pairs = [("<think>an <answer></think>", -9.0), ("<answer>", -9.0), ("left", math.log(0.5)), ("</answer>", -9.0)]
+    assert sequence_likelihood(spelled(*pairs), None) == pytest.approx(0.5)
+    assert self_consistency(drawn(completion, "<think>or right</think><answer>Left</answer>", "right"), None) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [("B. Right lung", "right lung"), ("<answer>(b)</answer>", "right lung"), ("lung", "lung"), ("<answer>", None)],
+)
+def test_an_answer_that_names_an_option_is_this_option(completion, answer):
+    sample = Sample(sample_id="q", options=("left lung", "right lung"))
+    assert answer_to(sample, completion) == answer
+
+
+def test_draws_that_name_one_option_agree():
+    sample = Sample(sample_id="q", completions=("A. left", "A", "The left", "B"), options=("left", "right"))
+    assert self_consistency(sample, None) == pytest.approx(2 / 3)
 
 
 def test_the_probability_of_a_choice_is_a_softmax():

@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 
 from dualread.commands import main as program
 from dualread.commands.new.data import _two_are_disjoint
@@ -225,6 +227,24 @@ def test_a_service_may_answer(new, tmp_path, capsys):
     assert "left out of base: psr: it reads hidden states or single tokens, which given answers lack" in planned
     # 20 answers; the 8 to validation and test also 8 samples, P(True), and self-probing in 4 wordings: 20 + 8 * 13
     assert re.search(r"read_answers +1 +- +124  given completions", planned)
+
+
+def test_images_that_cannot_be_read_are_found_here(new, tmp_path):
+    table = export(tmp_path / "q")
+    for k in range(10):
+        Image.fromarray(np.full((4, 4), 1000 + 200 * k, dtype=np.uint16)).save(tmp_path / f"q/img/{k}.png")
+    said = new(table, *EXPORT, *SHARES)[1]
+    assert "images: 10 of 10 files found" in said
+    assert "images that cannot be read, or show little" in said
+    assert "12 would fit" in said
+    (tmp_path / "mine.yaml").unlink()
+    code, said, out = new(table, *EXPORT, *SHARES, "--bits", "12")
+    assert code == 0
+    assert "would fit" not in said
+    assert load([out], ROOT).datasets["mine"].bits == 12
+    (tmp_path / "mine.yaml").unlink()
+    (tmp_path / "q/img/0.png").write_bytes(b"\0" * 128 + b"DICM")
+    assert "1 of 10 images are DICOM" in new(table, *EXPORT, *SHARES)[1]
 
 
 def _tables(folder, *rows, name="rows.jsonl"):

@@ -114,3 +114,37 @@ def test_a_broken_line_in_the_middle_is_refused(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"doc_id": 0\n{"doc_id": 1}\n')
     with pytest.raises(DataError, match=r"a\.jsonl: line 1: not JSON"):
         read_log(tmp_path / "a.jsonl")
+
+
+def test_draws_may_be_true_and_false(tmp_path):
+    row = {
+        **{"doc_id": 0, "doc": {}, "target": "True", "arguments": {"gen_args_0": {"arg_0": "?", "arg_1": {}}}},
+        **{"resps": [["True", "False"]], "filtered_resps": [["True", "False"]], "filter": "none"},
+        **{"metrics": ["exact_match"], "exact_match": 1.0},
+    }
+    for answers in (["True", "False"], ["1", "True"]):
+        log = read_log(written(tmp_path, [row | {"resps": [answers], "filtered_resps": [answers]}]))
+        (sample,) = log.samples
+        assert (sample.completions, sample.choices) == (tuple(answers), ())
+        assert sample.scores["exact_match"].answer == answers[0]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+def test_samples_may_be_one_json_list(tmp_path, suffix):
+    path = tmp_path / f"samples{suffix}"
+    path.write_text(json.dumps(rows("samples_organs.jsonl"), indent=2))
+    assert read_log(path) == read_log(MADE / "samples_organs.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"doc_id": 0}, ', "begins as one JSON list, and is none .*cut off"),
+        ("[1]", "item 1 of its JSON list is a int, expected an object"),
+        ("[]", "has no rows, it is an empty JSON list"),
+    ],
+)
+def test_a_list_of_another_form_is_refused(tmp_path, text, message):
+    (tmp_path / "samples.jsonl").write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_log(tmp_path / "samples.jsonl")

@@ -39,6 +39,21 @@ def test_draws_that_are_requests_of_their_own_are_read(tmp_path):
     assert read_log(written(tmp_path, [record])).samples[0].completions == ("yes", "no")
 
 
+@pytest.mark.parametrize("answers", [["True", "False"], [["True"], ["False"]], [["True", "False"]]])
+def test_draws_may_be_true_and_false_and_nested(tmp_path, answers):
+    record = ROWS[0] | {"resps": answers, "filtered_resps": answers}
+    assert read_log(written(tmp_path, [record])).samples[0].completions == ("True", "False")
+
+
+def test_what_a_filter_leaves_stands_for_reasoning_that_mentions_the_tags(tmp_path):
+    clean = "<answer>yes</answer><confidence>95</confidence>"
+    record = ROWS[0] | {"resps": [f"I need <answer>X</answer> and <confidence>NN</confidence>: {clean}"]}
+    for filtered in (clean, [clean], [[clean]]):
+        (sample,) = read_log(written(tmp_path, [record | {"filtered_resps": filtered}])).samples
+        assert sample.completions == (clean,)
+        assert sample.scores["exact"].of_first
+
+
 def test_images_are_identified_by_content_address_or_path(tmp_path):
     uri = "data:image/png;base64," + base64.b64encode(b"pixels").decode()
     records = [{**ROWS[k], "input_media": media} for k, media in enumerate([[uri], ["a.png", "b.png"], None])]

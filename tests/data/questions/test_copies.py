@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 from scipy.fft import dct
 
 from dualread.data.images import open_image
@@ -87,6 +87,31 @@ def test_many_pictures_are_compared_in_parts(monkeypatch):
     assert sorted(copies(thumbnails, np.arange(18))) == expected
 
 
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_equals_a_comparison_of_every_two_pictures(monkeypatch, mirrored):
+    # 40 pictures, ten of them alike, with copies that were changed at random, and flat ones; blocks of five.
+    random = np.random.default_rng(0)
+    images = [picture(seed) for seed in range(30)]
+    images += [Image.blend(picture(0), picture(seed), 0.04) for seed in range(100, 110)]
+    images += [random.choice(list(COPIES.values()))(image) for image in images]
+    images += [Image.new("RGB", (9, 9), (level, level, level)) for level in (0, 0, 200)]
+    thumbnails, places = _thumbnails(*images), random.integers(0, 3, len(images))
+    thumbnails[40:60] = thumbnails[40:60, :, ::-1]
+    monkeypatch.setattr("dualread.data.questions.copies._BLOCK", 5)
+    found = {(i, j): (distance, value) for i, j, distance, value in copies(thumbnails, places, mirrored=mirrored)}
+    others = thumbnails[:, :, ::-1] if mirrored else thumbnails
+    bits, of_others, looks, shown = hashes(thumbnails), hashes(others), blurred(thumbnails), blurred(others)
+    expected = {}
+    for i in range(len(images)):
+        for j in range(i + 1, len(images)):
+            distance = int((bits[i] != of_others[j]).sum())
+            value = float(difference(looks[i : i + 1], shown[j : j + 1])[0])
+            if places[i] != places[j] and distance <= MOST_DISTANCE and value <= MOST_DIFFERENCE:
+                expected[i, j] = (distance, pytest.approx(value, abs=1e-6))
+    assert found == expected
+    assert len(expected) > 10
+
+
 def _real_images():
     for split in ("train", "validate", "test"):
         rows = json.loads((SHARED / "slake" / f"{split}.json").read_text(encoding="utf-8"))
@@ -104,5 +129,7 @@ def test_real_images_are_no_copies_of_each_other_and_their_copies_are_found():
     made += [COPIES["cropped by a pixel"](image) for image in images]
     thumbnails, n = _thumbnails(*images, *made), len(images)
     found = {(i, j) for i, j, *_ in copies(thumbnails, np.arange(len(thumbnails)))}
+    mirrored = _thumbnails(*images, *(ImageOps.mirror(image) for image in made[:n]))
+    assert {(i, j) for i, j, *_ in copies(mirrored, np.arange(2 * n), mirrored=True)} == {(i, i + n) for i in range(n)}
     assert len(images) == 96
     assert found == {(i, j) for i in range(3 * n) for j in range(i + 1, 3 * n) if i % n == j % n}

@@ -1,5 +1,6 @@
 import polars as pl
 import pytest
+from PIL import Image, ImageOps
 
 from dualread.data.questions.leakage import count, refuse_leakage, shared_pictures
 from dualread.data.questions.partition import ROLES
@@ -109,3 +110,22 @@ def test_ten_leaks_are_named():
     with pytest.raises(DataError, match=r"(?s)leakage: 12 pairs.*i00.*i09.*\.\.\. and 2 more") as error:
         refuse_leakage(_shared(*rows))
     assert "i10" not in str(error.value)
+
+
+def test_a_mirrored_copy_is_a_leak_and_says_so():
+    rows = [("p1", "fit", "slake", "train", "a"), ("p2", "test", "slake", "test", "b")]
+    looks = {"p1": thumbnail(picture(1)), "p2": thumbnail(ImageOps.mirror(picture(1)))}
+    pairs = shared_pictures(_manifest(*rows), looks)
+    assert pairs["kind"].to_list() == ["mirrored"]
+    assert _count(pairs, "fit", "test", "n_near") == 1
+    with pytest.raises(DataError, match=r"test: slake/test/b \(a mirrored copy: 0 of 64 bits"):
+        refuse_leakage(pairs)
+
+
+def test_a_symmetric_picture_is_listed_once():
+    half = picture(1, 64, 64).crop((0, 0, 32, 64))
+    symmetric = Image.new("RGB", (64, 64))
+    symmetric.paste(half, (0, 0))
+    symmetric.paste(ImageOps.mirror(half), (32, 0))
+    rows = [("p1", "fit", "slake", "train", "a"), ("p1", "test", "slake", "test", "b")]
+    assert shared_pictures(_manifest(*rows), {"p1": thumbnail(symmetric)})["kind"].to_list() == ["exact"]

@@ -5,6 +5,7 @@ import weakref
 import pytest
 from PIL import Image
 
+from dualread.data import given_images
 from dualread.data.datasets.base import Row
 from dualread.data.images import open_image, pixel_sha256
 from dualread.data.questions import pictures
@@ -17,7 +18,7 @@ def _picture(value, format_name="PNG"):
     return buffer.getvalue()
 
 
-def _row(image, name="i1"):
+def row_of(image, name="i1"):
     return Row(
         **{"official_id": "1", "question": "What?", "reference_answers": ("CT",), "answer_type": "open"},
         **{"content_family": None, "options": (), "modality": None, "location": None},
@@ -29,7 +30,7 @@ def test_an_image_is_identified_by_its_pixels_in_a_file_and_in_a_table(tmp_path)
     found, content = Pictures(), _picture(7)
     (tmp_path / "wrong.name").write_bytes(content)
     for image in (content, tmp_path / "wrong.name", _picture(7, "BMP")):
-        assert found.identity(_row(image)) == pixel_sha256(open_image(content))
+        assert found.identity(row_of(image)) == pixel_sha256(open_image(content))
         file = found.files[image]
         assert file.sha256 == hashlib.sha256(pictures.content(image)).hexdigest()
         assert file.file == f"images/{file.sha256}.{'bmp' if pictures.content(image)[:2] == b'BM' else 'png'}"
@@ -39,8 +40,8 @@ def test_an_image_is_identified_by_its_pixels_in_a_file_and_in_a_table(tmp_path)
 
 def test_a_broken_image_has_a_reason_and_is_identified_by_its_name(tmp_path):
     found = Pictures()
-    assert found.identity(_row(b"no image", "i7")) == "i7"
-    assert found.identity(_row(tmp_path / "absent.png", "i8")) == "i8"
+    assert found.identity(row_of(b"no image", "i7")) == "i7"
+    assert found.identity(row_of(tmp_path / "absent.png", "i8")) == "i8"
     assert found.files == {}
     assert found.broken[b"no image"].startswith("an image of 8 bytes: cannot be decoded")
     assert f"{tmp_path / 'absent.png'}: no such image file" in found.broken[tmp_path / "absent.png"]
@@ -50,16 +51,16 @@ def test_a_broken_image_has_a_reason_and_is_identified_by_its_name(tmp_path):
 def test_images_are_decoded_once_each_and_not_held(monkeypatch, last):
     opened = []
 
-    def once(source):
+    def once(source, bits=None):
         assert not any(earlier() for earlier in opened)
-        image = open_image(source)
-        opened.append(weakref.ref(image))
-        return image
+        found = given_images.read(source)
+        opened.append(weakref.ref(found.image))
+        return found
 
-    monkeypatch.setattr(pictures, "open_image", once)
+    monkeypatch.setattr(pictures, "read", once)
     found = Pictures()
     for image in (_picture(1), _picture(2), _picture(3), last):
-        found.identity(_row(image))
+        found.identity(row_of(image))
     assert len(opened) == 3
 
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from dualread.data.images import open_image
-from dualread.errors import ConfigError
+from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import Asked
 from dualread.models.service.bodies import image_url, line_of
 from dualread.models.service.requests import requests_of
@@ -116,3 +116,18 @@ def test_a_turned_picture_is_upright(tmp_path):
     picture.save(tmp_path / "x.jpg", exif=exif)
     content = image_url("data")(tmp_path / "x.jpg").partition(";base64,")[2]
     assert Image.open(io.BytesIO(base64.b64decode(content))).size == (2, 4)
+
+
+@pytest.mark.parametrize("file", ["../secret.png", "/home/me/secret.png", "images/../../secret.png"])
+def test_no_picture_outside_the_artifact_is_sent(tmp_path, file):
+    request = only(shard())
+    led_out = replace(request, question=replace(request.question, image_file=file))
+    with pytest.raises(ArtifactError, match=r"secret\.png is outside the artifact"):
+        line_of(led_out, tmp_path, image_url("file"))
+
+
+def test_an_animation_is_sent_as_the_picture_that_we_see(tmp_path):
+    same = [Image.new("RGB", (4, 4), (9, 90, 200))] * 2
+    same[0].save(tmp_path / "x.png", save_all=True, append_images=same[1:])
+    content = image_url("data")(tmp_path / "x.png").partition(";base64,")[2]
+    assert not getattr(Image.open(io.BytesIO(base64.b64decode(content))), "is_animated", False)

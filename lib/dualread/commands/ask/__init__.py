@@ -6,8 +6,10 @@
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from dualread.errors import ConfigError
 
@@ -80,11 +82,14 @@ def _send(options: argparse.Namespace, asking: "Asking", url_of) -> int:
 
     if not options.to or not options.key:
         raise ConfigError("--run: expected --to URL, the service's address, and --key NAME, the variable with its key.")
-    if not options.to.startswith(("http://", "https://")):
-        raise ConfigError(f"--to {options.to}: expected an address, such as https://api.example.com/v1.")
+    if not _is_address(options.to):
+        address = "..." if "@" in options.to else options.to
+        raise ConfigError(f"--to {address}: expected an address, such as https://api.example.com/v1.")
     if not (key := os.environ.get(options.key, "").strip()) or not key.isascii() or not key.isprintable():
+        # Whoever gives the key itself here does not want to see it in a log.
+        name = options.key if re.fullmatch(r"[A-Z_][A-Z0-9_]{0,40}", options.key) else "..."
         raise ConfigError(
-            f"--key {options.key}: no such environment variable, or it is empty or no key. Set it to the service's"
+            f"--key {name}: no such environment variable, or it is empty or no key. Set it to the service's"
             " key; a service on this machine that needs none takes any text."
         )
     if options.at_once < 1 or options.per_minute < 1 or options.timeout <= 0:
@@ -92,3 +97,11 @@ def _send(options: argparse.Namespace, asking: "Asking", url_of) -> int:
     service = Service(address=options.to, key=key)
     limits = Limits(at_once=options.at_once, per_minute=options.per_minute, timeout_seconds=options.timeout)
     return send(asking, service, limits, url_of)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # such as a port of 99999
+        return False

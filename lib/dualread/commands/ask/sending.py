@@ -7,17 +7,21 @@ sent again, later and later, or when the service says (Retry-After).
 
 import asyncio
 import json
+import math
 import random
 import time
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from dualread.commands.ask.kept import Kept, alone
+from dualread.commands.ask.secrets import Secrets
 from dualread.commands.ask.study import Asking, Batch
 from dualread.errors import ArtifactError, ConfigError, in_a_line
 from dualread.models.service.bodies import ImageUrl, body_of
@@ -32,19 +36,31 @@ _FOR_A_WHILE = {408, 409, 425, 429}
 _FOR_ALL = {401, 403, 404}  # the key, or the address: no other request would fare better
 _FAILURES_IN_A_ROW = 20
 _SHOWN = 5
+_MOST_BYTES = 32 * 2**20  # of a reply, unpacked; 20 answers of 1,024 tokens with log-probabilities have 5
+_PACKED = ("gzip", "x-gzip", "deflate")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """Where requests are sent; the key is shown nowhere."""
+    """Where requests are sent; the key, and a password in the address, are shown and written nowhere."""
 
-    address: str
+    address: str = field(repr=False)
     key: str = field(repr=False)
 
     @property
     def url(self) -> str:
         """The address of a call."""
         return f"{self.address.rstrip('/')}/chat/completions"
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """What must not be shown of what the service says."""
+        return Secrets.of(self.key, self.address)
+
+    @property
+    def shown(self) -> str:
+        """The address of a call for messages."""
+        return self.secrets.hidden(self.url)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +107,7 @@ def send(asking: Asking, service: Service, limits: Limits, url_of: ImageUrl) -> 
         (folder / "responses").mkdir(parents=True, exist_ok=True)
         with alone(folder), Kept(folder) as kept:
             while todo := _todo(asking, folder, sent):
-                say(f"{service.url}: {len(todo)} requests")
+                say(f"{service.shown}: {len(todo)} requests")
                 sent |= {request.custom_id for _, request in todo}
                 failed |= asyncio.run(_Sender(service, limits, url_of, kept).send(todo))
     return len(failed)
@@ -126,13 +142,13 @@ class _Sender:
                     failed.add(request.custom_id)
                 next(done, None)
 
-        headers = {"Authorization": f"Bearer {self._service.key}"}
+        headers = {"Authorization": f"Bearer {self._service.key}", "Accept-Encoding": "gzip"}
         async with httpx.AsyncClient(headers=headers, timeout=self._limits.timeout_seconds) as client:
             workers = [asyncio.create_task(work(client)) for _ in range(self._limits.at_once)]
             try:
                 await asyncio.gather(*workers)
             except _Stop as stop:
-                raise ArtifactError(f"{self._service.url}: {stop}") from stop
+                raise ArtifactError(f"{self._service.shown}: {stop}") from stop
             finally:
                 for worker in workers:
                     worker.cancel()
@@ -149,7 +165,7 @@ class _Sender:
         for number in range(1, _TRIES + 1):
             await self._wait_for_turn()
             try:
-                response, body = await self._call(client, batch, request)
+                request_id, body = await self._call(client, batch, request)
             except _Failed as error:
                 if error.content:
                     self._kept.rejected(request, error.reason, error.content)
@@ -159,20 +175,26 @@ class _Sender:
                 self._pause(error, number)
             else:
                 self._in_a_row = 0
-                self._kept.response(request, response.headers.get("x-request-id"), body)
+                self._kept.response(request, request_id, body)
                 return
 
-    async def _call(self, client: httpx.AsyncClient, batch: Batch, request: Request) -> tuple[httpx.Response, Any]:
+    async def _call(self, client: httpx.AsyncClient, batch: Batch, request: Request) -> tuple[str | None, Any]:
+        """Return the service's own name of the call, and the body of its reply."""
+        secrets = self._service.secrets
         try:
             content = body_of(request, batch.manifest, self._url_of)
-            response = await client.post(self._service.url, json=content)
-        except httpx.TimeoutException as error:
+            async with asyncio.timeout(self._limits.timeout_seconds):  # httpx waits as long for each piece
+                async with client.stream("POST", self._service.url, json=content) as response:
+                    text = await _read(response)
+        except (httpx.TimeoutException, TimeoutError) as error:
             raise _Failed(f"no reply within {self._limits.timeout_seconds:g} s") from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise ConfigError(f"--to {self._service.address}: {error}. Expected an address.") from error
+            why = secrets.hidden(str(error))
+            raise ConfigError(f"--to {secrets.hidden(self._service.address)}: {why}. Expected an address.") from error
         except httpx.HTTPError as error:
-            raise _Failed(f"the connection failed ({in_a_line(error)})") from error
-        return response, _checked(response, request)
+            raise _Failed(secrets.hidden(f"the connection failed ({in_a_line(error)})")) from error
+        request_id = response.headers.get("x-request-id")
+        return request_id and secrets.hidden(request_id), _checked(response, text, request, secrets)
 
     def _count_failure(self, error: _Failed) -> None:
         self._in_a_row += 1
@@ -198,9 +220,29 @@ class _Sender:
         await asyncio.sleep(start - time.monotonic())
 
 
-def _checked(response: httpx.Response, request: Request) -> Any:
-    """Return the body of a response that is what was asked for."""
-    status, text = response.status_code, response.text
+async def _read(response: httpx.Response) -> str:
+    """Return the text of a response. It is unpacked here, because httpx would unpack whatever comes."""
+    packed = response.headers.get("content-encoding", "identity").strip().lower()
+    if packed not in (*_PACKED, "identity", ""):
+        raise _Failed(f"the reply is packed as {packed[:20]!r}, expected gzip or nothing", is_over=True)
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed in _PACKED else None  # 32: gzip or zlib
+    content = bytearray()
+    async for piece in response.aiter_raw():
+        room = _MOST_BYTES + 1 - len(content)
+        try:
+            content += piece[:room] if unpack is None else unpack.decompress(piece, room)
+        except zlib.error as error:
+            raise _Failed("the reply cannot be unpacked") from error
+        if len(content) > _MOST_BYTES:
+            raise _Failed(f"the reply has more than {_MOST_BYTES / 1e6:.0f} MB", is_over=True)
+    if unpack is not None and content and not unpack.eof:
+        raise _Failed("the reply cannot be unpacked")
+    return content.decode("utf-8", "replace")
+
+
+def _checked(response: httpx.Response, said: str, request: Request, secrets: Secrets) -> Any:
+    """Return the body of a response, whose text is `said`, if it is what was asked for."""
+    status, text = response.status_code, secrets.hidden(said)
     if status in _FOR_ALL:
         what = "the model or the address is not known" if status == 404 else "the key is not accepted"
         raise _Stop(f"error {status}: {what} ({_start(text)}). Nothing else was sent.")
@@ -209,23 +251,26 @@ def _checked(response: httpx.Response, request: Request) -> Any:
     if status != 200:
         raise _Failed(f"error {status}: {_start(text)}", is_over=True, content=text)
     try:
-        body = json.loads(text)
+        body = json.loads(said)
     except (ValueError, RecursionError) as error:
-        kind = response.headers.get("content-type", "no type").partition(";")[0]
+        kind = secrets.hidden(response.headers.get("content-type", "no type").partition(";")[0])
         said = f"{kind}, not JSON" if text.strip() else "nothing"
         raise _Failed(f"the reply is {said}", content=text) from error
     try:
         reply_of(body, n=request.n, log_probs=request.log_probs)
     except ReplyError as error:
-        raise _Failed(f"the reply {error}", is_over=True, content=text) from error
-    return body
+        raise _Failed(secrets.hidden(f"the reply {error}"), is_over=True, content=text) from error
+    if secrets.in_answers(body):
+        raise _Failed("the reply holds the key that was sent", is_over=True, content=text)
+    # Answers stay as they are: a key that is a word, for a service that needs none, may be one of them.
+    return {"choices": body.pop("choices"), **secrets.hidden_in(body)}
 
 
 def _retry_after(response: httpx.Response) -> float | None:
     """Return the seconds that the service asks to wait."""
     value = response.headers.get("retry-after", "")
     try:
-        return max(float(value), 0.0)
+        return max(float(value), 0.0) if not math.isnan(float(value)) else None
     except ValueError:
         pass
     try:

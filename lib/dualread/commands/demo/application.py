@@ -5,6 +5,7 @@ import re
 import socket
 from collections.abc import Mapping
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -12,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dualread.commands.demo import asked, page
 from dualread.errors import ConfigError, DataError
@@ -22,7 +24,10 @@ HOST = "127.0.0.1"
 # The names of this machine under which the page may be opened. A site that points a name of its own here (DNS
 # rebinding) sends that name. Any port, so that the page can be opened through `ssh -L`.
 _HERE = re.compile(rf"(?:{re.escape(HOST)}|localhost)(?::\d+)?")
-_CONNECTIONS = 32  # more than one browser opens
+_CONNECTIONS = 256  # more than one browser opens; idle ones are closed soon
+_SECONDS_FOR_HEAD = 5  # of a request
+_SECONDS_FOR_BODY = 60
+_MOST_BYTES = 5 * asked.MAX_BODY  # of all questions that are being sent or wait
 _SECONDS_TO_STOP = 3
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -58,7 +63,7 @@ def server(app: ASGIApp) -> uvicorn.Server:
     """Return the server; it logs errors alone, and never what was asked."""
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=_Impatient,
         ws="none",
         loop="asyncio",
         lifespan="off",
@@ -76,14 +81,27 @@ def application(scorer: Scorer) -> ASGIApp:
     """Return the program behind the page: the page, its style and script, and the answers of `scorer`."""
     start, style, script = page.start(scorer), page.style(), page.script()
     turn = asyncio.Lock()  # one question at a time: a model in memory answers none faster beside another
+    waiting: dict[Request, bytearray] = {}
 
     async def ask(request: Request) -> Response:
+        body = waiting[request] = bytearray()
         try:
-            question = await run_in_threadpool(asked.read, await _body(request))
+            async with asyncio.timeout(_SECONDS_FOR_BODY):
+                async for part in request.stream():
+                    body += part
+                    if len(body) > asked.MAX_BODY:
+                        raise DataError(asked.TOO_LARGE)
+                    if sum(map(len, waiting.values())) > _MOST_BYTES:
+                        return PlainTextResponse("Too many questions at once. Ask again in a minute.", 429)
+            async with turn:
+                question = await run_in_threadpool(asked.read, bytes(body), scorer.bits)
+                [result] = await run_in_threadpool(lambda: list(scorer.each([question])))
         except DataError as error:
             return PlainTextResponse(str(error), 400)
-        async with turn:
-            [result] = await run_in_threadpool(lambda: list(scorer.each([question])))
+        except TimeoutError:
+            return PlainTextResponse("The question did not arrive in time. Ask again.", 408)
+        finally:
+            del waiting[request]
         if isinstance(result, Failed):
             return PlainTextResponse(result.error, 400)
         return HTMLResponse(page.result(result, scorer.method))
@@ -101,6 +119,35 @@ def application(scorer: Scorer) -> ASGIApp:
     return _OwnRequests(
         Starlette(routes=[*(Route(*one) for one in routes.items()), Route("/ask", ask, methods=["POST"])])
     )
+
+
+class _Impatient(H11Protocol):
+    """Closes a connection on which no whole head of a request arrives, so that idle ones do not keep others out."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._stop()
+
+    def _watch(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._stop()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(_SECONDS_FOR_HEAD, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class _OwnRequests:
@@ -133,12 +180,3 @@ def _is_own(method: str, headers: Mapping[str, str]) -> bool:
     """
     host = headers.get("host", "")
     return bool(_HERE.fullmatch(host)) and (method in ("GET", "HEAD") or headers.get("origin") == f"http://{host}")
-
-
-async def _body(request: Request) -> bytes:
-    content = bytearray()
-    async for part in request.stream():
-        content += part
-        if len(content) > asked.MAX_BODY:
-            raise DataError(asked.TOO_LARGE)
-    return bytes(content)

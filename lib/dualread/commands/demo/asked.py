@@ -2,14 +2,11 @@
 
 import base64
 import json
-from typing import TYPE_CHECKING
 
-from dualread.data.images import open_image
+from dualread.data.given_images import read as read_image
+from dualread.data.images import Decoded
 from dualread.errors import DataError
 from dualread.scoring.questions import Question
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 MAX_IMAGE_MEGABYTES = 20
 _MAX_TEXT = 100_000  # far more than fits into a prompt
@@ -17,8 +14,10 @@ MAX_BODY = 2 * MAX_IMAGE_MEGABYTES * 1_000_000 * 4 // 3 + _MAX_TEXT  # base64 wr
 TOO_LARGE = f"The images are too large. At most {MAX_IMAGE_MEGABYTES} MB each are read. Shrink them."
 
 
-def read(body: bytes) -> Question:
-    """Return the question in `body`, with its images decoded.
+def read(body: bytes, bits: int | None = None) -> Question:
+    """Return the question in `body`, with its images decoded; `bits` is as in `given_images.read`.
+
+    Decoding an image can take a gigabyte: one question is read at a time.
 
     Raises:
         DataError: There is no image, or an image is too large or cannot be decoded; or the page did not write `body`.
@@ -31,14 +30,14 @@ def read(body: bytes) -> Question:
         raise DataError(f"What was sent is no question of this page ({error}). Load the page again.") from error
     if not images["image"]:
         raise DataError("There is no image. Drop one on the page, or choose a file.")
-    donor = _image(images["donor"], "The second image") if images["donor"] else None
-    return Question(image=_image(images["image"], "The image"), question=texts["question"], donor=donor)
+    donor = _image(images["donor"], "The second image", bits) if images["donor"] else None
+    return Question(image=_image(images["image"], "The image", bits), question=texts["question"], donor=donor)
 
 
-def _image(content: bytes, name: str) -> "Image":
+def _image(content: bytes, name: str, bits: int | None) -> Decoded:
     if len(content) > MAX_IMAGE_MEGABYTES * 1_000_000:
         raise DataError(TOO_LARGE)
     try:
-        return open_image(content)
+        return read_image(content, bits=bits)
     except DataError as error:
         raise DataError(f"{name} cannot be used: {error}") from error

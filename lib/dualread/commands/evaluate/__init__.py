@@ -50,8 +50,9 @@ PREDICTIONS may also be a log of another harness, and so may the calibration ans
   --from vlmevalkit   predictions of VLMEvalKit: .xlsx, .tsv, .csv or .json
 
 Every kind of confidence that the log holds becomes a method: sequence_likelihood (token log-probabilities),
-self_consistency (repeated answers), stated (<confidence>NN</confidence>), choice_likelihood (choices). If the log has
-several scores, --score NAME says which one means correct; --score graded grades the answers instead.
+self_consistency (repeated answers), stated (<confidence>NN</confidence>), choice_likelihood (choices). Whether stated
+confidences reach to 1, 10 or 100 is found from all of them; where they do not tell, --stated-scale says it. If the log
+has several scores, --score NAME says which one means correct; --score graded grades the answers instead.
 
 PREDICTIONS may lie on the Hugging Face hub: hf://owner/name (a data set with one table), hf://owner/name/FILE, or
 hf://owner/name@revision/config/split.
@@ -112,6 +113,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="PREDICTIONS and the calibration answers are logs of this harness, see above",
     )
     parser.add_argument("--score", metavar="NAME", help="of a log: the score that says whether an answer is correct")
+    parser.add_argument(
+        "--stated-scale",
+        type=int,
+        metavar="N",
+        help="of a log: what stands for certainty in stated confidences, 1, 10 or 100, where the log does not tell",
+    )
     parser.add_argument(
         "--columns",
         nargs="+",
@@ -197,7 +204,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Evaluate the files that `options` names; return the exit code."""
     from dualread.commands.evaluate import evaluation, expect, files, report
-    from dualread.commands.text import printable
 
     if options.expect is not None:
         if options.predictions is not None:
@@ -225,11 +231,12 @@ def run(options: argparse.Namespace) -> int:
         log_format=options.log_format,
         score=options.score,
         alternatives=options.alternatives,
+        stated_scale=options.stated_scale,
     )
     for line in found.notes:
-        print(printable(line))
+        print(line)
     for line in report.lines(found, replicates=options.replicates, seed=options.seed, everything=options.all):
-        print(printable(line))
+        print(line)
     if options.out is not None:
         written = files.write(found, options.out)
         print(f"wrote {options.out}: {', '.join(written)}")
@@ -262,9 +269,9 @@ def _tables(options: argparse.Namespace) -> tuple[Any, Any, Any, int]:
                 f"--{named[0].removesuffix('_of_study')}: needs a study (results/<study>), but {folder} is a table."
             )
         return options.predictions, options.pairs, options.calibration, evaluation.REPLICATES
-    for name in ("columns", "log_format", "score"):
+    for name in ("columns", "log_format", "score", "stated_scale"):
         if getattr(options, name):
-            option = name.replace("log_format", "from")
+            option = name.replace("log_format", "from").replace("_", "-")
             raise ConfigError(f"--{option}: needs a table or a log, but {folder} is a folder. Give one file.")
     tables = study.read_study(folder, run=options.run_of_study, methods=options.method, datasets=options.dataset)
     calibration = options.calibration

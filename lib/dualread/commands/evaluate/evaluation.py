@@ -73,6 +73,7 @@ def evaluate(
     log_format: str | None = None,
     score: str | None = None,
     alternatives: str | None = None,
+    stated_scale: int | None = None,
 ) -> Evaluation:
     """Return every metric, with intervals that resample images; the same numbers as `dualread evaluate`.
 
@@ -101,6 +102,8 @@ def evaluate(
             the answers by their references.
         alternatives: What separates alternatives in one text of `reference_answer`, such as "|"; by default "#", and a
             text with "|" or " / " is refused where the grade depends on it.
+        stated_scale: What stands for certainty in the confidences that a log states: 1, 10 or 100; needed if the
+            numbers in the log do not tell.
 
     Raises:
         DataError: A table, a column or a value is missing or wrong, or an image has more than `max_per_image` answers.
@@ -121,7 +124,16 @@ def evaluate(
         )
     if score is not None and log_format is None:
         raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
-    names = Names(columns=columns or {}, log_format=log_format, score=score, cluster=cluster, alternatives=alternatives)
+    if stated_scale is not None and log_format is None:
+        raise ConfigError("--stated-scale: needs a log (--from); a table has its confidences in a column.")
+    names = Names(
+        columns=columns or {},
+        log_format=log_format,
+        score=score,
+        cluster=cluster,
+        alternatives=alternatives,
+        stated_scale=stated_scale,
+    )
     read = read_tables(predictions, pairs, calibration, names)
     parts = cells_of(read.answers, pairs=read.pairs, cluster=cluster)
     choosers = [] if read.calibration is None else cells_of(read.calibration, cluster=cluster)

@@ -30,6 +30,7 @@ class Names:
         score: The score of the log that says what is correct.
         cluster: The column whose values are resampled.
         alternatives: What separates alternatives in one text of the reference answers; None for `#`.
+        stated_scale: What stands for certainty in the stated confidences of a log; None to find it.
     """
 
     columns: Mapping[str, str]
@@ -37,6 +38,7 @@ class Names:
     score: str | None
     cluster: str | None
     alternatives: str | None = None
+    stated_scale: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +102,8 @@ def _answers(table: Any, name: str, names: Names, whole: list[tuple[Given, Colle
     if not isinstance(table, str | Path):
         raise ConfigError(f"{name}: {type(table).__name__}; a log (--from {names.log_format}) is given by its path.")
     path = local_file(str(table)) if is_address(table) else Path(table)
-    logged = read_logged(path, names.log_format, score=names.score, graded="correct" not in names.columns)
+    graded = "correct" not in names.columns
+    logged = read_logged(path, names.log_format, score=names.score, graded=graded, stated_scale=names.stated_scale)
     whole.append((logged.whole, ANSWERS))
     own = {"confidence": names.columns.get("confidence", "")}  # "": a kind of confidence of the log, and no column
     return replace(logged.answers(names.columns, keep=_kept(names)), separator=_IN_LOGS, own=own)

@@ -68,6 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how gold answers name options, where several ways fit: text, letter, 'number from 0', 'number from 1'",
     )
     parser.add_argument("--booleans", choices=BOOLEANS, help="what True and False stand for in gold answers")
+    parser.add_argument(
+        "--bits", type=int, metavar="N", help="bits that count in 16-bit gray images that do not say it, such as 12"
+    )
     parser.add_argument("--download", type=Path, metavar="FOLDER", help="copy a data set of the hub into this folder")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the study's file (NAME.yaml); it must not exist yet")
 
@@ -90,6 +93,7 @@ def run(options: argparse.Namespace) -> int:
         files=_pairs("--files", options.files),
         shares=_numbers("--shares", _pairs("--shares", options.shares)),
         download=options.download,
+        bits=options.bits,
         meant={"gold": options.gold, "booleans": options.booleans},
     )
     backbone = model.look(options.model) if options.answers is None else model.served(options.model, options.answers)

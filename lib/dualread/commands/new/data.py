@@ -15,6 +15,8 @@ from dualread.data.datasets.own_gold import gold_way, with_texts, without_boolea
 from dualread.data.datasets.own_tables import SPLITS, Line, find_tables, read_table, usual_tables
 from dualread.data.datasets.table import formed, loaded, rows_of
 from dualread.data.foreign_tables.read import SUFFIXES, suffix_of
+from dualread.data.frames import locate
+from dualread.data.given_images import unreadable
 from dualread.data.questions.audit import refuse_broken
 from dualread.data.questions.markup import Markup
 from dualread.errors import ConfigError, DataError, in_a_line
@@ -29,6 +31,7 @@ class Found:
 
     Attributes:
         folder: Their folder.
+        bits: How many bits of its 16-bit gray images count; None if nobody said it.
         hub: The repository of the hub and its commit, if they come from there.
         settings: The loader's settings.
         has_donors: Whether a test question recurs with another image and another answer.
@@ -38,6 +41,7 @@ class Found:
     """
 
     folder: Path
+    bits: int | None
     hub: tuple[str, str] | None
     settings: Mapping[str, Any]
     has_donors: bool
@@ -67,6 +71,7 @@ def look(
     files: Mapping[str, str],
     shares: Mapping[str, float],
     download: Path | None,
+    bits: int | None = None,
     meant: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Found:
     """Return what the table holds.
@@ -76,6 +81,7 @@ def look(
         columns: {column of ours: its name in the table}.
         files: {split, or rows: pattern of its tables}.
         shares: {split: share of images}.
+        bits: How many bits of 16-bit gray images count where their files do not say it; None if nobody said it.
         download: Where a data set of the hub is copied to.
         meant: The settings `gold` and `booleans` of the loader; None or missing to find them.
 
@@ -95,7 +101,7 @@ def look(
     _refuse_shared(folder, rows)
     lines += found
     lines += [line for split, of_split in rows.items() for line in _about(split, of_split)]
-    lines += _about_images(rows)
+    lines += _about_images(rows, bits)
     has_modality = all(row.modality for of_split in rows.values() for row in of_split)
     has_donors = _recurs(rows["test"], of_modality=has_modality)
     lines.append(
@@ -105,6 +111,7 @@ def look(
     )
     return Found(
         folder=folder,
+        bits=bits,
         hub=hub,
         settings=settings,
         has_donors=has_donors,
@@ -261,14 +268,18 @@ def _about(split: str, rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
-def _about_images(rows: Mapping[str, Sequence[Row]]) -> list[str]:
-    files = {row.image for of_split in rows.values() for row in of_split if isinstance(row.image, Path)}
-    missing = sorted(str(file) for file in files if not file.is_file())
+def _about_images(rows: Mapping[str, Sequence[Row]], bits: int | None) -> list[str]:
+    images = dict.fromkeys(row.image for of_split in rows.values() for row in of_split)
+    files = [image for image in images if isinstance(image, Path)]
+    absent = {file for file in files if not locate(file)[0].is_file()}
+    missing = sorted(map(str, absent))
+    there = [image for image in images if image not in absent]
+    odd = [f"images that cannot be read, or show little: {problem}" for problem in unreadable(there, bits=bits)]
     if not files:
-        return ["images: in the table"]
+        return ["images: in the table", *odd]
     listed = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
     found = f"images: {len(files) - len(missing)} of {len(files)} files found"
-    return [found + (f"; the study fails without the others: {listed}" if missing else "")]
+    return [found + (f"; the study fails without the others: {listed}" if missing else ""), *odd]
 
 
 def _recurs(rows: Sequence[Row], *, of_modality: bool) -> bool:

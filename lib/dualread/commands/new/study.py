@@ -84,6 +84,7 @@ def _dataset(found: Found, name: str) -> dict[str, Any]:
         "loader": "table",
         "source": source,
         "settings": dict(found.settings),
+        **({} if found.bits is None else {"bits": found.bits}),
         "splits": ["train", "validation", "test"],
         "roles": {
             "train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2},

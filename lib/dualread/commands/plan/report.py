@@ -4,15 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from dualread.commands.plan.memory import Need, needs
 from dualread.commands.plan.models import Large
 from dualread.commands.plan.storage import disk_of, downloads_of, while_training
 from dualread.commands.plan.work import STAGES, PlannedStudy, Work, work_of
 from dualread.commands.text import aligned
 from dualread.models.replay.forward import VECTORS
-from dualread.study.files import laid_over
+from dualread.study.files import laid_over, read
 from dualread.study.sections import Config
 
 COSTS = Path(__file__).with_name("costs.yaml")
@@ -43,7 +41,7 @@ def forecast(
         ConfigError: The size of a data set or of a backbone is not known.
         DataError: A data set's size is only known from the files in its folder, and these are invalid.
     """
-    units = laid_over(*(yaml.safe_load(file.read_text(encoding="utf-8")) for file in (COSTS, costs)))
+    units = laid_over(*(read(file) for file in (COSTS, costs)))
     study = PlannedStudy(config, units, root=root, results=results, files=files)
     work = _by_stage(work_of(study))
     yield from _heading(study)

@@ -35,6 +35,9 @@ With --input, many questions are read from a .jsonl file, and one line is writte
   {"image": "x.png", "question": "Which organ is shown?", "donor": "y.png", "id": "my name for it"}
   {"image": "z.png", "question": "Which is it?", "options": ["CT", "MRI", "X-ray", "Ultrasound"]}
 
+An image is a PNG, JPEG, TIFF, WebP, GIF, BMP, JPEG 2000, PGM or DICOM file; of one with several frames, x.tif#2 is the
+second. What was chosen to show an image, and that little can be seen of it, is said under "notes".
+
 Images are looked for beside the file. Other keys are ignored, and no gold answer is needed. A line whose question
 cannot be answered says why under "error"; no other line is affected. With --out, a run that was interrupted goes on
 after the last line that it wrote, if it is given again.

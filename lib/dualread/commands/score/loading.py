@@ -31,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-other", action="store_true", help="use another actor or prompt than the reader's; results say so"
     )
+    parser.add_argument(
+        "--bits",
+        type=int,
+        metavar="N",
+        help="bits that count in 16-bit gray images that do not say it, such as 12",
+    )
 
 
 def load(options: argparse.Namespace, *, batch_size: int) -> "Scorer":
@@ -48,4 +54,5 @@ def load(options: argparse.Namespace, *, batch_size: int) -> "Scorer":
         revision=options.revision,
         allow_other=options.allow_other,
         batch_size=batch_size,
+        bits=options.bits,
     )

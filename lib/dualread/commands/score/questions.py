@@ -52,6 +52,8 @@ def _line(number: int, text: str, folder: Path) -> Line:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         return Line(number=number, text=text, problem=f"line {number}: not JSON ({error}). Expected one object.")
+    if _has_half_characters(text, found):
+        return Line(number=number, text=text, problem=f"line {number}: an escape is half of a character. Correct it.")
     if not isinstance(found, dict):
         return Line(number=number, text=text, problem=f"line {number}: not an object. Expected image and question.")
     own = Line(number=number, text=text, id=found.get("id"))
@@ -74,3 +76,13 @@ def _line(number: int, text: str, folder: Path) -> Line:
         donor=None if donor is None else folder / donor,
     )
     return Line(**{**vars(own), "question": question})
+
+
+def _has_half_characters(text: str, found: Any) -> bool:
+    """Return whether an escape of JSON is half of a surrogate pair, which no text file can hold."""
+    try:
+        if "\\ud" in text.lower():
+            json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False

@@ -15,6 +15,7 @@ import base64
 import binascii
 import hashlib
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +28,10 @@ from dualread.errors import DataError
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>$")  # how Python writes an object that has no text
 _RIGHT, _WRONG = ("1", "1.0", "true", "yes", "c"), ("0", "0.0", "false", "no", "i", "n")
 _REMOVED = "<base64-data-removed>"
+_LARGEST = 2_000_000_000  # bytes of a log
+_ALWAYS_UNPACKED = 64_000_000
+_LARGEST_RATIO = 200  # logs are packed to a tenth or a fiftieth of their size
+_LONGEST_LIST = 100_000  # characters of a text that is looked at as a Python list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +68,7 @@ class Sample:
         tokens: Of the first completion: each token's bytes in UTF-8, and its log-probability in nats; None if the log
             holds none.
         choices: Log-likelihoods in nats of the choices; empty if there are none.
+        options: The texts of the options A, B, ... among which the model was to choose; empty if there are none.
         image: The identity of the image: a digest of its content, or its path or address; None if it is not in the log.
         others: Whatever else the log says of the question, by the name under which a user may refer to it.
 
@@ -78,12 +84,14 @@ class Sample:
     scores: Mapping[str, Score] = field(default_factory=dict)
     tokens: tuple[tuple[bytes, float], ...] | None = None
     choices: tuple[float, ...] = ()
+    options: tuple[str, ...] = ()
     image: str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         answers = [text for score in self.scores.values() for text in (score.answer, *(score.draws or ()))]
-        texts = (self.sample_id, self.question, self.image, *self.references, *self.completions, *answers)
+        own = (self.sample_id, self.question, self.image)
+        texts = (*own, *self.references, *self.completions, *self.options, *answers)
         for text in (one for one in (*texts, *self.others, *self.others.values()) if one is not None):
             if not isinstance(text, str):
                 raise TypeError(f"question {self.sample_id!r} holds {text!r} in place of a text")
@@ -107,17 +115,17 @@ class Log:
 
 
 def read_objects(path: Path) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return the objects of a .jsonl log, and {why: 1} if its last line is cut off.
+    """Return the objects of a .jsonl log, or of one JSON list; and {why: 1} if the last line is cut off.
 
     A number with a decimal point is a float; NaN and Infinity, which Python's harnesses write, are floats.
 
     Raises:
-        DataError: The file is not text, has no object, or another line than the last is no object.
+        DataError: The file is not text or too large, has no object, or another line than the last is no object.
     """
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is not text in UTF-8 ({error}). Expected one JSON object per line.") from error
+    text = read_text(path, "one JSON object per line")
+    if text.lstrip().startswith("["):
+        return _objects_of_list(path, text), {}
+    lines = text.split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
     found, cut = [], {}
@@ -128,13 +136,64 @@ def read_objects(path: Path) -> tuple[list[dict[str, Any]], dict[str, int]]:
             if number == len(lines) > 1 and line.startswith("{"):
                 cut = {"the last line is cut off": 1}
                 break
-            raise DataError(f"{path}: line {number}: not JSON ({error}). Expected one object per line.") from error
+            raise DataError(
+                f"{path}: line {number}: not JSON ({reason(error)}). Expected one object per line."
+            ) from error
         if not isinstance(record, dict):
             raise DataError(f"{path}: line {number}: is a {type(record).__name__}, expected an object.")
         found.append(record)
     if not found:
         raise DataError(f"{path}: has no rows. Expected one JSON object per line.")
     return found, cut
+
+
+def _objects_of_list(path: Path, text: str) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"{path}: begins as one JSON list, and is none ({reason(error)}). Expected one object per line, or a"
+            " complete list of objects. Is the file cut off? Copy it again."
+        ) from error
+    if wrong := [place for place, record in enumerate(found, start=1) if not isinstance(record, dict)]:
+        kind = type(found[wrong[0] - 1]).__name__
+        raise DataError(f"{path}: item {wrong[0]} of its JSON list is a {kind}, expected an object.")
+    if not found:
+        raise DataError(f"{path}: has no rows, it is an empty JSON list. Expected one JSON object per question.")
+    return found
+
+
+def read_text(path: Path, expected: str) -> str:
+    """Return the content of a log that is text.
+
+    Raises:
+        DataError: It is too large, or is not text in UTF-8; `expected` completes the sentence.
+    """
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: is not text in UTF-8 ({error}). Expected {expected}.") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a log.
+
+    Raises:
+        DataError: It is larger than 2 GB.
+    """
+    if (size := path.stat().st_size) > _LARGEST:
+        raise DataError(f"{path}: has {size:,} bytes, expected at most {_LARGEST:,}. Split the log.")
+    return path.read_bytes()
+
+
+def unpacked_limit(path: Path) -> int:
+    """Return how many bytes an archive of this size may hold: 200 times as many, within 64 MB and 2 GB."""
+    return min(_LARGEST, max(_ALWAYS_UNPACKED, _LARGEST_RATIO * path.stat().st_size))
+
+
+def reason(error: Exception) -> str:
+    """Return in a few words why a text is not JSON."""
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error).split("\n")[0][:200]
 
 
 def need(path: Path, records: Sequence[Mapping[str, Any]], keys: Sequence[str], written_by: str) -> None:
@@ -186,6 +245,24 @@ def image_identity(value: Any) -> str | None:
     return hashlib.sha256(content).hexdigest()
 
 
+def is_unscored(value: Any) -> bool:
+    """Return whether a score says that it was not computed: by null, by an empty text, or by a number that is none."""
+    if isinstance(value, str):
+        return value.strip().lower() in ("", "nan", "none", "null")
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
+def is_likelihood(answer: Any) -> bool:
+    """Return whether this is what a harness logs for a choice: its log-likelihood, and whether it is the likeliest."""
+    if not (isinstance(answer, list) and len(answer) == 2 and str(answer[1]) in ("True", "False")):
+        return False
+    try:
+        float(answer[0])
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(answer[0], bool)
+
+
 def verdict(value: Any) -> bool | None:
     """Return whether a score says right or wrong; None if it says neither, such as a fraction.
 
@@ -200,13 +277,15 @@ def verdict(value: Any) -> bool | None:
 def flat(name: str, value: Any) -> dict[str, str]:
     """Return {name: text} of a value, with one entry per key of a mapping, at any depth; lists are JSON.
 
-    What Python wrote as the address of an object identifies nothing and is left out, as are nulls. Data URIs are
-    replaced by the digest of their content.
+    What Python wrote as the address of an object identifies nothing and is left out, as are nulls, NaN and infinite
+    numbers. Data URIs are replaced by the digest of their content.
     """
     if isinstance(value, Mapping):
         return {full: text for key, item in value.items() for full, text in flat(f"{name}.{key}", item).items()}
     if isinstance(value, bool):
         return {name: "true" if value else "false"}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {}
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     if value is None or _ADDRESS.search(text):
         return {}
@@ -218,7 +297,7 @@ def flat(name: str, value: Any) -> dict[str, str]:
 
 def texts(value: Any) -> tuple[str, ...]:
     """Return the gold answers that a log holds as a text, a number, a list, or the text of a Python list."""
-    if isinstance(value, str) and value.startswith("[") and value.endswith("]"):
+    if isinstance(value, str) and value.startswith("[") and value.endswith("]") and len(value) <= _LONGEST_LIST:
         try:
             value = ast.literal_eval(value)
         except (ValueError, SyntaxError, RecursionError, MemoryError):

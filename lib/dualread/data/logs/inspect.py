@@ -16,8 +16,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dualread.data.logs.base import Log, Sample, Score, flat, image_identity, need, refuse_repeated, texts
+from dualread.data.logs.base import (
+    Log,
+    Sample,
+    Score,
+    flat,
+    image_identity,
+    need,
+    read_bytes,
+    reason,
+    refuse_repeated,
+    texts,
+    unpacked_limit,
+)
 from dualread.errors import DataError
+from dualread.grading.options import accepted
 
 SUFFIXES = [".eval", ".json"]
 FIELDS = []
@@ -27,6 +40,11 @@ CONFIDENCE = (
 )
 
 _ZSTANDARD = 93  # the number of the method in a zip archive
+_LARGEST_MEMBER = 1_000_000_000  # bytes of one sample
+_READ = (
+    *("id", "epoch", "input", "target", "output", "choices", "scores", "metadata", "attachments"),
+    *("error", "invalidation"),
+)
 _WRITTEN_BY = "Inspect (since 0.3)"
 
 
@@ -68,16 +86,39 @@ def _of_archive(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
             found = {member.filename: member for member in names if member.filename.startswith("samples/")}
             head = next((m for m in names if m.filename == "header.json"), None)
             head = head or next((m for m in names if m.filename == "_journal/start.json"), None)
-            header = json.loads(_content(file, head)) if head else {}
-            return header, [json.loads(_content(file, member)) for member in found.values()]
+            limit = unpacked_limit(path) - (head.file_size if head else 0)
+            header = _parsed(path, file, head, limit) if head else {}
+            records = []
+            for member in found.values():
+                limit -= member.file_size
+                records.append(_needed(_parsed(path, file, member, limit)))
+            return header, records
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, NotImplementedError) as error:
         raise DataError(
-            f"{path}: is damaged ({error}). Copy it again, or let `inspect log recover` write it."
+            f"{path}: is damaged ({reason(error)}). Copy it again, or let `inspect log recover` write it."
         ) from error
+    except RecursionError as error:
+        raise DataError(f"{path}: a sample in it is nested too deeply. Is this a log of Inspect?") from error
+
+
+def _parsed(path: Path, file: io.BufferedReader, member: zipfile.ZipInfo, limit: int) -> Any:
+    if limit < 0 or member.file_size > _LARGEST_MEMBER:
+        raise DataError(
+            f"{path}: holds more than a log of {path.stat().st_size:,} packed bytes can, at {member.filename} with"
+            f" {member.file_size:,} bytes unpacked. Is it damaged? If you trust it, unpack its samples into a .json."
+        )
+    return json.loads(_content(file, member))
+
+
+def _needed(record: Any) -> Any:
+    """Return what is read of a sample; its events alone may be larger than all the rest."""
+    return {key: record[key] for key in _READ if key in record} if isinstance(record, dict) else record
 
 
 def _content(file: io.BufferedReader, member: zipfile.ZipInfo) -> bytes:
     """Return the content of a member; Python's zipfile has no Zstandard before 3.14.
+
+    No more is unpacked than the archive's directory says.
 
     Raises:
         ValueError: The content is not what the archive's directory says, or is compressed in another way.
@@ -88,15 +129,16 @@ def _content(file: io.BufferedReader, member: zipfile.ZipInfo) -> bytes:
         raise ValueError(f"{member.filename}: no member here")
     file.seek(sum(struct.unpack("<HH", header[26:30])), io.SEEK_CUR)
     packed = file.read(member.compress_size)
+    size = member.file_size + 1
     if member.compress_type == _ZSTANDARD:
         from zstandard import ZstdDecompressor, ZstdError
 
         try:
-            content = ZstdDecompressor().stream_reader(io.BytesIO(packed), read_across_frames=True).read()
+            content = ZstdDecompressor().stream_reader(io.BytesIO(packed), read_across_frames=True).read(size)
         except ZstdError as error:
             raise ValueError(f"{member.filename}: {error}") from error
     elif member.compress_type == zipfile.ZIP_DEFLATED:
-        content = zlib.decompress(packed, -15)
+        content = zlib.decompressobj(-15).decompress(packed, size)
     elif member.compress_type == zipfile.ZIP_STORED:
         content = packed
     else:
@@ -108,15 +150,20 @@ def _content(file: io.BufferedReader, member: zipfile.ZipInfo) -> bytes:
 
 def _of_json(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"{path}: is neither an archive nor JSON ({error}): it is cut off, being written, or no log of Inspect."
-            " Copy it again; after a crash, `inspect log recover` writes a log of the samples that were finished."
+            f"{path}: is neither an archive nor JSON ({reason(error)}): it is cut off, being written, or no log of"
+            " Inspect. Copy it again; after a crash, `inspect log recover` writes a log of the samples that were"
+            " finished."
         ) from error
     if not isinstance(content, dict) or "eval" not in content:
-        raise DataError(f"{path}: has no key 'eval', which a log of Inspect has. Is this a log of another harness?")
-    return content, content.get("samples") or []
+        lists = "is one JSON list and " if isinstance(content, list) else ""
+        raise DataError(
+            f"{path}: {lists}has no key 'eval', which a log of Inspect has. Is this a log of another harness?"
+        )
+    records = content.get("samples") or []
+    return content, list(map(_needed, records)) if isinstance(records, list) else records
 
 
 def _why_not(record: Mapping[str, Any]) -> str | None:
@@ -133,13 +180,15 @@ def _why_not(record: Mapping[str, Any]) -> str | None:
 def _sample(name: str, record: Mapping[str, Any], draws: Sequence[Mapping[str, Any]], named: bool) -> Sample:
     metadata = record.get("metadata") or {}
     text, images = _input(record)
+    options = tuple(record["choices"]) if isinstance(record.get("choices"), list) else ()
     return Sample(
         sample_id=name,
         question=text,
-        references=tuple(one for one in _targets(record["target"]) if one),
+        references=accepted([one for one in _targets(record["target"]) if one], options),
         completions=tuple(_completion(one) for one in (record, *draws)),
         scores=_scores(record, draws),
         tokens=_tokens(record),
+        options=options,
         image=str(metadata["image_id"]) if named else image_identity(images),
         others=flat("metadata", metadata),
     )

@@ -1,5 +1,7 @@
 """Sample logs of lm-eval (EleutherAI's lm-evaluation-harness): samples_<task>_<date>.jsonl, since version 0.4.
 
+A few releases wrote one JSON list into this file.
+
 A file has one row per question and filter, and a filter's name ends the name of its scores where there are several
 ("exact_match,strict-match"), as in lm-eval's own tables. Of a multiple-choice task, the log holds the log-likelihood of
 every choice. Which choice a score judges follows from lm-eval's rules: the likeliest, for `acc_norm` per character, for
@@ -13,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dualread.data.logs.base import Log, Sample, Score, flat, need, read_objects, refuse_repeated, texts
+from dualread.data.logs.base import Log, Sample, Score, flat, is_likelihood, need, read_objects, refuse_repeated, texts
 from dualread.errors import DataError
 
-SUFFIXES = [".jsonl"]
+SUFFIXES = [".jsonl", ".json"]
 FIELDS = ["doc_id", "doc", "arguments", "filtered_resps"]
 CONFIDENCE = (
     "In lm-eval, use a task of the output type multiple_choice, whose log-likelihoods are logged, or one with `repeats`"
@@ -71,7 +73,7 @@ def _sample(name: str, record: Mapping[str, Any], *, with_filter: bool) -> Sampl
     values = {metric: record[metric] for metric in metrics}
     common = {"sample_id": name, "question": requests[0][0], "others": flat("doc", record["doc"])}
     answers = record["filtered_resps"]
-    if isinstance(answers[0], list) and len(answers[0]) == 2 and str(answers[0][1]) in ("True", "False"):
+    if is_likelihood(answers[0]) and isinstance(requests[0][1], str):  # otherwise two draws may be "1" and "True"
         return _of_choices(record, requests, values, suffix, common)
     draws = tuple(map(str, record["resps"][0]))
     answer = answers[0] if isinstance(answers[0], str) else str(answers[0][0])

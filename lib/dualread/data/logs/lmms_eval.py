@@ -6,6 +6,7 @@ value in `score`, and its other keys may be referred to as <name>.<key>. Images 
 choices are not used, because lmms-eval's models disagree about their sign and about whether they are sums or means.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,14 @@ from dualread.data.logs.base import (
     Score,
     flat,
     image_identity,
+    is_likelihood,
     need,
     read_objects,
     refuse_repeated,
     texts,
 )
 
-SUFFIXES = [".jsonl"]
+SUFFIXES = [".jsonl", ".json"]
 FIELDS = ["doc_id", "input", "filtered_resps"]
 CONFIDENCE = (
     "In lmms-eval, ask each question several times (--repeats 5), or have the model state <confidence>NN</confidence>"
@@ -32,6 +34,7 @@ _OWN = (
     *("doc_id", "doc", "target", "input", "arguments", "resps", "filtered_resps"),
     *("token_counts", "doc_hash", "input_media"),
 )
+_TAG = re.compile(r"<(?:answer|confidence)>")
 
 
 def read_log(path: Path) -> Log:
@@ -55,17 +58,27 @@ def read_log(path: Path) -> Log:
 
 
 def _draws(answers: Any) -> tuple[str, ...] | None:
-    """Return one text per draw, of which a log holds one or a list; None for log-likelihoods of choices."""
+    """Return one text per draw, of which a log holds one, a list, or a list per request; None for log-likelihoods."""
     if not isinstance(answers, list):
         return (str(answers),)
-    if any(isinstance(one, list) and len(one) == 2 and one[1] in ("True", "False") for one in answers):
+    if any(map(is_likelihood, answers)):
         return None
-    return tuple(str(one[0] if isinstance(one, list) and one else one) for one in answers)
+    return tuple(text for one in answers for text in (map(str, one) if _is_texts(one) else [_first(one)]))
+
+
+def _is_texts(one: Any) -> bool:
+    return isinstance(one, list) and all(isinstance(text, str) for text in one)
+
+
+def _first(one: Any) -> str:
+    return str(one[0] if isinstance(one, list) and one else one)
 
 
 def _sample(record: Mapping[str, Any], answers: tuple[str, ...]) -> Sample:
-    # The field is missing where the filter changed nothing.
-    completions = (_draws(record["resps"]) or ()) if answers and "resps" in record else answers
+    # The field is missing where the filter changed nothing. What a filter has left of a completion with the paper's
+    # tags stands for it, because the reasoning that it cut away may mention them.
+    whole = (_draws(record["resps"]) or ()) if answers and "resps" in record else answers
+    completions = answers if len(answers) == len(whole) and any(map(_TAG.search, answers)) else whole
     read = answers[0] if answers else None
     of_first = read is None or read in "".join(completions[:1])  # a majority vote, for instance, may judge another draw
     scores, others = {}, {}

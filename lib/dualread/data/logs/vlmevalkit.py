@@ -15,8 +15,11 @@ from typing import Any
 
 import polars as pl
 
-from dualread.data.logs.base import Log, Sample, Score, flat, image_identity, need, refuse_repeated, texts
+from dualread.data.foreign_tables.read import read_records
+from dualread.data.logs._workbook import check_workbook
+from dualread.data.logs.base import Log, Sample, Score, flat, image_identity, need, read_text, refuse_repeated, texts
 from dualread.errors import DataError
+from dualread.grading.options import accepted
 
 SUFFIXES = [".xlsx", ".tsv", ".csv", ".json"]
 FIELDS = []
@@ -57,7 +60,7 @@ def _records(path: Path) -> list[dict[str, Any]]:
         )
     try:
         return [{key: None if value != value else value for key, value in one.items()} for one in read(path)]
-    except ModuleNotFoundError:
+    except (DataError, ModuleNotFoundError):
         raise
     except Exception as error:  # fastexcel has errors of its own
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -67,20 +70,25 @@ def _records(path: Path) -> list[dict[str, Any]]:
 def _read_xlsx(path: Path) -> list[dict[str, Any]]:
     import fastexcel  # noqa: F401  (here, for an error that names it; polars imports it)
 
+    check_workbook(path)
     return pl.read_excel(path, infer_schema_length=0).to_dicts()
 
 
 def _read_json(path: Path) -> list[dict[str, Any]]:
-    content = json.loads(path.read_text(encoding="utf-8-sig"))
+    content = json.loads(read_text(path, "a JSON list"))
     if not isinstance(content, list) or not all(isinstance(record, dict) for record in content):
         raise ValueError("it holds no list of rows")
     return content
 
 
+def _read_cells(path: Path) -> list[dict[str, Any]]:
+    return [record for _, record in read_records(path).rows]
+
+
 _READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
     ".xlsx": _read_xlsx,
-    ".tsv": lambda path: pl.read_csv(path, separator="\t", infer_schema=False).to_dicts(),
-    ".csv": lambda path: pl.read_csv(path, infer_schema=False).to_dicts(),
+    ".tsv": _read_cells,
+    ".csv": _read_cells,
     ".json": _read_json,
 }
 
@@ -88,14 +96,23 @@ _READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
 def _sample(record: Mapping[str, Any]) -> Sample:
     prediction = str(record["prediction"])
     golds = texts(record.get("answer"))
-    options = {letter: record[letter] for letter in string.ascii_uppercase if record.get(letter) not in (None, "")}
+    options = _options(record)
     read = record.get("extracted") or prediction
     return Sample(
         sample_id=str(record["index"]),
         question=None if record.get("question") is None else str(record["question"]),
-        references=tuple(dict.fromkeys([*golds, *(str(options[gold]) for gold in golds if gold in options)])),
+        references=accepted(golds, options),
         completions=(prediction,),
         scores={name: Score(value=record[name], answer=str(read)) for name in _SCORES if record.get(name) is not None},
+        options=options,
         image=image_identity(texts(record.get("image_path"))),
         others={name: text for key, value in record.items() for name, text in flat(key, value).items()},
     )
+
+
+def _options(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the options A, B, ... up to the last that is filled; none without A and B."""
+    found = ["" if record.get(letter) is None else str(record[letter]) for letter in string.ascii_uppercase]
+    while found and not found[-1].strip():
+        found.pop()
+    return tuple(found) if len(found) > 1 and found[0] and found[1] else ()

@@ -1,5 +1,6 @@
 """What is refused of a loader's rows, because it cannot be asked, and what is counted of those that are kept."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -7,7 +8,10 @@ import polars as pl
 
 from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS, AuditStep, Loaded, Row, refuse
 from dualread.data.questions.markup import Markup
+from dualread.data.questions.pictures import ImageFile
 from dualread.grading.canonical import canonical
+
+HARD_TO_SEE = "pictures hard to see"
 
 
 def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> None:
@@ -63,28 +67,52 @@ def where_is(loaded: Loaded, row: Row) -> str:
     return f"{loaded.file}: row {row.source_row} (id {row.official_id})"
 
 
-def audit_steps(rows: Sequence[Row], image_ids: Mapping[Path | bytes, str], manifest: pl.DataFrame) -> list[AuditStep]:
+def audit_steps(
+    rows: Sequence[Row],
+    image_ids: Mapping[Path | bytes, str],
+    manifest: pl.DataFrame,
+    images: Mapping[Path | bytes, ImageFile],
+) -> list[AuditStep]:
     """Return what the table of questions counts: what is odd and kept, and the rows of each role.
 
     Args:
         rows: The selected rows.
         image_ids: As `image_identities` of `build`.
         manifest: The table of these rows.
+        images: Every image that the rows name.
     """
     empty = [row.official_id for row in rows if not any(reference.strip() for reference in row.reference_answers)]
     unrepeated = {(image_ids[r.image], r.question, r.reference_answers, r.options) for r in rows}
+    pictures = {image_ids[row.image]: images[row.image] for row in rows}
     n_names = len({row.image_name for row in rows})
     n_images = len(set(image_ids.values()))
     steps = [
         _kept(rows, "empty answers", f"{len(empty)} rows with an empty answer are kept{_listed(empty)}"),
         _kept(rows, "repetitions", f"{len(rows) - len(unrepeated)} rows repeat another row; they are kept"),
         _kept(rows, "identical images", f"{n_names} image names, {n_images} distinct pictures"),
+        _kept(rows, HARD_TO_SEE, hard_to_see({name: picture.doubts for name, picture in pictures.items()})),
     ]
+    shown = Counter(note for picture in pictures.values() for note in picture.notes)
+    if shown:
+        listed = "; ".join(f"{n} pictures: {note}" for note, n in sorted(shown.items()))
+        steps.append(_kept(rows, "how pictures are shown", listed))
     by_role = manifest.group_by("role").agg(pl.len().alias("n"), pl.col("image_id").n_unique().alias("n_images"))
     for role, n, n_role_images in by_role.sort("role").iter_rows():
         share = f"{n_role_images} of {n_images} images; the other rows have other roles"
         steps.append(AuditStep(step=f"role {role}", kept=n, dropped=0, reason=share))
     return steps
+
+
+def hard_to_see(doubts: Mapping[str, Sequence[str]]) -> str:
+    """Return a sentence that counts and names the pictures of which hardly anything is seen.
+
+    Args:
+        doubts: What is doubted of each picture.
+    """
+    doubted = sorted(name for name, of_picture in doubts.items() if of_picture)
+    why = Counter(doubt for of_picture in doubts.values() for doubt in of_picture)
+    listed = "".join(f"; {n}: {doubt}" for doubt, n in sorted(why.items()))
+    return f"{len(doubted)} of {len(doubts)} pictures are hard to see{listed}{_listed(doubted)}"
 
 
 def _kept(rows: Sequence[Row], step: str, reason: str) -> AuditStep:

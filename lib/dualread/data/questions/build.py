@@ -68,7 +68,7 @@ def build(
         for row in loaded.rows
     ]
     manifest = from_rows(records, MANIFEST)
-    steps = [*loaded.audit, *audit_steps(loaded.rows, image_ids, manifest)]
+    steps = [*loaded.audit, *audit_steps(loaded.rows, image_ids, manifest, images)]
     return manifest, pl.DataFrame([asdict(step) for step in steps], schema=_AUDIT)
 
 
@@ -80,6 +80,7 @@ def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -
     """Return the identity of every image: the first name, in alphabetical order, of the images with the same pixels.
 
     Two files with the same picture are one cluster; if they were resampled or split apart, one image would count twice.
+    The paths of DICOM files often name patients: a digest of the picture takes their place.
 
     Raises:
         DataError: Two different pictures have the same image name.
@@ -91,7 +92,9 @@ def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -
     first_of_name: dict[str, Row] = {}
     problems = []
     for row in shown_by.values():
-        pixels, name = images[row.image].pixel_sha256, row.image_name
+        pixels = images[row.image].pixel_sha256
+        named = images[row.image].private and str(row.image).endswith(row.image_name)
+        name = pixels[:16] if named else row.image_name
         smallest[pixels] = min(name, smallest.get(pixels, name))
         first = first_of_name.setdefault(name, row)
         if images[first.image].pixel_sha256 != pixels:

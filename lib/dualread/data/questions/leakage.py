@@ -41,20 +41,25 @@ def shared_pictures(manifest: pl.DataFrame, thumbnails: Mapping[str, bytes]) -> 
     shown = manifest.select("role", *keys).unique().sort(rank, *keys)
     images = shown.select(pl.format("{}/{}/{}", "dataset", "split", "image_id")).to_series().to_list()
     roles, digests = shown["role"].to_list(), shown["pixel_sha256"].to_list()
-    looks = np.frombuffer(b"".join(thumbnails[digest] for digest in digests), dtype=np.uint8).reshape(-1, SIDE, SIDE)
+    looks = np.empty((len(digests), SIDE, SIDE), dtype=np.uint8)
+    for row, digest in enumerate(digests):
+        looks[row] = np.frombuffer(thumbnails[digest], dtype=np.uint8).reshape(SIDE, SIDE)
     places = shown.select(pl.struct("role", "dataset", "split").rank("dense")).to_series().to_numpy()
+    found = {(i, j): ("near", *how) for i, j, *how in copies(looks, places)}
+    for i, j, *how in copies(looks, places, mirrored=True):
+        found.setdefault((i, j), ("mirrored", *how))  # a symmetric picture is its own mirror image
     rows = [
         {
             "role": roles[i],
             "image": images[i],
             "other_role": roles[j],
             "other_image": images[j],
-            "kind": "exact" if digests[i] == digests[j] else "near",
+            "kind": "exact" if digests[i] == digests[j] else kind,
             "pixel_sha256": digests[i],
             "distance": distance,
             "difference": round(difference, 4),
         }
-        for i, j, distance, difference in sorted(copies(looks, places))
+        for (i, j), (kind, distance, difference) in sorted(found.items())
     ]
     return pl.DataFrame(rows, schema=_PAIRS)
 
@@ -103,6 +108,7 @@ def _leaks(pairs: pl.DataFrame) -> Iterator[str]:
     for pair in pairs.iter_rows(named=True):
         roles = {pair["role"], pair["other_role"]}
         if len(roles) == 2 and not roles <= _REPORTING_ROLES:
-            alike = f"a copy: {pair['distance']} of 64 bits and {pair['difference']:.4f} of the contrast differ"
+            copy = "a mirrored copy" if pair["kind"] == "mirrored" else "a copy"
+            alike = f"{copy}: {pair['distance']} of 64 bits and {pair['difference']:.4f} of the contrast differ"
             how = "the same pixels" if pair["kind"] == "exact" else alike
             yield f"  {pair['role']}: {pair['image']}, {pair['other_role']}: {pair['other_image']} ({how})"

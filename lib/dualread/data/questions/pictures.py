@@ -7,7 +7,9 @@ from pathlib import Path
 from PIL import Image
 
 from dualread.data.datasets.base import Row
-from dualread.data.images import extension, open_image, pixel_sha256
+from dualread.data.frames import locate
+from dualread.data.given_images import read, stored
+from dualread.data.images import Decoded, extension, pixel_sha256, read_file
 from dualread.errors import DataError
 
 SIDE = 64  # of a thumbnail
@@ -19,15 +21,23 @@ class ImageFile:
 
     Attributes:
         file: Path of its copy, relative to the artifact.
-        sha256: Digest of the file's bytes.
+        sha256: Digest of the copy's bytes.
         pixel_sha256: Digest of its size and its RGB pixels.
         thumbnail: See `thumbnail`.
+        private: See `dualread.data.images.Decoded`.
+        rendered: Whether its copy is a PNG of what is shown, because the file alone does not say it, or is DICOM.
+        notes: See `dualread.data.images.Decoded`; without what is in parentheses.
+        doubts: The same.
     """
 
     file: str
     sha256: str
     pixel_sha256: str
     thumbnail: bytes
+    private: bool = False
+    rendered: bool = False
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,10 +45,14 @@ class Pictures:
     """The images that were read so far.
 
     Attributes:
+        bits: How many bits of 16-bit gray images count where the file does not say it.
+        folder: The folder that they must be in, wherever links lead; None for any.
         files: The images that can be read.
         broken: For each image that cannot be read, the reason.
     """
 
+    bits: int | None = None
+    folder: Path | None = None
     files: dict[Path | bytes, ImageFile] = field(default_factory=dict)
     broken: dict[Path | bytes, str] = field(default_factory=dict)
 
@@ -49,10 +63,41 @@ class Pictures:
         """
         if row.image not in self.files and row.image not in self.broken:
             try:
-                self.files[row.image] = _read(row.image)
+                self.files[row.image] = self._read(row.image)
             except DataError as error:
                 self.broken[row.image] = str(error)
         return row.image_name if row.image in self.broken else self.files[row.image].pixel_sha256
+
+    def copy(self, image: Path | bytes) -> bytes:
+        """Return the bytes of the copy of an image that can be read: its own, or a PNG where these show too little."""
+        return _copy(image, read(image, bits=self.bits))[0] if self.files[image].rendered else content(image)
+
+    def _read(self, image: Path | bytes) -> ImageFile:
+        self._check_place(image)
+        found = read(image, bits=self.bits)
+        copy, suffix = _copy(image, found)
+        sha256 = hashlib.sha256(copy).hexdigest()
+        return ImageFile(
+            file=f"images/{sha256}{suffix}",
+            sha256=sha256,
+            pixel_sha256=pixel_sha256(found.image),
+            thumbnail=thumbnail(found.image),
+            private=found.private,
+            rendered=not found.own,
+            notes=tuple(_kind(note) for note in found.notes),
+            doubts=tuple(_kind(doubt) for doubt in found.doubts),
+        )
+
+    def _check_place(self, image: Path | bytes) -> None:
+        """Refuse a link to a file outside the folder, which may be anything that this user can read."""
+        if self.folder is None or isinstance(image, bytes):
+            return
+        place = locate(image)[0].resolve()
+        if place.exists() and not place.is_relative_to(self.folder.resolve()):
+            raise DataError(
+                f"{image}: leads out of {self.folder} by a link, to {place}. Copy the file, or give the folder that the"
+                " images are in as the data set's `source`."
+            )
 
 
 def thumbnail(image: Image.Image) -> bytes:
@@ -62,15 +107,14 @@ def thumbnail(image: Image.Image) -> bytes:
 
 def content(image: Path | bytes) -> bytes:
     """Return the bytes of an official image, which is a file or already bytes."""
-    return image.read_bytes() if isinstance(image, Path) else image
+    return read_file(image) if isinstance(image, Path) else image
 
 
-def _read(image: Path | bytes) -> ImageFile:
-    opened = open_image(image)
-    sha256 = hashlib.sha256(content(image)).hexdigest()
-    return ImageFile(
-        file=f"images/{sha256}{extension(image)}",
-        sha256=sha256,
-        pixel_sha256=pixel_sha256(opened),
-        thumbnail=thumbnail(opened),
-    )
+def _copy(image: Path | bytes, found: Decoded) -> tuple[bytes, str]:
+    """Return the bytes and the extension of the copy of an image."""
+    png = stored(found)
+    return (content(image), extension(image)) if png is None else (png, ".png")
+
+
+def _kind(note: str) -> str:
+    return note.partition(" (")[0]

@@ -18,6 +18,8 @@ _INDEX = "model.safetensors.index.json"
 _GIT_LFS = b"version https://git-lfs.github.com/spec/"
 _MERGE = "In a study, name it as `adapter: {folder: ...}` with its `base`; `dualread score` takes its base as --base."
 _SHOWN = 5
+_LAYERS, _MOST_LAYERS, _LARGEST = ("layer", "layers", "depth", "blocks"), 1000, 10**12
+_IMPLEMENTATIONS = ("attn_implementation", "experts_implementation", "kernel", "use_kernels")
 _FLOATS = ("F64", "F32", "BF16", "F16")
 _POSITIONS = "I64"  # older checkpoints hold the numbers 0, 1, 2, ... of positions, which transformers ignores
 
@@ -46,6 +48,10 @@ def read_config(checkpoint: Path) -> Any:
             f"{file}: quantized weights (quantization_config). Expected float32, bfloat16 or float16. Use the original "
             "model, or save this one again after `model.dequantize()`."
         )
+    try:
+        _check_entries(file, entries)
+    except RecursionError as error:
+        raise ArtifactError(f"{file}: nested too deeply. {AGAIN}") from error
     config_class = _config_class(file, entries)
     try:
         config = config_class.from_dict(entries)
@@ -57,6 +63,23 @@ def read_config(checkpoint: Path) -> Any:
         if found and expected and found != expected:  # a part that a model lacks, such as its sounds, is None
             raise ArtifactError(f"{file}: {part}.model_type is {found!r}, expected {expected!r}. {AGAIN}")
     return config
+
+
+def _check_entries(file: Path, entries: Mapping[str, Any], inside: str = "") -> None:
+    """Refuse what transformers would follow without a limit: numbers of layers, and kernels to be downloaded."""
+    for name, value in entries.items():
+        where = f"{inside}{name}"
+        if isinstance(value, Mapping):
+            _check_entries(file, value, f"{where}.")
+        elif isinstance(value, int) and value > _MOST_LAYERS and name.removeprefix("n_").endswith(_LAYERS):
+            raise ArtifactError(f"{file}: {where} is {value}, expected at most {_MOST_LAYERS}. {AGAIN}")
+        elif isinstance(value, int) and abs(value) > _LARGEST:
+            raise ArtifactError(f"{file}: {where} is {value:.1e}, expected at most {_LARGEST:.0e}. {AGAIN}")
+        elif isinstance(value, str) and "/" in value and name.strip("_").startswith(_IMPLEMENTATIONS):
+            raise ArtifactError(
+                f"{file}: {where} is {value!r}, code that would be downloaded. Expected the settings to say how"
+                " attention is computed. Remove the entry."
+            )
 
 
 def _config_class(file: Path, entries: Mapping[str, Any]) -> Any:
@@ -172,7 +195,7 @@ def read_json(file: Path) -> dict[str, Any]:
         raise ArtifactError(f"{file.parent}: no file {file.name}. Expected a checkpoint in safetensors format. {AGAIN}")
     try:
         entries = json.loads(file.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArtifactError(f"{file}: not valid JSON ({error}). Expected a JSON object. {AGAIN}") from error
     if not isinstance(entries, dict):
         raise ArtifactError(f"{file}: holds a {type(entries).__name__}, expected a JSON object. {AGAIN}")

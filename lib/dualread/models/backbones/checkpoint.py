@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError, ConfigError, in_a_line
-from dualread.models.backbones._checkpoint_files import opened, read_config, readable, some, weight_files
+from dualread.models.backbones._checkpoint_files import AGAIN, opened, read_config, readable, some, weight_files
 from dualread.models.backbones.processor import load_processor
+from dualread.models.backbones.tokenizer import forget_calls
 from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
@@ -50,9 +51,11 @@ def download(repository: str, revision: str | None, *, left_out: Sequence[str] =
 def copy_processor(checkpoint: Path, out: Path) -> None:
     """Copy the files of tokenizer, chat template and image processor from one folder of a checkpoint to another.
 
-    They are copied as they came. Saved again by transformers, they would name the classes that were at hand here.
+    They are copied as they came, but for what a tokenizer keeps of calls (`tokenizer.forget_calls`). Saved again by
+    transformers, they would name the classes that were at hand here.
     """
     shutil.copytree(checkpoint, out, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*LEFT_OUT, *_OF_THE_MODEL))
+    forget_calls(out)
 
 
 def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
@@ -69,12 +72,15 @@ def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
         module = importlib.import_module(f"dualread.{settings['quantization']['module']}")
         open_model = partial(module.open_model, model_class, settings=settings)
     try:
-        model = open_model(checkpoint, dtype=settings["dtype"], attn_implementation=settings["attention"]).eval()
+        how = {"dtype": settings["dtype"], "attn_implementation": settings["attention"]}
+        model = open_model(checkpoint, **how, trust_remote_code=False).eval()
     except (ValueError, ImportError) as error:
         raise ConfigError(
             f"attention: {settings['attention']!r}: {model_class.__name__} cannot be opened with it"
             f" ({in_a_line(error).partition('. ')[0]}). Expected an attention that this model has. Try eager."
         ) from error
+    except (OSError, RecursionError, TypeError, KeyError, AttributeError) as error:  # such as generation_config.json
+        raise ArtifactError(f"{checkpoint}: cannot be opened ({in_a_line(error)}). {AGAIN}") from error
     _refuse_non_finite(checkpoint, model.named_parameters())
     ends, n_tokens = model.generation_config.eos_token_id, model.config.get_text_config().vocab_size
     if not set(ends if isinstance(ends, list) else [ends]) <= set(range(n_tokens)):
@@ -160,6 +166,7 @@ def _loading_report(checkpoint: Path) -> tuple[Any, dict[str, Any]]:
                 device_map="meta",
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
+                trust_remote_code=False,
             )
     finally:
         talk.set_verbosity(verbosity)

@@ -16,7 +16,7 @@ import numpy as np
 from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.models.backbones import parts
 from dualread.models.backbones.facts import Facts
-from dualread.models.backbones.processor import takes_limits
+from dualread.models.backbones.processor import takes_limits, turn
 from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Encoder:
         from dualread.data.images import open_image
 
         made = self.processor.apply_chat_template(
-            _turn(text, image=open_image(image) if isinstance(image, Path) else image),
+            turn(text, image=open_image(image) if isinstance(image, Path) else image),
             add_generation_prompt=True,
             tokenize=True,
             return_dict=True,
@@ -131,7 +131,7 @@ class Encoder:
     def _composed(self, text: str, placeholder: str, typed: Mapping[str, Set[int]]) -> tuple[tuple[int, ...], _Types]:
         """Return the ids of a prompt and their types, with the placeholder of an image that is in memory."""
         processor, bos = self.processor, self.tokenizer.bos_token
-        rendered = processor.apply_chat_template(_turn(text), add_generation_prompt=True, **self._template)
+        rendered = processor.apply_chat_template(turn(text), add_generation_prompt=True, **self._template)
         whole = rendered.replace(processor.image_token, placeholder, 1)
         has_bos = bos is not None and rendered.startswith(bos)
         ids = tuple(self.tokenizer(whole, add_special_tokens=not has_bos)["input_ids"])
@@ -213,10 +213,6 @@ class _Shown:
     inputs: Mapping[str, "Tensor"]
     placeholder: str | None
     typed: Mapping[str, Set[int]]
-
-
-def _turn(text: str, **image: Any) -> list[dict[str, Any]]:
-    return [{"role": "user", "content": [{"type": "image", **image}, {"type": "text", "text": text}]}]
 
 
 def pixels_of(pixels: "Tensor") -> int:

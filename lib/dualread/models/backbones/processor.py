@@ -11,20 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError, ConfigError, in_a_line
+from dualread.models.backbones import trial
 from dualread.models.backbones._checkpoint_files import AGAIN, read_config, read_json, readable
+from dualread.models.backbones.tokenizer import load_tokenizer
 from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase, ProcessorMixin
+    from transformers import ProcessorMixin
 
 # Where there is no chat template, as for PaliGemma, the processor itself places the image before the text.
 _NO_TURNS = "{%%- for message in messages -%%}{{- '%s' + message['content'][-1]['text'] -}}{%%- endfor -%%}"
 _NO_TEMPLATE = (
     "no chat template. Expected chat_template.jinja, chat_template.json, or `chat_template` in tokenizer_config.json."
 )
+_RANDOM_TEMPLATE = "the chat template writes another prompt each time. Expected the same one for the same question."
 _A_DAY = "{%- macro strftime_now(form) -%}another day{%- endmacro -%}"  # in place of the date in a chat template
 _IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 _PARTS = ("image_processor", "tokenizer")
+_MOST_WORDS, _TIMES = 4000, 4
 _OTHER_MEDIA = ("video", "feature_extractor", "audio")  # processors of what no prompt here contains
 
 
@@ -39,7 +43,7 @@ def load_processor(checkpoint: Path, settings: Settings) -> "ProcessorMixin":
             the chat template is missing or leaves out images, a token has no embedding, or the processor's prompts
             lack the image token of config.json.
     """
-    config, tokenizer = read_config(checkpoint), _load_tokenizer(checkpoint)
+    config, tokenizer = read_config(checkpoint), load_tokenizer(checkpoint)
     largest, n_embeddings = max(tokenizer.get_vocab().values()), config.get_text_config().vocab_size
     if largest >= n_embeddings:
         raise _unfit(
@@ -47,7 +51,9 @@ def load_processor(checkpoint: Path, settings: Settings) -> "ProcessorMixin":
             f"the tokenizer has ids up to {largest}, expected less than the {n_embeddings} embeddings (vocab_size).",
         )
     processor = _assemble(checkpoint, config, tokenizer, _load_images(checkpoint, settings))
-    if problem := _problem(processor, config, settings.get("chat_template", {})):
+    arguments = settings.get("chat_template", {})
+    text = long_text(settings.get("max_prompt_tokens", _MOST_WORDS))
+    if problem := _problem(processor, config, arguments, text) or _changed(processor, arguments, text):
         raise _unfit(checkpoint, problem)
     return processor
 
@@ -80,7 +86,12 @@ def without_other_media(processor_class: Any) -> Any:
         made, self.placeholders = processor_class._process_images(self, images, **named)
         return made, self.placeholders
 
+    def merge_kwargs(self: Any, kind: Any = None, tokenizer_init_kwargs: Any = None, **named: Any) -> Any:
+        # Otherwise any entry of tokenizer_config.json is an argument of each call: a length, or a size of images.
+        return processor_class._merge_kwargs(self, kind, None, **named)
+
     members = {"get_attributes": classmethod(lambda cls: kept), "_process_images": process_images, **absent}
+    members["_merge_kwargs"] = merge_kwargs
     return type(processor_class.__name__, (processor_class, OfKept), members)
 
 
@@ -118,30 +129,25 @@ def _unfit(checkpoint: Path, problem: str) -> ArtifactError:
     return ArtifactError(f"{checkpoint}: {problem} Save the model's own processor beside it, or choose another model.")
 
 
-def _load_tokenizer(checkpoint: Path) -> "PreTrainedTokenizerBase":
-    from transformers import AutoTokenizer
-
-    if not (checkpoint / "tokenizer_config.json").is_file():  # without it, transformers invents special tokens
-        raise ArtifactError(f"{checkpoint}: no file tokenizer_config.json. Expected the model's own tokenizer. {AGAIN}")
-    with readable(f"{checkpoint}: the tokenizer cannot be read", "one of transformers"):
-        tokenizer = AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
-        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token  # trl does the same
-        return tokenizer
-
-
 def _load_images(checkpoint: Path, settings: Settings) -> Any:
     from transformers import AutoImageProcessor
 
     if not any((checkpoint / name).is_file() for name in _IMAGES):
         raise ArtifactError(f"{checkpoint}: no file {' or '.join(_IMAGES)}. Expected the image processor's. {AGAIN}")
     with readable(f"{checkpoint}: the image processor cannot be read", "one of transformers that needs no torchvision"):
-        images = AutoImageProcessor.from_pretrained(checkpoint, backend="pil")
+        images = AutoImageProcessor.from_pretrained(checkpoint, backend="pil", trust_remote_code=False)
         if takes_limits(images) and "min_pixels" in settings:
-            limits = {name: settings[name] for name in ("min_pixels", "max_pixels")}
-            size = {"shortest_edge": limits["min_pixels"], "longest_edge": limits["max_pixels"]}
-            # Files of Qwen2-VL and Qwen2.5-VL have the limits by these older names, which win over `size`.
-            images = type(images).from_pretrained(checkpoint, size=size, **limits)
-        return images
+            low, high = settings["min_pixels"], settings["max_pixels"]
+            # The file's own min_pixels and max_pixels, as Qwen2.5-VL has them, would win over `size`.
+            given = {"size": {"shortest_edge": low, "longest_edge": high}, "min_pixels": low, "max_pixels": high}
+            images = type(images).from_pretrained(checkpoint, **given, trust_remote_code=False)
+    if takes_limits(images) and "min_pixels" in settings and not images.do_resize:
+        raise _unfit(
+            checkpoint,
+            "the image processor does not resize images (do_resize is false), so that min_pixels and max_pixels would"
+            " mean nothing. Expected true.",
+        )
+    return images
 
 
 def takes_limits(images: Any) -> bool:
@@ -189,8 +195,11 @@ def _class(checkpoint: Path, config: Any, name: str | None) -> Any:
     )
 
 
-def _problem(processor: Any, config: Any, arguments: Settings) -> str | None:
-    """Return why the processor's prompts cannot show an image to the model; None if they can."""
+def _problem(processor: Any, config: Any, arguments: Settings, text: str) -> str | None:
+    """Return why the processor's prompts cannot show an image to the model; None if they can.
+
+    The chat template is first tried with no text and with the long `text` in a process that may be killed.
+    """
     from PIL import Image
 
     picture, alone = Image.new("RGB", (64, 64)), None
@@ -202,13 +211,18 @@ def _problem(processor: Any, config: Any, arguments: Settings) -> str | None:
             processor.chat_template = _NO_TURNS % processor.image_token
         except Exception:  # most processors cannot place an image by themselves, and say so in their own ways
             return _NO_TEMPLATE
-    turn = [{"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": "?"}]}]
+    shown = turn("?", image=picture)
+    if why := trial.trouble(lambda: [_written(processor, arguments, of) for of in ("?", text)]):
+        return f"its chat template {why}. Expected one that writes a prompt in milliseconds."
     asked = {"tokenize": True, "return_dict": True, "return_tensors": "pt", **arguments}
     try:
-        made = [processor.apply_chat_template(turn, day + processor.chat_template, **asked) for day in ("", _A_DAY)]
+        made = [processor.apply_chat_template(shown, day + processor.chat_template, **asked) for day in ("", _A_DAY)]
         [ids], [other] = (of_day["input_ids"].tolist() for of_day in made)
+        again = [_written(processor, arguments, "?") for _ in range(_TIMES)]
     except Exception as error:  # whatever the template or the processor does
         return f"the chat template cannot show an image and a text ({in_a_line(error)})."
+    if any(other != again[0] for other in again):
+        return _RANDOM_TEMPLATE
     if ids != other:
         return (
             "the chat template writes the date, so that prompts differ from day to day. Expected one that is given the"
@@ -220,3 +234,37 @@ def _problem(processor: Any, config: Any, arguments: Settings) -> str | None:
     if (found := processor.tokenizer.get_vocab().get(word)) != expected and expected not in ids:
         return f"the tokenizer's id of {word} is {found}, expected {expected} as in config.json."
     return None if expected in ids else "the chat template leaves out images. Expected that of the model's processor."
+
+
+def turn(text: str, **image: Any) -> list[dict[str, Any]]:
+    """Return one user turn as chat templates take it: the image, then the text."""
+    return [{"role": "user", "content": [{"type": "image", **image}, {"type": "text", "text": text}]}]
+
+
+def _written(processor: Any, arguments: Settings, text: str) -> str:
+    return processor.apply_chat_template(turn(text), add_generation_prompt=True, **arguments)
+
+
+def long_text(n_words: int) -> str:
+    """Return a text of different words on a few lines that is longer than the longest prompt."""
+    return " ".join(f"word {i}\n" * (i % 50 == 9) or f"word {i}" for i in range(min(n_words, _MOST_WORDS)))
+
+
+def _changed(processor: Any, arguments: Settings, text: str) -> str | None:
+    """Return what template or tokenizer do to the text of a question besides encoding it; None if nothing."""
+    tokenizer = processor.tokenizer
+    rendered, *others = (_written(processor, arguments, text) for _ in range(_TIMES))
+    if any(other != rendered for other in others):
+        return _RANDOM_TEMPLATE
+    if text not in rendered:
+        return "the chat template changes or cuts the text of a long question. Expected it as it is."
+    alone = {"add_special_tokens": False, "verbose": False}
+    bare, *again = (tokenizer(rendered, **alone)["input_ids"] for _ in range(_TIMES))
+    if any(ids != bare for ids in again):
+        return "the tokenizer encodes a text in another way each time. Expected the same ids for the same text."
+    if (last := tokenizer(rendered, verbose=False)["input_ids"][-1]) != bare[-1]:
+        return (
+            f"the tokenizer adds {tokenizer.convert_ids_to_tokens(last)} to the end of a prompt (add_eos_token, or the"
+            " post_processor of tokenizer.json). Expected nothing there, because an answer follows."
+        )
+    return None

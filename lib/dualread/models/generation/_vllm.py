@@ -100,11 +100,13 @@ class Core:
             from vllm.v1.engine.llm_engine import LLMEngine
 
             _register_model(checkpoint, settings["max_prompt_tokens"])
-            positions = AutoConfig.from_pretrained(checkpoint).get_text_config().max_position_embeddings
+            config = AutoConfig.from_pretrained(checkpoint, trust_remote_code=False)
+            positions = config.get_text_config().max_position_embeddings
             self.max_tokens = min(settings["max_prompt_tokens"] + _ROOM_FOR_COMPLETIONS, positions)
             on_gpu = {name: value for name, value in engine.items() if name == "gpu_memory_utilization"}
             arguments = EngineArgs(
                 model=str(checkpoint),
+                trust_remote_code=False,
                 dtype=settings["dtype"],
                 max_model_len=self.max_tokens,
                 max_num_seqs=engine["max_num_seqs"],

@@ -3,18 +3,16 @@
 import base64
 import io
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from PIL import Image
-
-from dualread.data.images import open_image
+from dualread.data.images import open_image, read_file, shown_alike
+from dualread.errors import ArtifactError
 from dualread.models.service.requests import URL, Request
 
 # Formats that services open as we do, unless the picture is turned, transparent, or has other than 8 bits.
-_TYPES = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
-_ORIENTATION = 0x0112  # the EXIF tag
+_TYPES: dict[str | None, str] = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
 
 ImageUrl = Callable[[Path], str]
 
@@ -34,8 +32,15 @@ def image_url(images: str) -> ImageUrl:
 
 
 def body_of(request: Request, manifest: Path, url_of: ImageUrl) -> dict[str, Any]:
-    """Return the body of the call; `manifest` is the artifact with the images."""
-    image = {"type": "image_url", "image_url": {"url": url_of(manifest / request.question.image_file)}}
+    """Return the body of the call; `manifest` is the artifact with the images.
+
+    Raises:
+        ArtifactError: The manifest names an image outside the artifact, which somebody has written there by hand.
+    """
+    file = PurePosixPath(request.question.image_file)
+    if file.is_absolute() or ".." in file.parts:
+        raise ArtifactError(f"{manifest}: the image {file} is outside the artifact, and is not sent. Make it again.")
+    image = {"type": "image_url", "image_url": {"url": url_of(manifest / file)}}
     text = {"type": "text", "text": request.question.text}
     return {**request.body, "messages": [{"role": "user", "content": [image, text]}]}
 
@@ -48,11 +53,8 @@ def line_of(request: Request, manifest: Path, url_of: ImageUrl) -> dict[str, Any
 
 def _data_url(path: Path) -> str:
     """Return the file's bytes as a data URL, or a PNG of the picture that our own engines see."""
-    content = path.read_bytes()
-    with Image.open(io.BytesIO(content)) as image:
-        is_plain = image.mode in ("RGB", "L") and "transparency" not in image.info
-        is_upright = image.getexif().get(_ORIENTATION, 1) == 1
-        kind = _TYPES.get(str(image.format)) if is_plain and is_upright else None
+    content = read_file(path)
+    kind = _TYPES.get(shown_alike(content))
     if kind is None:
         written = io.BytesIO()
         open_image(path).save(written, "PNG")

@@ -4,12 +4,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # loads its submodules when they are first used
 
-from dualread.errors import DualReadError
+from dualread.errors import UnfittedError
 
 LARGEST = 1e100  # the squares of larger scores would overflow
 
 
-class CalibrationError(DualReadError, ValueError):
+class CalibrationError(UnfittedError, ValueError):
     """A calibration map cannot be fitted on this input; the message says why."""
 
 
@@ -52,8 +52,9 @@ def checked_fit_input(score: npt.ArrayLike, correct: npt.ArrayLike, *, what: str
         what: The function that errors name.
 
     Raises:
-        ValueError: The shapes differ, `correct` is not boolean, or a score is not finite or beyond +-1e100.
-        CalibrationError: There are no rows, or all rows are of one class, so that the best map would be infinite.
+        ValueError: The shapes differ, or `correct` is not boolean.
+        CalibrationError: There are no rows, all rows are of one class, so that the best map would be infinite, or a
+            score is not finite or beyond +-1e100.
     """
     values, labels = np.asarray(score, dtype=np.float64), np.asarray(correct)
     if values.ndim != 1 or values.shape != labels.shape:
@@ -63,9 +64,11 @@ def checked_fit_input(score: npt.ArrayLike, correct: npt.ArrayLike, *, what: str
     if labels.dtype != np.bool_:
         raise ValueError(f"{what}: correct has dtype {labels.dtype}, expected bool.")
     if not np.isfinite(values).all():
-        raise ValueError(f"{what}: {np.count_nonzero(~np.isfinite(values))} of {len(values)} values are not finite.")
+        raise CalibrationError(
+            f"{what}: {np.count_nonzero(~np.isfinite(values))} of {len(values)} values are not finite."
+        )
     if (size := np.abs(values).max()) > LARGEST:
-        raise ValueError(f"{what}: a value is as large as {size:.1e}; expected none beyond {LARGEST:.0e}.")
+        raise CalibrationError(f"{what}: a value is as large as {size:.1e}; expected none beyond {LARGEST:.0e}.")
     if labels.all() or not labels.any():
         kind = "correct" if labels.all() else "wrong"
         raise CalibrationError(f"{what}: all {len(labels)} rows are {kind}. A fit needs correct and wrong answers.")

@@ -1,5 +1,6 @@
 """Platt scaling with a positive slope: confidence = sigmoid(slope * score + intercept)."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,7 @@ def fit_platt(score: npt.ArrayLike, correct: npt.ArrayLike) -> Platt:
     Raises:
         ValueError: An input is malformed.
         CalibrationError: There are no rows, all rows are of one class, or every correct row has a higher score than
-            every wrong one, so that the slope would be infinite.
+            every wrong one, so that the slope would be infinite; or the fit does not converge.
 
     References:
         Platt, Probabilistic Outputs for Support Vector Machines, 1999 (without its smoothing of the labels).
@@ -67,10 +68,16 @@ def fit_platt(score: npt.ArrayLike, correct: npt.ArrayLike) -> Platt:
             f"fit_platt: the score separates the {len(right)} correct from the {len(wrong)} wrong rows; the slope "
             "would be infinite. Fit on more rows."
         )
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression  # slow to load, and a fitted map does not need it
 
     model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10, max_iter=1000)
-    model.fit(((values - mean) / scale)[:, np.newaxis], labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        try:
+            model.fit(((values - mean) / scale)[:, np.newaxis], labels)
+        except ConvergenceWarning as error:
+            raise CalibrationError(f"fit_platt: no convergence on {len(labels)} rows ({error}).") from error
     slope = float(model.coef_[0, 0])
     if slope < SMALLEST_SLOPE:
         return _base_rate(labels, mean, scale)

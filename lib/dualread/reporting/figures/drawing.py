@@ -16,6 +16,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
+from dualread.artifacts.tables import for_spreadsheets
+
 # Colors that color-blind readers tell apart (Okabe and Ito, Color Universal Design, 2008), darker ones first; their
 # yellow is left out, because it is lost on white paper.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -91,7 +93,7 @@ def save(drawing: Drawing, folder: Path, name: str, *, title: str) -> None:
     text.add_text("Title", title)
     sheet, dpi = _sheet(pages)
     sheet.save(folder / f"{name}.png", dpi=(dpi, dpi), pnginfo=text)
-    drawing.values.write_csv(folder / f"{name}.csv")
+    for_spreadsheets(drawing.values).write_csv(folder / f"{name}.csv")
 
 
 def _sheet(pages: Sequence[Figure]) -> tuple[Image.Image, float]:
@@ -118,4 +120,4 @@ def _sheet(pages: Sequence[Figure]) -> tuple[Image.Image, float]:
 def _picture(page: Figure, dpi: float) -> Image.Image:
     buffer = io.BytesIO()
     page.savefig(buffer, format="png", dpi=dpi)
-    return Image.open(buffer).convert("RGB")
+    return Image.open(buffer, formats=("PNG",)).convert("RGB")

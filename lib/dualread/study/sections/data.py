@@ -87,5 +87,8 @@ class Dataset(Section):
     expect_sha256: dict[Split, Annotated[str, Field(pattern="^[0-9a-f]{64}$")]] | None = Field(
         None, description="Digests of the manifests per split, as build_manifest prints them; others are refused."
     )
+    bits: Annotated[int, Field(ge=9, le=16)] | None = Field(
+        None, description="How many bits of its 16-bit gray images count where their files do not say it."
+    )
     pairing: Pairing | None = Field(None, description="Which questions get donors; without it, none.")
     prompt: Name = Field(description="The prompt, unless condition, actor or view name one: models/prompts/<name>.txt.")

@@ -5,7 +5,7 @@ lacks is said. A question that cannot be evaluated is counted, with the reason.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,14 @@ import polars as pl
 
 from dualread import plugins
 from dualread.commands.evaluate.given import ANSWERS, Given, mapped, some
-from dualread.commands.evaluate.inputs.log_confidences import KINDS, answer_of
-from dualread.data.logs.base import Log, Sample, Score, flat, verdict
-from dualread.errors import ConfigError, DataError, did_you_mean
+from dualread.commands.evaluate.inputs.log_confidences import answer_to, kinds_of
+from dualread.commands.evaluate.inputs.stated import Stated, stated_of, stated_text
+from dualread.data.logs.base import Log, Sample, Score, flat, is_unscored, verdict
+from dualread.errors import ConfigError, DataError, did_you_mean, in_a_line
+from dualread.grading.options import option_of
 
 GRADED = "graded"  # the name by which --score has answers graded instead
+_LONGEST = 60  # characters of an answer that a sentence shows
 _Judged = tuple[Sample, Score | None]
 
 
@@ -33,6 +36,7 @@ class Logged:
         left_out: {why: number of answers that cannot be evaluated}.
         notes: Sentences of the reader.
         advice: How to have the harness log a confidence.
+        stated: Finds how the stated confidences of the log are read.
     """
 
     whole: Given
@@ -41,6 +45,7 @@ class Logged:
     left_out: Mapping[str, int]
     notes: Sequence[str]
     advice: str
+    stated: Callable[[], Stated]
 
     def answers(self, columns: Mapping[str, str], *, keep: Collection[str] = ()) -> Given:
         """Return a table of answers: one row per question and kind of confidence.
@@ -52,16 +57,16 @@ class Logged:
         Raises:
             DataError: The log has no confidence, and `columns` names none.
         """
-        left_out = Counter(self.left_out)
+        left_out, notes = Counter(self.left_out), []
         given = mapped(self.whole, columns, ANSWERS, keep=keep)
         given = _without_nulls(given, columns, left_out)
         if "confidence" not in columns:
-            frame = self._by_kind(given, left_out)
+            frame = self._by_kind(given, left_out, notes)
         elif given.has("method"):
             frame = given.frame
         else:
             frame = given.frame.with_columns(method=pl.lit(columns["confidence"]))
-        notes = [*self.notes, *_notes(self.judged, self.chosen, columns), *given.notes]
+        notes = [*self.notes, *_notes(self.judged, self.chosen, columns), *notes, *given.notes]
         if left_out:
             notes.append(f"left out: {_listed(left_out)}")
         others = [name for name in self.whole.frame.columns if name not in (*ANSWERS, *columns.values(), *keep)]
@@ -75,10 +80,12 @@ class Logged:
             left_out=dict(left_out),
         )
 
-    def _by_kind(self, given: Given, left_out: Counter[str]) -> pl.DataFrame:
+    def _by_kind(self, given: Given, left_out: Counter[str], notes: list[str]) -> pl.DataFrame:
         of_kind, said = [], []
         judged = [self.judged[row - 1] for row in given.rows]
-        for name, kind in KINDS.items():
+        stated = self.stated()
+        notes += [stated.note] if stated.note else []
+        for name, kind in kinds_of(stated).items():
             if not any(kind.held(sample) for sample, _ in judged):
                 continue
             values = pl.Series("confidence", [kind.of(*one) for one in judged], dtype=pl.Float64)
@@ -88,6 +95,8 @@ class Logged:
             if not missing.all():
                 of_kind.append(given.frame.with_columns(values, method=pl.lit(name)).filter(~missing))
         if not of_kind:
+            if stated.note:
+                said.append(f"{stated.note}; ")
             raise given.error(
                 f"holds no confidence. {''.join(said)}{self.advice}; or name a column that is one: --columns"
                 f" confidence=NAME. Found: {', '.join(self.whole.frame.columns)}."
@@ -95,7 +104,9 @@ class Logged:
         return pl.concat(of_kind)
 
 
-def read_logged(path: Path, log_format: str, *, score: str | None, graded: bool) -> Logged:
+def read_logged(
+    path: Path, log_format: str, *, score: str | None, graded: bool, stated_scale: int | None = None
+) -> Logged:
     """Read a log.
 
     Args:
@@ -104,6 +115,7 @@ def read_logged(path: Path, log_format: str, *, score: str | None, graded: bool)
         score: The score that says whether an answer is correct; "graded" to grade the answers by their references; None
             if the log has at most one.
         graded: Whether a score or the references judge the answers; if not, a column of the user says what is correct.
+        stated_scale: What stands for certainty in stated confidences, 1, 10 or 100; None to find it.
 
     Raises:
         ConfigError: The format or the score is unknown, or there are several scores and none was chosen.
@@ -120,23 +132,25 @@ def read_logged(path: Path, log_format: str, *, score: str | None, graded: bool)
         raise DataError(f"{path}: {'is a folder; give one log' if path.is_dir() else 'there is no such file'}.")
     try:
         log = reader.read_log(path)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise DataError(
-            f"{path}: is not as {log_format} writes it ({type(error).__name__}: {error}). Is it a log of another"
-            " harness, or of another version?"
+            f"{path}: is not as {log_format} writes it ({type(error).__name__}: {in_a_line(error)}). Is it a log of"
+            " another harness, or of another version?"
         ) from error
     chosen = _chosen(path, log, score) if graded else None
     left_out = Counter(log.left_out)
     judged = _judged(path, log, chosen, left_out, graded=graded)
     if not judged:
         raise DataError(f"{path}: no answer can be evaluated: {_listed(left_out)}.")
+    of_options = _notes_on_options(path, judged, graded=graded and chosen is None)
     return Logged(
         whole=Given(path=path, frame=_frame(judged, chosen), rows=pl.int_range(1, len(judged) + 1, eager=True)),
         judged=judged,
         chosen=chosen,
         left_out=left_out,
-        notes=log.notes,
+        notes=[*log.notes, *of_options],
         advice=plugins.declared("logs", name, "CONFIDENCE"),
+        stated=lambda: stated_of(path, (stated_text(sample, None) for sample in log.samples), stated_scale),
     )
 
 
@@ -169,7 +183,7 @@ def _judged(path: Path, log: Log, chosen: str | None, left_out: Counter[str], *,
     found, neither = [], []
     for sample in log.samples:
         if chosen is not None:
-            if (score := sample.scores.get(chosen)) is None or score.value is None:
+            if (score := sample.scores.get(chosen)) is None or is_unscored(score.value):
                 left_out[f"no score {chosen!r}"] += 1
                 continue
             if verdict(score.value) is None:
@@ -221,8 +235,12 @@ def _frame(judged: Sequence[_Judged], chosen: str | None) -> pl.DataFrame:
 
 def _answer(sample: Sample, score: Score | None) -> str | None:
     if score is not None and score.answer is not None:
-        return score.answer
-    return answer_of(sample.completions[0]) if sample.completions else None
+        return answer_to(sample, score.answer)
+    return answer_to(sample, sample.completions[0]) if sample.completions else None
+
+
+def _option(sample: Sample, text: str) -> int | None:
+    return option_of(text, sample.options, letters_first=True)
 
 
 def _without_nulls(given: Given, names: Iterable[str], left_out: Counter[str]) -> Given:
@@ -238,6 +256,12 @@ def _without_nulls(given: Given, names: Iterable[str], left_out: Counter[str]) -
 def _notes(judged: Sequence[_Judged], chosen: str | None, columns: Mapping[str, str]) -> list[str]:
     samples = [sample for sample, _ in judged]
     notes = []
+    if "confidence" not in columns and (unlikely := sum(_is_unlikely(*one) for one in judged)):
+        notes.append(
+            f"in {unlikely} of {len(judged)} questions, the choice that {chosen!r} judges is not the likeliest one:"
+            " choice_likelihood is the share of its likelihood, not divided by its length, and may be below that of"
+            " another choice"
+        )
     if "correct" not in columns:
         how = "the answers are graded by their references, as in the paper"
         notes.append(how if chosen is None else f"the score {chosen!r} says what is correct")
@@ -247,6 +271,41 @@ def _notes(judged: Sequence[_Judged], chosen: str | None, columns: Mapping[str, 
             " image_id=NAME"
             if without == len(samples)
             else f"{without} of {len(samples)} questions have no image in the log; each is a cluster by itself"
+        )
+    return notes
+
+
+def _is_unlikely(sample: Sample, score: Score | None) -> bool:
+    choice = None if score is None else score.choice
+    return choice is not None and sample.choices[choice] < max(sample.choices)
+
+
+def _notes_on_options(path: Path, judged: Sequence[_Judged], *, graded: bool) -> list[str]:
+    """Return sentences about answers and gold answers that name none of the options of their question.
+
+    Raises:
+        DataError: Answers are graded, and no gold answer names an option.
+    """
+    with_options = [(sample, _answer(sample, score)) for sample, score in judged if sample.options]
+    golds = [sample for sample, _ in with_options if sample.references]
+    lost = [sample for sample in golds if all(_option(sample, gold) is None for gold in sample.references)]
+    others = [answer for sample, answer in with_options if answer is not None and _option(sample, answer) is None]
+    notes = []
+    if lost:
+        said = (
+            f"the gold answers to {len(lost)} of {len(golds)} questions with options name none of them, neither by"
+            f" letter nor by text: {lost[0].references[0]!r} of {some(list(map(repr, lost[0].options)))}"
+        )
+        if graded and len(lost) == len(golds):
+            raise DataError(
+                f"{path}: {said}. Give letters, or name a column that says what is correct: --columns correct=NAME."
+            )
+        notes.append(said)
+    if others:
+        counted = "what the score says counts" if not graded else "they are graded as they are"
+        notes.append(
+            f"the answers to {len(others)} of {len(with_options)} questions with options name none of them, neither by"
+            f" letter nor by text, such as {others[0][:_LONGEST]!r}; {counted}"
         )
     return notes
 

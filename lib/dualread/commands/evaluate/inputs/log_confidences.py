@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from dualread.commands.evaluate.inputs.stated import Stated, spoken_from, stated_text
 from dualread.data.logs.base import Sample, Score
 from dualread.grading.canonical import canonical
+from dualread.grading.options import name_of, option_of
 from dualread.grading.parse import answer_span, parse
 from dualread.grading.spans import tokens_within
 
@@ -22,9 +24,19 @@ _ROUNDING = 1e-6  # by which a log-probability may exceed 0
 def answer_of(completion: str) -> str | None:
     """Return the answer in a completion: its `<answer>` block, or all of it if it has no tag of the paper's contract.
 
-    None if it has such a tag and no valid answer.
+    Reasoning that `</think>` ends does not count. None if there is such a tag and no valid answer.
     """
-    return parse(completion).answer if _CONTRACT.search(completion) else completion
+    reply = completion[spoken_from(completion) :]
+    return parse(reply).answer if _CONTRACT.search(reply) else reply
+
+
+def answer_to(sample: Sample, completion: str) -> str | None:
+    """Return the answer in a completion (`answer_of`); where it names one of the question's options, that option."""
+    answer = answer_of(completion)
+    if answer is None or not sample.options:
+        return answer
+    place = option_of(answer, sample.options, letters_first=True)
+    return answer if place is None else name_of(sample.options, place)
 
 
 def sequence_likelihood(sample: Sample, score: Score | None) -> float | None:
@@ -36,10 +48,12 @@ def sequence_likelihood(sample: Sample, score: Score | None) -> float | None:
     if sample.tokens is None or (completion := _judged(sample, score)) is None:
         return None
     start = b"".join(token for token, _ in sample.tokens).rfind(completion.encode())
-    span = answer_span(completion) if _CONTRACT.search(completion) else (0, len(completion))
+    begin = spoken_from(completion)
+    reply = completion[begin:]
+    span = answer_span(reply) if _CONTRACT.search(reply) else (0, len(reply))
     if start < 0 or span is None:
         return None
-    left, right = (start + len(completion[:place].encode()) for place in span[:2])
+    left, right = (start + len(completion[: begin + place].encode()) for place in span[:2])
     ends = list(accumulate((len(token) for token, _ in sample.tokens), initial=0))
     log_probs = [sample.tokens[k][1] for k in tokens_within(list(pairwise(ends)), left, right)]
     if not log_probs or not all(math.isfinite(one) and one <= _ROUNDING for one in log_probs):
@@ -56,20 +70,14 @@ def self_consistency(sample: Sample, score: Score | None) -> float | None:
     """
     if (first := _judged(sample, score)) is None or len(sample.completions) == 1:
         return None
-    answers: list[str | None] = [answer_of(completion) for completion in sample.completions]
+    answers = [answer_to(sample, completion) for completion in sample.completions]
     if score is not None and score.answer is not None and not _CONTRACT.search(first):
         if score.draws is not None:
-            answers = [score.answer, *score.draws]
-        elif canonical(score.answer) != canonical(first):
+            answers = [answer_to(sample, read) for read in (score.answer, *score.draws)]
+        elif canonical(answer_to(sample, score.answer) or "") != canonical(answers[0] or ""):
             return None
     own, *others = [canonical(answer or "") for answer in answers]
     return 0.0 if own == "" else others.count(own) / len(others)
-
-
-def stated(sample: Sample, score: Score | None) -> float | None:
-    """Return the confidence that the completion states in the paper's contract; None if it states none."""
-    completion = _judged(sample, score)
-    return None if completion is None else parse(completion).confidence
 
 
 def choice_likelihood(sample: Sample, score: Score | None) -> float | None:
@@ -101,26 +109,27 @@ class Kind:
     why_none: str
 
 
-# {the name that the column `method` gets: the kind}
-KINDS: Mapping[str, Kind] = {
-    "sequence_likelihood": Kind(
-        held=lambda sample: sample.tokens is not None,
-        of=sequence_likelihood,
-        why_none="the tokens do not spell a valid answer",
-    ),
-    "self_consistency": Kind(
-        held=lambda sample: len(sample.completions) > 1,
-        of=self_consistency,
-        why_none="the answers of further draws are missing or cannot be told",
-    ),
-    "stated": Kind(
-        held=lambda sample: stated(sample, None) is not None,
-        of=stated,
-        why_none="no valid stated confidence",
-    ),
-    "choice_likelihood": Kind(
-        held=lambda sample: bool(sample.choices),
-        of=choice_likelihood,
-        why_none="it cannot be told which choice the score judges",
-    ),
-}
+def kinds_of(stated: Stated) -> Mapping[str, Kind]:
+    """Return {the name that the column `method` gets: the kind}, for a log whose stated confidences are read so."""
+    return {
+        "sequence_likelihood": Kind(
+            held=lambda sample: sample.tokens is not None,
+            of=sequence_likelihood,
+            why_none="the tokens do not spell a valid answer",
+        ),
+        "self_consistency": Kind(
+            held=lambda sample: len(sample.completions) > 1,
+            of=self_consistency,
+            why_none="the answers of further draws are missing or cannot be told",
+        ),
+        "stated": Kind(
+            held=lambda sample: stated_text(sample, None) is not None,
+            of=lambda sample, score: stated.confidence(stated_text(sample, score)),
+            why_none="no valid stated confidence",
+        ),
+        "choice_likelihood": Kind(
+            held=lambda sample: bool(sample.choices),
+            of=choice_likelihood,
+            why_none="it cannot be told which choice the score judges",
+        ),
+    }

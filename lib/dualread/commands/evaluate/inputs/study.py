@@ -11,11 +11,12 @@ from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.schemas.predictions import PREDICTIONS
-from dualread.artifacts.tables import read_table
+from dualread.artifacts.tables import read_table, reason_of
 from dualread.artifacts.tensors import read_tensors
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.exchange import DONOR, answers_table, pairs_table
+from dualread.progress import say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,15 @@ def read_study(
     """
     place = folder / "predictions" / _chosen_run(folder, run)
     names = _chosen("method", methods, sorted(path.parent.name for path in place.glob("*/predictions.parquet")))
+    reasons = {name: reason_of(place / name / "predictions.parquet") for name in names}
+    for name, reason in reasons.items():
+        if reason is not None:
+            if name in methods:
+                raise ConfigError(f"{folder}: method {name!r} has no confidences, {reason}")
+            say(f"{folder}: method {name!r} is left out, {reason}")
+    names = [name for name in names if reasons[name] is None]
+    if not names:
+        raise DataError(f"{folder}: no method of this run has confidences.")
     predictions = pl.concat(read_table(place / name / "predictions.parquet", PREDICTIONS) for name in names)
     shards = sorted(set(predictions.select("dataset", "split").iter_rows()))
     tested = _chosen("dataset", datasets, [dataset for dataset, split in shards if split == "test"])

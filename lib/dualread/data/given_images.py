@@ -1,0 +1,132 @@
+"""Read an image as people give it: a file, DICOM too, its bytes, a file object, an array, or a picture in memory.
+
+What a study has stored was read here before, and is opened by `images.open_image`.
+"""
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from dualread.data import dicom
+from dualread.data.frames import locate
+from dualread.data.images import MAX_FILE_BYTES, Decoded, decode, hard_to_see
+from dualread.errors import DataError, in_a_line
+
+# Files that say at once whether they can be read, and those that are decoded to see it, in `unreadable`.
+_DECODED = 40
+_LISTED = 5
+
+
+def read(given: Any, *, bits: int | None = None) -> Decoded:
+    """Return an image as upright 8-bit RGB, with what a person has to know about it.
+
+    Args:
+        given: A path (`stack.tif#2` is the second frame of stack.tif), the bytes of a file, a file object that is open
+            for reading bytes, a Pillow image, or an array of 8-bit values [height, width] or [height, width, 3].
+        bits: How many bits of a 16-bit gray picture count if the file does not say it.
+
+    Raises:
+        DataError: It is none of these, or cannot be read; see `images.decode` and `dicom.render`.
+    """
+    if isinstance(given, str):
+        given = Path(given)
+    if isinstance(given, bytearray | memoryview):
+        given = bytes(given)
+    if hasattr(given, "read") and not isinstance(given, Image.Image):
+        given = _content(given)
+    if isinstance(given, Path | bytes):
+        return _of_file(given, bits)
+    if isinstance(given, Image.Image):
+        return decode(given, bits=bits)
+    if isinstance(given, np.ndarray) or hasattr(given, "__array__"):
+        return decode(_of_array(given))
+    raise DataError(
+        f"the image is a {type(given).__name__}. Expected a path, bytes, a file object, a Pillow image, or an array."
+    )
+
+
+def stored(found: Decoded) -> bytes | None:
+    """Return the bytes of a PNG with what is shown; None if the file's own bytes show it.
+
+    Of DICOM, only the picture is stored: the file is about a patient.
+    """
+    if found.own:
+        return None
+    file = io.BytesIO()
+    found.image.save(file, "PNG")
+    return file.getvalue()
+
+
+def unreadable(images: Sequence[Path | bytes], *, bits: int | None = None) -> list[str]:
+    """Return why images cannot be read, or what is odd about them, in sentences; at most a few.
+
+    The beginning of every file is looked at. Few are decoded, spread evenly, so that many thousands take no time.
+    """
+    problems: dict[str, None] = {}
+    if dicoms := [image for image in images if dicom.is_dicom(dicom.head(_file(image)))]:
+        try:
+            read(dicoms[0], bits=bits)
+        except DataError as error:
+            problems[f"{len(dicoms)} of {len(images)} images are DICOM: {error}"] = None
+    step = max(1, len(images) // _DECODED)
+    for image in images[::step]:
+        if len(problems) >= _LISTED:
+            break
+        if problems and image in dicoms:
+            continue
+        try:
+            found = read(image, bits=bits)
+        except DataError as error:
+            problems[str(error)] = None
+        else:
+            problems |= dict.fromkeys(f"{image}: {doubt}" for doubt in found.doubts if isinstance(image, Path))
+    return list(problems)[:_LISTED]
+
+
+def _file(image: Path | bytes) -> Path | bytes:
+    return locate(image)[0] if isinstance(image, Path) else image
+
+
+def _of_file(source: Path | bytes, bits: int | None) -> Decoded:
+    file, frame = locate(source) if isinstance(source, Path) else (source, None)
+    if not dicom.is_dicom(dicom.head(file)):
+        return decode(source, bits=bits)
+    name = str(source) if isinstance(source, Path) else f"an image of {len(source)} bytes"
+    found = dicom.render(file, name, frame=frame, bits=bits)
+    return replace(found, doubts=found.doubts or hard_to_see(found.image))
+
+
+def _content(file: Any) -> bytes:
+    try:
+        content = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a closed file
+        raise DataError(f"the file object of the image cannot be read ({error}). Open it again.") from error
+    if not isinstance(content, bytes):
+        raise DataError("the file object of the image gives text. Open the file in binary mode ('rb').")
+    if not content:
+        raise DataError("the file object of the image is at its end. Seek to its beginning: file.seek(0).")
+    if len(content) > MAX_FILE_BYTES:
+        raise DataError(f"the file object of the image has more than {MAX_FILE_BYTES} bytes. Shrink the image.")
+    return content
+
+
+def _of_array(given: Any) -> Image.Image:
+    try:
+        array = np.asarray(given)
+    except Exception as error:  # such as a tensor on a GPU
+        raise DataError(f"the image is no array in memory ({in_a_line(error)}). Give a numpy array.") from error
+    if array.dtype != np.uint8:
+        raise DataError(
+            f"the image is an array of {array.dtype}. Expected 8-bit values (uint8) from 0 to 255, whose scale is"
+            " known: convert it with the window that is meant."
+        )
+    if not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 3)) or not array.size:
+        raise DataError(
+            f"the image is an array of shape {array.shape}. Expected [height, width] or [height, width, 3]."
+        )
+    return Image.fromarray(np.ascontiguousarray(array))

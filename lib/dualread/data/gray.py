@@ -1,0 +1,56 @@
+"""Turn gray levels of up to 16 bits into 8, by what the file says about them and never by the range of one picture."""
+
+import numpy as np
+
+from dualread.errors import DataError
+
+# A picture whose values stay below a quarter of 16 bits is dark, or has 14 bits or fewer.
+_DARK = 1 << 14
+_SHARE = 8  # a picture that uses less than this part of its range shows little
+SAY_BITS = "`bits` of the data set, --bits, or bits= in Python"
+
+
+def to_8_bits(values: np.ndarray, name: str, *, stated: int | None, given: int | None) -> tuple[np.ndarray, list[str]]:
+    """Return gray levels as 8 bits, and why little of them can be seen.
+
+    0 becomes 0 and 2^n - 1 becomes 255, where n is the number of bits that count. So equal levels stay equal across
+    images. n is what the file says. If it says nothing, n is what the user says, or 16 if the picture is bright enough
+    for that. Values that all are multiples of 257 are 8 bits spread over 16, as most programs write them.
+
+    Args:
+        values: Unsigned values [height, width] of at most 16 bits.
+        name: The image, in errors.
+        stated: The number of bits by the file, 9 to 16; None if it says nothing.
+        given: The number of bits by the user; None if nobody said it.
+
+    Raises:
+        DataError: A value needs more bits; or nobody says how many there are, and the picture would be nearly black.
+    """
+    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+    bits = stated or given or 16
+    if high >> bits:
+        whose = "the file says" if stated else f"was given ({SAY_BITS})"
+        raise DataError(f"{name}: gray values up to {high}, but {bits} bits {whose}. Correct the number of bits.")
+    if stated is None and given is None and 0 < high < _DARK and (values % 257).any():
+        likely = next(n for n in (8, 10, 12, 14) if high < 1 << n)
+        raise DataError(
+            f"{name}: its 16-bit gray values end at {high}, and the file does not say how many bits count: with all 16"
+            f" it would be nearly black. Say it: {SAY_BITS}. {likely} would fit; 16 shows it dark, as it is."
+        )
+    top = (1 << bits) - 1
+    table = (np.arange(1 << bits, dtype=np.int64) * 510 + top) // (2 * top)  # v * 255 / top, rounded half up
+    return table.astype(np.uint8)[values], little_contrast(low, high, top)
+
+
+def little_contrast(low: int, high: int, top: int) -> list[str]:
+    """Return a doubt if a picture uses gray values from `low` to `high`, a small part of 0 to `top`."""
+    few = low < high and (high - low) * _SHARE < top
+    return [f"the picture has little contrast (gray values {low} to {high} of {top + 1})"] if few else []
+
+
+def right_aligned(values: np.ndarray, bits: int) -> bool:
+    """Return whether 16-bit values hold `bits` bits in their lower end, against the PNG standard.
+
+    The standard has them scaled to the full range, so that the lower bits are zero or repeat the upper ones.
+    """
+    return not values.max() >> bits and bool((values % (1 << (16 - bits)) > 1).any())

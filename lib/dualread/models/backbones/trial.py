@@ -1,0 +1,71 @@
+"""Try code of others, such as a chat template, in a child process first: does it end, in bounded time and memory?"""
+
+import os
+import resource
+import select
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+SECONDS = 10.0
+BYTES = 10**9  # beyond what this process has
+_PAGES = Path("/proc/self/statm")  # Linux; elsewhere memory is not bounded, but time is
+
+
+def trouble(action: Callable[[], object]) -> str | None:
+    """Return why `action` must not be called here, in a few words; None if it ends, be it with an error.
+
+    It is called in a fork of this process, which may use `SECONDS` and `BYTES`, and whose results are lost.
+    """
+    receiver, sender = os.pipe()
+    child = _fork()
+    if child == 0:
+        os.close(receiver)
+        _run(action, sender)
+    os.close(sender)
+    try:
+        deadline = time.monotonic() + SECONDS
+        ready, _, _ = select.select([receiver], [], [], SECONDS)
+        said = os.read(receiver, 1) if ready else b""
+    finally:
+        os.close(receiver)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    if said == b"+":
+        return None
+    if said == b"m":
+        return f"takes more than {BYTES / 1e9:.0f} GB of memory"
+    return f"does not end within {SECONDS:.0f} seconds" if time.monotonic() >= deadline else "ends its process"
+
+
+def _fork() -> int:
+    # Otherwise the package tokenizers complains in the child, which does not use it.
+    before = os.environ.get(name := "TOKENIZERS_PARALLELISM")
+    os.environ[name] = before or "true"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # the child does not touch what other threads hold
+            return os.fork()
+    finally:
+        if before is None:
+            del os.environ[name]
+
+
+def _run(action: Callable[[], object], sender: int) -> None:
+    """Call `action`, say how it ended, and end this process, which is the child."""
+    try:
+        if _PAGES.exists():
+            size = int(_PAGES.read_text().split()[0]) * resource.getpagesize()
+            hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+            limit = size + BYTES if hard == resource.RLIM_INFINITY else min(size + BYTES, hard)
+            resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+        action()
+        said = b"+"
+    except MemoryError:
+        said = b"m"
+    except BaseException:  # the same error comes where it can be reported
+        said = b"+"
+    os.write(sender, said)
+    os._exit(0)

@@ -1,0 +1,221 @@
+"""DICOM as it is to be shown; expected levels are computed by hand from the standard's formulas."""
+
+import io
+import math
+
+import numpy as np
+import pytest
+from PIL import Image
+from pydicom.pixels import apply_modality_lut, apply_voi_lut
+from pydicom.uid import ExplicitVRBigEndian
+
+from dualread.data import dicom_decoder
+from dualread.data.dicom import is_dicom, windowed
+from dualread.data.given_images import read, stored
+from dualread.data.images import open_image, pixel_sha256
+from dualread.errors import DataError
+from tests.data.dicoms import PATIENT, compressed, dataset, dicom, item, saved
+
+# Gray levels 20, 90, 140, 200 of 255, in 12 bits: level * 4095 // 255.
+SHOWN = [20, 90, 140, 200]
+TWELVE = np.array([[321, 1445, 2248, 3211]])
+WHOLE = {"WindowCenter": 2048, "WindowWidth": 4096}  # 0 is black, 4095 white
+
+
+def _levels(content, **options):
+    return np.asarray(read(content, **options).image)[..., 0].ravel().tolist()
+
+
+def test_a_window_that_covers_all_bits_shows_the_drawing():
+    assert _levels(dicom(TWELVE, **WHOLE)) == SHOWN
+    assert _levels(dicom(4095 - TWELVE, photometric="MONOCHROME1", **WHOLE)) == SHOWN
+    assert _levels(dicom(TWELVE, **WHOLE, PresentationLUTShape="INVERSE")) == [255 - level for level in SHOWN]
+    assert _levels(dicom([[20, 90, 140, 200]], bits=8)) == SHOWN
+
+
+def test_rescale_comes_before_the_first_of_several_windows():
+    # Hounsfield units -1024 + v: window 40/400 is black at and below 39.5 - 199.5 = -160, white above 239.
+    # 40 -> ((40 - 39.5) / 399 + .5) * 255 = 127.8
+    values = np.array([[0, 864, 1064, 1263, 3000]])
+    content = dicom(values, RescaleSlope=1, RescaleIntercept=-1024, WindowCenter=[40, -600], WindowWidth=[400, 1500])
+    assert _levels(content) == [0, 0, 128, 255, 255]
+    assert read(content).notes == ("DICOM shown by its first window (center 40, width 400)",)
+    # A slope of 2 doubles what is stored.
+    assert _levels(dicom(values // 2, RescaleSlope=2, RescaleIntercept=-1024, WindowCenter=40, WindowWidth=400))[
+        :3
+    ] == [*(0, 0, 128)]
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "expected"),
+    [
+        ("LINEAR", 99.5, 0.5),
+        ("LINEAR_EXACT", 125, 0.75),  # (125 - 100) / 100 + .5
+        ("SIGMOID", 125, 1 / (1 + math.exp(-1))),  # -4 * (125 - 100) / 100 = -1
+        ("SIGMOID", 100, 0.5),
+    ],
+)
+def test_the_functions_of_a_window(function, value, expected):
+    found = windowed(np.array([[value]]), 100, 100, function, "x")
+    assert found.tolist() == [[math.floor(expected * 255 + 0.5)]]
+
+
+def test_a_window_of_width_1_is_a_threshold():
+    assert windowed(np.array([[99.5, 99.6]]), 100, 1, "LINEAR", "x").tolist() == [[0, 255]]
+
+
+@pytest.mark.parametrize(("center", "width", "function"), [(1, 0, "LINEAR"), (1, 0.5, "LINEAR"), (1, -3, "SIGMOID")])
+def test_a_window_without_width_is_refused(center, width, function):
+    with pytest.raises(DataError, match="width"):
+        windowed(np.zeros((1, 1)), center, width, function, "x")
+    with pytest.raises(DataError, match="VOI LUT function 'CUBIC'"):
+        windowed(np.zeros((1, 1)), 1, 2, "CUBIC", "x")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_whole_way_agrees_with_pydicom_s_own(seed):
+    rng = np.random.default_rng(seed)
+    bits, signed = int(rng.integers(10, 17)), bool(rng.integers(2))
+    low = -(2 ** (bits - 1)) if signed else 0
+    values = rng.integers(low, low + 2**bits, (8, 9))
+    says = {"RescaleSlope": float(rng.choice([0.5, 1, 2.25])), "RescaleIntercept": float(rng.integers(-2000, 100))}
+    says |= {"WindowCenter": float(rng.integers(-500, 3000)), "WindowWidth": float(rng.integers(2, 4000))}
+    made = dataset(values, bits=bits, signed=signed, **says)
+    shown = apply_voi_lut(apply_modality_lut(values, made), made)
+    # pydicom's output is in the range of the rescaled stored values, here from 0 to 1.
+    ends = apply_modality_lut(np.array([low, low + 2**bits - 1]), made)
+    expected = (shown - ends[0]) / (ends[1] - ends[0]) * 255
+    found = np.asarray(read(dicom(values, bits=bits, signed=signed, **says)).image, dtype=float)[..., 0]
+    assert np.abs(found - expected).max() <= 0.5 + 1e-6
+
+
+def test_a_voi_lut_comes_before_a_window():
+    table = item(LUTDescriptor=[4, 0, 8], LUTData=np.array([255, 10, 20, 30], "<u2").tobytes())
+    content = dicom([[0, 1, 2, 3]], VOILUTSequence=table, WindowCenter=2, WindowWidth=4)
+    assert _levels(content) == [255, 10, 20, 30]
+    assert read(content).notes == ("DICOM shown by its first VOI LUT",)
+
+
+def test_without_a_window_all_stored_bits_count():
+    assert _levels(dicom(TWELVE)) == SHOWN
+    assert read(dicom(TWELVE)).notes == ("DICOM without a window, shown by its bits (12)",)
+    assert _levels(dicom(TWELVE - 2048, signed=True)) == SHOWN
+    assert _levels(dicom(TWELVE, RescaleSlope=-1, RescaleIntercept=0)) == [255 - level for level in SHOWN]
+
+
+def test_16_bits_of_which_few_are_used_need_a_window_or_a_word():
+    for values, signed in ((TWELVE, False), (TWELVE - 2048, True)):
+        content = dicom(values, bits=16, signed=signed)
+        with pytest.raises(DataError, match=r"without a window, whose values .* a small part of 16 bits"):
+            read(content)
+        assert _levels(content, bits=12) == SHOWN
+    assert _levels(dicom(TWELVE * 16, bits=16)) == [20, 90, 140, 200]
+
+
+def test_bits_above_those_that_are_stored_are_no_part_of_the_picture():
+    made = dataset(TWELVE, **WHOLE)
+    made.PixelData = (TWELVE.astype("u2") | 0x8000).tobytes()
+    assert _levels(saved(made)) == SHOWN
+
+
+def test_bits_at_the_upper_end_are_refused_by_name():
+    for highest in (15, 3):
+        with pytest.raises(DataError, match=f"12 bits stored of 16, the highest is {highest}"):
+            read(dicom(TWELVE, HighBit=highest))
+
+
+def test_big_endian_and_signed_values():
+    made = dataset(TWELVE, syntax=ExplicitVRBigEndian, **WHOLE)
+    made.PixelData = TWELVE.astype(">u2").tobytes()
+    assert _levels(saved(made)) == SHOWN
+    assert _levels(dicom(TWELVE - 2048, signed=True, WindowCenter=0, WindowWidth=4096)) == SHOWN
+
+
+def test_padding_is_black_also_in_a_negative():
+    assert _levels(dicom([[0, 3211, 2000]], **WHOLE, PixelPaddingValue=2000)) == [0, 200, 0]
+    negative = dicom([[0, 4095 - 3211]], photometric="MONOCHROME1", **WHOLE, PixelPaddingValue=0)
+    assert _levels(negative) == [0, 200]
+    ranged = dicom([[5, 10, 11, 3211]], **WHOLE, PixelPaddingValue=5, PixelPaddingRangeLimit=10)
+    assert _levels(ranged) == [0, 0, 1, 200]
+    ct = dicom([[-2000, 0, 4095 - 2048]], signed=True, PixelPaddingValue=-2000)
+    assert _levels(ct) == [0, 128, 255]
+
+
+def test_a_frame_is_named_or_the_file_is_refused(tmp_path):
+    content = dicom(np.stack([TWELVE * 0, TWELVE, TWELVE * 0]), **WHOLE)
+    path = tmp_path / "IM000001"  # as PACS export them: no suffix
+    path.write_bytes(content)
+    for given in (path, content):
+        with pytest.raises(DataError, match="a DICOM file of 3 frames"):
+            read(given)
+    assert _levels(tmp_path / "IM000001#2") == SHOWN
+    assert _levels(tmp_path / "IM000001#1") == [0] * 4
+    assert read(tmp_path / "IM000001#1").doubts == ("the picture has a single color (0, 0, 0)",)
+    with pytest.raises(DataError, match="has no frame 4, but 3"):
+        read(tmp_path / "IM000001#4")
+
+
+def test_enhanced_files_say_it_per_frame_or_for_all():
+    own = [item(FrameVOILUTSequence=item(WindowCenter=c, WindowWidth=1))[0] for c in (100, 4000)]
+    shared = item(PixelValueTransformationSequence=item(RescaleSlope=1, RescaleIntercept=100))
+    frames = np.stack([TWELVE, TWELVE])
+    made = dicom(frames, PerFrameFunctionalGroupsSequence=own, SharedFunctionalGroupsSequence=shared)
+    assert _levels_of_frame(made, 1) == [255] * 4
+    assert _levels_of_frame(made, 2) == [0] * 4  # 3211 + 100 < 4000
+
+
+def _levels_of_frame(content, number):
+    from dualread.data.dicom import render
+
+    return np.asarray(render(content, "x", frame=number).image)[..., 0].ravel().tolist()
+
+
+def test_colors_and_palettes():
+    colors = np.array([[[10, 20, 30], [200, 100, 0]]])
+    assert np.asarray(read(dicom(colors, bits=8, photometric="RGB")).image).tolist() == colors.tolist()
+    luts = {
+        f"{name}PaletteColorLookupTable{part}": value
+        for name, levels in (("Red", [0, 10]), ("Green", [0, 20]), ("Blue", [0, 30]))
+        for part, value in (("Descriptor", [2, 0, 8]), ("Data", bytes(levels)))
+    }
+    palette = dicom([[0, 1]], bits=8, photometric="PALETTE COLOR", **luts)
+    assert np.asarray(read(palette).image).tolist() == [[[0, 0, 0], [10, 20, 30]]]
+    # Full-range YBR of a gray 100 is (100, 128, 128).
+    ybr = dicom(np.array([[[100, 128, 128]]]), bits=8, photometric="YBR_FULL")
+    assert np.asarray(read(ybr).image).tolist() == [[[100, 100, 100]]]
+
+
+@pytest.mark.parametrize(
+    "syntax", ["RLELossless", "JPEG2000Lossless", "JPEGLSLossless", "JPEGLosslessProcess14_1", "JPEGLosslessProcess14"]
+)
+def test_compressed_pixels(tmp_path, syntax):
+    assert _levels(compressed(dicom(np.tile(TWELVE, (8, 4)), **WHOLE), syntax, tmp_path)) == SHOWN * 32
+
+
+def test_a_file_that_ends_the_decoder_is_refused_and_the_next_one_is_read(tmp_path):
+    good = compressed(dicom(np.tile(TWELVE, (8, 4)), **WHOLE), "JPEGLosslessProcess14_1", tmp_path)
+    for damaged in (good[: len(good) - 40], good.replace(b"\xff\xc3\x00", b"\xff\xc3\xff")):
+        with pytest.raises(DataError, match="cannot be decoded"):
+            read(damaged)
+    dicom_decoder._running[0].kill()  # as GDCM does
+    with pytest.raises(DataError, match="cannot be decoded"):
+        read(good)
+    assert _levels(good) == SHOWN * 32
+
+
+def test_what_is_kept_is_the_picture_and_nothing_about_the_patient():
+    content = dicom(TWELVE, **WHOLE)
+    assert PATIENT.encode() in content
+    found = read(content)
+    assert found.private
+    assert not found.own
+    png = stored(found)
+    assert PATIENT.encode() not in png
+    assert pixel_sha256(open_image(png)) == pixel_sha256(found.image)
+    assert Image.open(io.BytesIO(png)).info == {}
+
+
+def test_a_file_is_recognized_by_its_content():
+    assert is_dicom(dicom(TWELVE))
+    assert not is_dicom(b"DICM")
+    assert not is_dicom(b"")

@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+
+from dualread.data.gray import right_aligned, to_8_bits
+from dualread.errors import DataError
+
+
+def _levels(values, stated=None, given=None):
+    return to_8_bits(np.array([values], dtype=np.uint16), "x", stated=stated, given=given)[0][0].tolist()
+
+
+@pytest.mark.parametrize("bits", range(9, 17))
+def test_every_level_is_rounded_half_up(bits):
+    # The literal rule, value by value: v * 255 / (2^bits - 1), rounded.
+    top = 2**bits - 1
+    expected = [int(value * 255 / top + 0.5) for value in range(top + 1)]
+    assert _levels(list(range(top + 1)), stated=bits) == expected
+
+
+def test_bits_by_the_file_or_by_the_user_give_the_same_levels_whatever_the_picture_holds():
+    # 12 bits: 4095 -> 255; 3212 * 255 / 4095 = 200.01; 321 -> 19.99
+    assert _levels([0, 321, 3212, 4095], stated=12) == _levels([0, 321, 3212, 4095], given=12) == [0, 20, 200, 255]
+    assert _levels([0, 321], given=12) == [0, 20]
+
+
+@pytest.mark.parametrize("top", [300, 1023, 4095, 16383])
+def test_a_small_part_of_16_bits_is_refused_with_the_bits_that_would_fit(top):
+    likely = {300: 10, 1023: 10, 4095: 12, 16383: 14}[top]
+    with pytest.raises(DataError, match=f"x: its 16-bit gray values end at {top}.* {likely} would fit"):
+        _levels([1, top])
+    assert _levels([1, top], given=16) == [0, int(top * 255 / 65535 + 0.5)]
+
+
+@pytest.mark.parametrize("values", [[0, 0], [257, 514], [20, 16384], [0, 65535]])
+def test_black_8_bits_spread_over_16_and_bright_pictures_are_read(values):
+    assert _levels(values) == [int(value / 257 + 0.5) for value in values]
+
+
+def test_more_than_the_bits_hold_is_refused():
+    with pytest.raises(DataError, match="values up to 4096, but 12 bits the file says"):
+        _levels([4096], stated=12)
+    with pytest.raises(DataError, match="values up to 4096, but 12 bits was given"):
+        _levels([4096], given=12)
+
+
+def test_a_narrow_range_is_doubted():
+    # 16 bits with an offset, as CT: 31744 to 35839 is a sixteenth of the range.
+    assert "31744 to 35839" in to_8_bits(np.array([[31744, 35839]]), "x", stated=None, given=None)[1][0]
+    assert to_8_bits(np.array([[0, 8192]]), "x", stated=16, given=None)[1] == []
+
+
+def test_bits_at_the_lower_end_are_told_from_those_that_are_scaled():
+    # By the standard, 12 bits are shifted by 4 and the freed bits are 0 or repeat the upper ones.
+    assert right_aligned(np.array([321, 3211]), 12)
+    assert not right_aligned(np.array([0, 16, 4080]), 12)
+    assert not right_aligned(np.array([321, 51400]), 12)

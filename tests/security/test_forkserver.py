@@ -1,0 +1,97 @@
+"""Whoever connects to the server of jobs and says nothing, too much, or is another user, holds up nobody (D4)."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dualread.store.forked import ADDRESS
+from tests.store.test_forked import library, serve
+
+__all__ = ["library", "serve"]
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the server needs Linux")
+
+# Connects as another user, sends a size of 4 GB and some bytes, and says what comes back.
+_OTHER = """
+import os, socket, sys
+os.setgid(65534); os.setuid(65534)
+s = socket.socket(socket.AF_UNIX); s.settimeout(5)
+s.connect("\\0" + sys.argv[1])
+try:
+    s.sendall(b"\\xff\\xff\\xff\\xff" + b"x" * 1000)
+    print(s.recv(1))
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+def connected(served):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(5)
+    connection.connect(f"\0{served.variables[ADDRESS]}/write_text")
+    return connection
+
+
+def test_idle_connections_hold_up_no_job(library, serve):
+    served = serve()
+    assert served.run("first")[0] == 0
+    idle = [connected(served) for _ in range(5)]
+    for connection in idle[:3]:
+        connection.sendall((1000).to_bytes(4) + b"{")  # a request that is not complete
+    started = time.monotonic()
+    code, said = served.run("second")
+    assert (code, said.count("done")) == (0, 0), said
+    assert time.monotonic() - started < 8  # each of them cost ten seconds
+    for connection in idle:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff\xff\xff\xff",
+        (2**22 + 1).to_bytes(4),
+        bytes(4),
+        b"\x00\x00",
+        (5).to_bytes(4) + b"[" * 5,
+        (2).to_bytes(4) + b"{}",
+        (2 * 10**5).to_bytes(4) + b"[" * 2 * 10**5,
+        (4).to_bytes(4) + b"null",
+        (2).to_bytes(4) + b"\xff\xff",
+    ],
+    ids=range(9),
+)
+def test_what_is_no_request_is_dropped_at_once(library, serve, content):
+    served = serve()
+    connection = connected(served)
+    connection.sendall(content)
+    assert connection.recv(1) == b""
+    connection.close()
+    assert served.run()[0] == 0
+    assert served.wrote() == "Hello"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_another_user_is_not_read(library, serve):
+    served = serve()
+    address = f"{served.variables[ADDRESS]}/write_text"
+    started = time.monotonic()
+    asked = subprocess.run([sys.executable, "-c", _OTHER, address], capture_output=True, text=True, check=True)
+    assert asked.stdout.strip() in ("b''", "ConnectionResetError", "BrokenPipeError")
+    assert time.monotonic() - started < 5
+    assert served.run()[0] == 0
+
+
+def test_a_request_in_pieces_is_read(library, serve):
+    """A large environment does not fit into one piece."""
+    served = serve()
+    large = {f"LARGE_{i}": "x" * 100_000 for i in range(10)}
+    code, _ = served.run("pieces", **large)  # it has another environment, and runs by itself
+    assert code == 0
+    assert "LARGE_0" in (library.root / "head.log").read_text()
+    assert json.loads((library.root / "job.json").read_text())

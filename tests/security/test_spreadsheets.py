@@ -1,0 +1,39 @@
+"""No text of a study is a formula in the CSVs that people open in a spreadsheet (D8)."""
+
+import polars as pl
+import pytest
+
+from dualread.artifacts.tables import for_spreadsheets
+
+FORMULAS = ["=1+1", '=HYPERLINK("http://x")', "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "\t=1", "\r=1", "-1+cmd|x", "+A1"]
+OTHERS = [
+    "DualRead",
+    "a=b",
+    "a-x",
+    "",
+    None,
+    "-.012",
+    "+1.5",
+    "-.02 [-.05, .01]",
+    "-",
+    "−.1 ± .2",
+    "--",
+    "3",
+    "-1,234†",
+]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_formula_begins_with_an_apostrophe(text):
+    assert for_spreadsheets(pl.DataFrame({"method": [text]}))["method"].to_list() == [f"'{text}"]
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_other_texts_and_numbers_stay_as_they_are(text):
+    frame = pl.DataFrame({"method": [text], "value": [-0.5], "n": [3]}, schema_overrides={"method": pl.String})
+    assert for_spreadsheets(frame).equals(frame)
+
+
+def test_an_empty_table_stays_empty():
+    frame = pl.DataFrame(schema={"method": pl.String, "value": pl.Float64})
+    assert for_spreadsheets(frame).equals(frame)

@@ -1,0 +1,85 @@
+"""Chat templates of others end, in bounded time and memory, and reach nothing but the conversation (D5)."""
+
+import shutil
+import time
+
+import pytest
+
+from dualread.errors import ArtifactError
+from dualread.models.backbones import trial
+from dualread.models.backbones.processor import load_processor
+from tests import families
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return families.build("qwen2_5_vl", tmp_path_factory.mktemp("plain") / "model")
+
+
+@pytest.fixture
+def folder(plain, tmp_path):
+    return shutil.copytree(plain, tmp_path / "mine")
+
+
+RANGES = "{%- for a in range(99999) -%}{%- for b in range(99999) -%}{%- for c in range(99999) -%}{%- endfor -%}"
+RANGES += "{%- endfor -%}{%- endfor -%}"
+IF_LONG = "{%- if messages[0]['content'][-1]['text'] | length > 1000 -%}" + RANGES + "{%- endif -%}"
+
+
+@pytest.mark.parametrize(
+    ("start", "problem"),
+    [
+        (RANGES, "does not end within 1 seconds"),
+        (IF_LONG, "does not end within 1 seconds"),
+        (
+            "{%- set ns = namespace(x='x') -%}{%- for a in range(60) -%}{%- set ns.x = ns.x + ns.x -%}{%- endfor -%}",
+            "GB",
+        ),
+        ("{{- 'x' * 10 ** 11 -}}", "takes more than 1 GB of memory"),
+        ("{{- '%99999999999d' % 1 -}}", "takes more than 1 GB of memory"),
+        ("{{- 'x'.center(10 ** 11) -}}", "takes more than 1 GB of memory"),
+        ("{%- set x = 'x' | center(10 ** 11) -%}", "takes more than 1 GB of memory"),
+        ("{%- set x = 10 ** 10 ** 10 -%}", "does not end within 1 seconds"),
+    ],
+)
+def test_a_template_without_an_end_is_refused(folder, monkeypatch, start, problem):
+    monkeypatch.setattr(trial, "SECONDS", 1.0)
+    file = folder / "chat_template.jinja"
+    file.write_text(start + file.read_text())
+    started = time.monotonic()
+    with pytest.raises(ArtifactError, match=r"its chat template .* Expected one that writes a prompt") as refused:
+        load_processor(folder, families.SETTINGS)
+    assert problem in str(refused.value)
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "{{- ''.__class__.__mro__[1].__subclasses__() -}}",
+        "{{- messages.__class__.__base__.__subclasses__() -}}",
+        "{{- namespace.__init__.__globals__ -}}",
+        "{%- set x = raise_exception.__globals__['os'] -%}{{- x.system('true') -}}",
+        "{%- include '/etc/passwd' -%}",
+        "{%- import 'os' as os -%}",
+        "{{- range(10 ** 9) | list -}}",
+        "{{- (" * 5000,
+    ],
+)
+def test_a_template_that_looks_for_more_than_the_conversation_is_refused(folder, start):
+    file = folder / "chat_template.jinja"
+    file.write_text(start + file.read_text())
+    with pytest.raises(ArtifactError):
+        load_processor(folder, families.SETTINGS)
+
+
+def test_an_action_that_ends_is_called_here(tmp_path):
+    assert trial.trouble(lambda: 1 + 1) is None
+    assert trial.trouble(lambda: 1 / 0) is None  # the same error comes where it can be reported
+    assert trial.trouble(lambda: (tmp_path / "x").read_text()) is None
+
+
+def test_an_action_that_ends_its_process_is_not(monkeypatch):
+    import os
+
+    assert trial.trouble(lambda: os._exit(1)) == "ends its process"
