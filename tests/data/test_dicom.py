@@ -219,3 +219,13 @@ def test_a_file_is_recognized_by_its_content():
     assert is_dicom(dicom(TWELVE))
     assert not is_dicom(b"DICM")
     assert not is_dicom(b"")
+
+
+def test_a_file_without_the_mark_of_dicom_is_refused_by_that_name(tmp_path):
+    (tmp_path / "old.dcm").write_bytes(dicom(TWELVE)[132:])
+    with pytest.raises(
+        DataError, match=r"old\.dcm: cannot be decoded .* named like DICOM, but has no DICM at byte 128"
+    ):
+        read(tmp_path / "old.dcm")
+    with pytest.raises(DataError, match=r"absent\.dcm: no such image file.*restore the file\.$"):
+        read(tmp_path / "absent.dcm")

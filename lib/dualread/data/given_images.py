@@ -20,6 +20,7 @@ from dualread.errors import DataError, in_a_line
 # Files that say at once whether they can be read, and those that are decoded to see it, in `unreadable`.
 _DECODED = 40
 _LISTED = 5
+_DICOM_NAMES = (".dcm", ".dicom", ".ima")
 
 
 def read(given: Any, *, bits: int | None = None) -> Decoded:
@@ -95,7 +96,12 @@ def _file(image: Path | bytes) -> Path | bytes:
 def _of_file(source: Path | bytes, bits: int | None) -> Decoded:
     file, frame = locate(source) if isinstance(source, Path) else (source, None)
     if not dicom.is_dicom(dicom.head(file)):
-        return decode(source, bits=bits)
+        try:
+            return decode(source, bits=bits)
+        except DataError as error:
+            if not (isinstance(file, Path) and file.suffix.lower() in _DICOM_NAMES and file.is_file()):
+                raise
+            raise DataError(f"{error} It is named like DICOM, but has no DICM at byte 128.") from error
     name = str(source) if isinstance(source, Path) else f"an image of {len(source)} bytes"
     found = dicom.render(file, name, frame=frame, bits=bits)
     return replace(found, doubts=found.doubts or hard_to_see(found.image))

@@ -5,7 +5,6 @@ import re
 import socket
 from collections.abc import Mapping
 
-import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -13,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http import h11_impl
 
 from dualread.commands.demo import asked, page
 from dualread.errors import ConfigError, DataError
@@ -121,7 +120,7 @@ def application(scorer: Scorer) -> ASGIApp:
     )
 
 
-class _Impatient(H11Protocol):
+class _Impatient(h11_impl.H11Protocol):
     """Closes a connection on which no whole head of a request arrives, so that idle ones do not keep others out."""
 
     _timer: asyncio.TimerHandle | None = None
@@ -139,7 +138,7 @@ class _Impatient(H11Protocol):
         self._stop()
 
     def _watch(self) -> None:
-        if self.conn.their_state is not h11.IDLE:
+        if self.conn.their_state is not h11_impl.h11.IDLE:  # type: ignore[reportPrivateImportUsage]
             self._stop()
         elif self._timer is None:
             self._timer = self.loop.call_later(_SECONDS_FOR_HEAD, self.transport.close)

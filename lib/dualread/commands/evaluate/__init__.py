@@ -23,14 +23,15 @@ DESCRIPTION = """
 Compute all metrics of the workflow, CCG-AUC included, with their intervals, for confidences from any model and any
 method. No model is loaded.
 
-PREDICTIONS is the folder of a finished study (results/<study>), or a table (.csv, .jsonl or .parquet) with one row per
-answer and these columns:
+PREDICTIONS is the folder of a finished study (results/<study>), or a table (.csv, .tsv, .jsonl, .ndjson, .json or
+.parquet, each also as .gz) with one row per answer and these columns:
 
   confidence        probability that the answer is correct, from 0 to 1. Other numbers, such as log-probabilities, get
                     only metrics of ranks: AUROC, AURC, CCG-AUC
-  correct           1 or 0, true or false. Or, to have answers graded as in the paper, both of:
+  correct           1 or 0, true or false; empty or NaN if nobody scored the answer, which is left out. Or, to have
+                    answers graded as in the paper, both of:
   answer              the answer (if `correct` is given, it is used only for Strict CCG-AUC)
-  reference_answer    the gold answer; `a#b` accepts a and b, as does a list in .jsonl and .parquet
+  reference_answer    the gold answer; `a#b` accepts a and b, as does a list; --alternatives names another sign
   image_id          optional without --pairs: intervals resample images; without it, rows count as independent
   question          optional: for the within-question AUROC
   answer_type       optional: open or closed; each gets its own metrics (--all)
@@ -130,6 +131,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--alternatives",
         metavar="TEXT",
         help="what separates alternatives in one text of reference_answer, such as '|' (#)",
+    )
+    parser.add_argument(
+        "--options",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="multiple choice: columns of the options, such as A B C D; their letters and numbers are read as texts",
     )
     parser.add_argument(
         "--compare",
@@ -232,6 +240,7 @@ def run(options: argparse.Namespace) -> int:
         score=options.score,
         alternatives=options.alternatives,
         stated_scale=options.stated_scale,
+        options=options.options,
     )
     for line in found.notes:
         print(line)

@@ -1,5 +1,6 @@
 """Step 2: convert a table of answers, and one of donor pairs, to rows of the form that the workflow evaluates."""
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -74,6 +75,10 @@ def donors_of(given: Given, answers: pl.DataFrame, source: Given, cluster: str) 
         }
     )
     _refuse_twice(given, donors)
+    for column, known in (("sample_id", answers["sample_id"]), (f"donor_{cluster}", answers["image_id"])):
+        _refuse_written_otherwise(
+            given, column, donors["donor_image_id" if known.name == "image_id" else column], known
+        )
     if not (unknown := donors.join(answers, on=_KEY, how="anti").sort("row")).is_empty():
         row = unknown.row(0, named=True)
         ids = sorted(answers.filter(method=row["method"])["sample_id"])
@@ -90,6 +95,33 @@ def donors_of(given: Given, answers: pl.DataFrame, source: Given, cluster: str) 
         raise given.error(f"row {own.min()}: the donor's image is that of the question; expected another image.")
     _refuse_same_gold(given, donors, answers)
     return donors
+
+
+def _refuse_written_otherwise(given: Given, column: str, ids: pl.Series, known: pl.Series) -> None:
+    """Refuse ids that are those of the answers but for zeros: 7 here and 007 there, as a spreadsheet leaves them.
+
+    Args:
+        given: The table of pairs, for messages.
+        column: Its column.
+        ids: The ids in it.
+        known: The ids of the answers.
+
+    Raises:
+        DataError: There is such an id, which would belong to nothing.
+    """
+    written = {_number(one): one for one in known.unique() if _number(one) is not None}
+    for one in sorted(set(ids) - set(known)):
+        if (other := written.get(_number(one))) is not None:
+            raise given.error(
+                f"{given.column(column)} is {one!r} where the answers have {other!r}. These count as two. Write the ids"
+                " of both tables in the same way, as text."
+            )
+
+
+def _number(text: str) -> str | None:
+    """Return a whole number without zeros that do not count, "7" for "007" and "7.0"; None for other ids."""
+    found = re.fullmatch(r"0*([0-9]+?)(?:\.0+)?", text)
+    return found and found[1]
 
 
 def _refuse_twice(given: Given, frame: pl.DataFrame) -> None:

@@ -74,18 +74,21 @@ def evaluate(
     score: str | None = None,
     alternatives: str | None = None,
     stated_scale: int | None = None,
+    options: str | Sequence[str] = (),
 ) -> Evaluation:
     """Return every metric, with intervals that resample images; the same numbers as `dualread evaluate`.
 
-    A table is a polars or pandas data frame, a mapping from column names to values, the path of a .csv, .jsonl or
-    .parquet file, or "hf://owner/name", a data set of the Hugging Face hub. `dualread evaluate --help` lists the
+    A table is a data frame of polars, pandas, pyarrow or datasets, a mapping from column names to values, a list of
+    rows, the path of a .csv, .tsv, .jsonl, .ndjson, .json or .parquet file, or "hf://owner/name", a data set of the
+    Hugging Face hub. `dualread evaluate --help` lists the
     columns.
 
     Args:
         predictions: The table of answers.
         pairs: The table of donor pairs, for CCG-AUC.
         cluster: The column whose values are resampled, such as patients; by default image_id, if there is one.
-        compare: Methods: the first is compared with each other one, or with all if it stands alone.
+        compare: Methods: the first is compared with each other one, or with all if it stands alone, on the questions
+            that all of them answer.
         calibration: Answers that choose the thresholds, with the columns of `predictions`; needed for `target_risk`.
         target_risk: Largest error rates of the kept answers, each in (0, 1).
         delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
@@ -95,13 +98,16 @@ def evaluate(
             among the calibration images. With `cluster`, to one of its values.
         replicates: Number of resamples; 0 for no intervals but those of CCG-AUC, VRS and VBR, which need none.
         seed: Seed of the resampling.
-        columns: {column of the tables above: name that it has in yours}, such as {"confidence": "score"}.
+        columns: {column of the tables above: name that it has in yours}, such as {"confidence": "score"}; "-score" for
+            the same with the other sign.
         log_format: The harness that wrote `predictions` and `calibration`, if they are logs: "inspect", "lm-eval",
             "lmms-eval", "vlmevalkit".
         score: The score of the log that says whether an answer is correct; needed if it has several. "graded" grades
             the answers by their references.
         alternatives: What separates alternatives in one text of `reference_answer`, such as "|"; by default "#", and a
             text with "|" or " / " is refused where the grade depends on it.
+        options: The columns that hold the options of multiple-choice questions, such as ["A", "B", "C", "D"], or the
+            one column that holds lists of them: letters and numbers of options are then read as their texts.
         stated_scale: What stands for certainty in the confidences that a log states: 1, 10 or 100; needed if the
             numbers in the log do not tell.
 
@@ -109,7 +115,13 @@ def evaluate(
         DataError: A table, a column or a value is missing or wrong, or an image has more than `max_per_image` answers.
         ConfigError: An option is out of range or names an unknown method.
     """
-    compare = [compare] if isinstance(compare, str) else list(compare)
+    options = [options] if isinstance(options, str) else list(options)
+    if options and log_format is not None:
+        raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
+    compare = [compare] if isinstance(compare, str) else list(compare or ())
+    columns = {str(name): str(own) for name, own in (columns or {}).items()}  # pandas may have numbers as names
+    if alternatives == "":
+        raise ConfigError("--alternatives: is empty, expected what separates alternatives, such as '|'.")
     certainty = Certainty(delta=delta, share_delta=share_delta, max_per_image=max_per_image)
     if replicates < 0:
         raise ConfigError(f"--replicates: {replicates}, expected 0 (no intervals) or a positive number.")
@@ -127,17 +139,18 @@ def evaluate(
     if stated_scale is not None and log_format is None:
         raise ConfigError("--stated-scale: needs a log (--from); a table has its confidences in a column.")
     names = Names(
-        columns=columns or {},
+        columns=columns,
         log_format=log_format,
         score=score,
         cluster=cluster,
         alternatives=alternatives,
         stated_scale=stated_scale,
+        options=options,
     )
     read = read_tables(predictions, pairs, calibration, names)
     parts = cells_of(read.answers, pairs=read.pairs, cluster=cluster)
     choosers = [] if read.calibration is None else cells_of(read.calibration, cluster=cluster)
-    unused = read.unused(cluster)
+    unused = read.unused(cluster, *options)
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
     compared, left = None, []
     if compare:

@@ -13,6 +13,7 @@ import polars as pl
 from dualread import plugins
 from dualread.commands.evaluate.texts import listed, whole
 from dualread.errors import DataError, did_you_mean
+from dualread.evaluation.metrics.decimals import as_float64
 
 ANSWERS = (
     *("confidence", "correct", "answer", "reference_answer", "image_id", "question", "answer_type", "method"),
@@ -23,7 +24,10 @@ PAIRS = (
     *("method", "dataset", "split"),
 )
 _SHOWN = 5  # rows that an error names
-ANSWER_TYPES = {"yes/no": "closed", "yes-no": "closed", "number": "open", "other": "open"}  # the words of VQA
+ANSWER_TYPES = {  # the words of VQA, and of others
+    **dict.fromkeys(("yes/no", "yes-no", "yesno", "y/n", "binary", "close", "closed-ended", "close-ended"), "closed"),
+    **dict.fromkeys(("number", "other", "open-ended", "free-form"), "open"),
+}
 _WHOLE = r"^[+-]?[0-9]+(?:\.0+)?$"
 _TRUTHS = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
 
@@ -93,6 +97,8 @@ class Given:
         values = self.frame[column]
         if values.dtype.is_nested() or values.dtype == pl.Object:
             raise self.error(f"{self.column(column)} holds {values.dtype}; expected one value per row.")
+        if str(values.dtype) == "Float16":  # polars writes float32 as the shortest decimal, but not these
+            values = pl.Series(as_float64(values.to_numpy()), nan_to_null=True)
         try:
             return values.cast(pl.String, strict=False).str.strip_chars().replace("", None)
         except pl.exceptions.PolarsError as error:
@@ -200,23 +206,22 @@ class Given:
 
     def _parts(self, column: str) -> list[list[str]]:
         text, separator = self.optional_text(column), self.separator or "#"
-        found: list[list[str]] = []
-        wrong = []
-        for row, one in enumerate(text):
+        known: dict[str, list[str]] = {}
+        wrong = set()
+        for one in text.drop_nulls().unique():
             try:
-                items = None if one is None else listed(one)
+                items = listed(one)
             except ValueError:
-                wrong.append(row)
-                items = []
-            parts = items if items is not None else one.split(separator) if one else []
-            found.append([str(whole(part.strip())) for part in parts])
+                wrong.add(one)
+                continue
+            known[one] = [str(whole(part.strip())) for part in (one.split(separator) if items is None else items)]
         self.refuse(
             column,
             text,
-            pl.int_range(len(text), eager=True).is_in(wrong),
+            text.is_in(list(wrong)).fill_null(False),
             'expected one answer, or alternatives as a#b or as a list such as ["a", "b"] with every text in quotes',
         )
-        return found
+        return [[] if one is None else known[one] for one in text]
 
     def refuse(self, column: str, text: pl.Series, wrong: pl.Series, expected: str) -> None:
         """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first such rows and values."""

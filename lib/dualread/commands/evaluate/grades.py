@@ -13,7 +13,7 @@ from dualread.commands.evaluate.given import Given, some
 from dualread.commands.evaluate.texts import form_of
 from dualread.grading.canonical import canonical, is_correct
 
-_ASKED = ("|", " / ", "||")  # what may separate alternatives, or be a part of one answer
+_ASKED = ("|", " / ")  # what may separate alternatives, or be a part of one answer
 _NAMES = {
     "truth": "True or False",
     "yes": "yes or no",
@@ -53,8 +53,10 @@ def graded(given: Given, prefix: str = "") -> dict[str, pl.Series]:
         columns["canonical_answer"] = pl.Series(forms, dtype=pl.String)
     references = given.alternatives(reference) if given.has(reference) else None
     if references is not None:
-        golds = [sorted(set(map(canonical, row)) - {""}) for row in references]
-        columns["golds"] = pl.Series(golds, dtype=pl.List(pl.String))
+        distinct: dict[tuple[str, ...], int] = {}  # many rows have the same ones, and lists take long to make
+        places = [distinct.setdefault(tuple(row), len(distinct)) for row in references]
+        golds = [sorted(set(map(canonical, row)) - {""}) for row in distinct]
+        columns["golds"] = pl.Series(golds, dtype=pl.List(pl.String)).gather(places)
     if given.has(f"{prefix}correct"):
         return {**columns, "correct": given.truth(f"{prefix}correct")}
     if texts is None or references is None:
@@ -95,7 +97,7 @@ def _refuse_doubtful_alternatives(
             raise given.error(
                 f"{given.column(reference)} holds texts with {separator.strip()!r}, such as {found[0][1]!r} in row"
                 f" {found[0][0]}. If these are alternatives, {len(found)} more answers are right: add --alternatives"
-                f" {separator.strip()!r} (in Python alternatives={separator!r}). If they are one answer, add"
+                f" {separator!r} (in Python alternatives={separator!r}). If they are one answer, add"
                 " --alternatives '#'."
             )
 
@@ -141,7 +143,9 @@ def _refuse_clashes(
         row = rows[0]
         place = rows_of.index(row)
         what = f"{texts[place]!r} against {' or '.join(references[place])!r}"
-        advice = "Write both in the same way" if words else "Write both as texts or both as letters"
+        advice = "Write both in the same way"
+        if not words:
+            advice = "Name the columns that hold the options (--options A B C D), or write both as texts"
         raise given.error(
             f"in {len(rows)} of {n} rows, {given.column(answer)} is {_NAMES[one]} and {given.column(reference)} is"
             f" {_NAMES[other]}: {what} in row {row}. These answers would all count as wrong. {advice}, or give a"

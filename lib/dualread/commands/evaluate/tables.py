@@ -12,6 +12,7 @@ from dualread.commands.evaluate.inputs.hub import is_address, local_file, read_a
 from dualread.commands.evaluate.inputs.log import read_logged
 from dualread.commands.evaluate.inputs.memory import given_in_memory
 from dualread.commands.evaluate.inputs.table import read_given
+from dualread.commands.evaluate.options import with_options
 from dualread.errors import ConfigError, did_you_mean
 
 _SIMILAR = 0.8
@@ -29,6 +30,7 @@ class Names:
         log_format: The harness that wrote the answers, if they are a log.
         score: The score of the log that says what is correct.
         cluster: The column whose values are resampled.
+        options: Columns that hold the options of multiple-choice questions.
         alternatives: What separates alternatives in one text of the reference answers; None for `#`.
         stated_scale: What stands for certainty in the stated confidences of a log; None to find it.
     """
@@ -38,6 +40,7 @@ class Names:
     score: str | None
     cluster: str | None
     alternatives: str | None = None
+    options: Sequence[str] = ()
     stated_scale: int | None = None
 
 
@@ -54,13 +57,16 @@ class Tables:
         tables = [(self.answers, ANSWERS), (self.pairs, PAIRS), (self.calibration, ANSWERS)]
         return [(given, known) for given, known in tables if given is not None]
 
-    def unused(self, cluster: str | None) -> list[str]:
+    def unused(self, *named: str | None) -> list[str]:
         """Return sentences that name the columns that are not used.
+
+        Args:
+            named: Columns that the user named besides: the cluster, options.
 
         Raises:
             DataError: A column has nearly the name of one that is read.
         """
-        own = {cluster or "", f"donor_{cluster}"}
+        own = {name for one in named if one is not None for name in (one, f"donor_{one}")}
         sentences = [_other_columns(given, {*known, *own}) for given, known in self.all()]
         return [sentence for sentence in sentences if sentence is not None]
 
@@ -113,6 +119,8 @@ def _mapped(given: Given, known: Collection[str], names: Names, whole: list[tupl
     negated = {name: own for name, own in names.columns.items() if name in known and _negates(given, own)}
     whole.append((given, known))
     given = replace(mapped(given, names.columns, known, keep=_kept(names)), separator=names.alternatives)
+    if names.options and (known is ANSWERS or given.has(names.options[0])):
+        given = with_options(given, names.options)
     notes = [f"column {own[1:]!r} is read with the other sign ({name})" for name, own in negated.items()]
     return _scored(replace(given, notes=(*given.notes, *notes, *about_values(given))))
 

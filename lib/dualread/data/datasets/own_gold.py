@@ -154,7 +154,7 @@ def without_booleans(lines: Sequence[Line], booleans: str | None) -> list[Line]:
             if is_one
         )
         return [_as_texts(line, _TRUE_FALSE) for line in lines]
-    texts = dict(zip(("true", "false"), booleans.split("/"), strict=True))
+    texts: dict[str, str] = dict(zip(("true", "false"), booleans.split("/"), strict=True))
     return [_as_texts(line, texts if is_one else _TRUE_FALSE) for line, is_one in zip(lines, found, strict=True)]
 
 

@@ -1,0 +1,76 @@
+"""Tables that mean harm (cases D.5, D.7 and D.8 where they concern `dualread evaluate`)."""
+
+import gzip
+import time
+
+import polars as pl
+import pytest
+
+import dualread
+from dualread.commands import main as program
+from dualread.commands.evaluate.files import as_texts
+from dualread.commands.text import printable
+from dualread.errors import DataError
+
+FORMULAS = ["=cmd()", "+x", "@y", "-z"]
+
+
+@pytest.mark.parametrize("name", ["wide.csv", "wide.tsv", "wide.jsonl", "wide.json", "wide.csv.gz"])
+def test_200000_columns_end_in_a_sentence_at_once(tmp_path, name):
+    names = [f"c{k}" for k in range(200_000)]
+    if "json" in name:
+        content = ("{" + ",".join(f'"{one}": 1' for one in names) + "}").encode()
+        content = b"[" + content + b"]" if name == "wide.json" else content
+    else:
+        separator = "\t" if "tsv" in name else ","
+        content = (separator.join(names) + "\n" + separator.join("1" for _ in names)).encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    start = time.perf_counter()
+    with pytest.raises(DataError, match=rf"{name}: has .*columns"):
+        dualread.evaluate(tmp_path / name)
+    assert time.perf_counter() - start < 20  # no end at d28fb8a
+
+
+@pytest.mark.parametrize("name", ["deep.json", "deep.jsonl"])
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000])
+def test_deep_json_is_a_sentence(tmp_path, capsys, name, text):
+    (tmp_path / name).write_text(text)
+    assert program.main(["evaluate", str(tmp_path / name)]) == 1
+    assert "not JSON" in capsys.readouterr().err
+
+
+def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path):
+    packed = gzip.compress(b"confidence,correct\n" + b"1,1\n" * 20_000_000)  # 80 MB of 80 kB
+    (tmp_path / "bomb.csv.gz").write_bytes(packed)
+    with pytest.raises(DataError, match=r"bomb\.csv\.gz: holds more than 64,000,000 bytes when it is unpacked"):
+        dualread.evaluate(tmp_path / "bomb.csv.gz")
+
+
+def test_names_that_could_be_formulas_are_written_as_text(tmp_path):
+    table = {"method": FORMULAS * 2, "confidence": [0.5, 0.4] * 4, "correct": [1] * 4 + [0] * 4}
+    pl.DataFrame(table).write_csv(tmp_path / "a.csv")
+    assert program.main(["evaluate", str(tmp_path / "a.csv"), "--replicates", "0", "--out", str(tmp_path / "o")]) == 0
+    for file in (tmp_path / "o").glob("*.csv"):
+        for row in pl.read_csv(file, infer_schema=False).select(pl.selectors.exclude(r"^(low|high|estimate)$")).rows():
+            cells = [str(cell) for cell in row if cell is not None]
+            assert not any(cell[:1] in "=+@" and cell for cell in cells)
+    assert set(pl.read_csv(tmp_path / "o/metrics.csv", infer_schema=False)["method"]) == {f"'{one}" for one in FORMULAS}
+    numbers = pl.DataFrame({"estimate": [-0.5], "name": ["a\tb\x1b"]})
+    assert as_texts(numbers).rows() == [(-0.5, "a b ")]
+
+
+def test_no_control_character_reaches_the_terminal(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("method,confidence,correct\n\x1b[31mred\x07,0.5,1\n\x1b]0;title\x07,0.4,0\n")
+    assert program.main(["evaluate", str(tmp_path / "a.csv"), "--replicates", "0", "--compare", "\x1b[31mred"]) == 1
+    captured = capsys.readouterr()
+    assert program.main(["evaluate", str(tmp_path / "a.csv"), "--replicates", "0"]) == 0
+    said = captured.out + captured.err + capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "\x07" not in said
+    assert "\\x1b[31mred" in said
+    assert printable("a\x00\u202eb\nc\u00a0dé") == "a\\x00\\u202eb\nc dé"
+
+
+def test_dollar_signs_in_a_name_are_no_mathematics(tmp_path):
+    (tmp_path / "a.csv").write_text("method,confidence,correct\n$\\frac{,0.5,1\na_b^c$$,0.4,0\n")
+    assert program.main(["evaluate", str(tmp_path / "a.csv"), "--replicates", "0", "--out", str(tmp_path / "o")]) == 0
