@@ -52,6 +52,9 @@ def test_a_file_that_is_none_is_a_sentence(folder, name, content):
         ("vision_config.depth", 10**9),
         ("text_config.max_window_layers", 10**7),
         ("text_config.hidden_size", 10**18),
+        ("text_config.head_dim", 10**9),
+        ("vision_config.patch_size", 10**9),
+        ("text_config.num_attention_heads", 10**400),
         ("text_config.max_position_embeddings", 10**18),
     ],
 )
