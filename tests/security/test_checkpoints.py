@@ -64,6 +64,24 @@ def test_numbers_without_a_limit_are_refused_before_anything_is_built(folder, wh
     assert f"{where} is " in refused(folder, seconds=2)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("size", {"shortest_edge": 10**9, "longest_edge": 10**10}),
+        ("min_pixels", 10**9),
+        ("temporal_patch_size", 10**9),
+        ("merge_size", 10**6),
+        ("patch_size", 10**9),
+    ],
+)
+def test_a_small_image_stays_small(folder, name, value):
+    def edit(entries):
+        entries["image_processor"][name] = value
+
+    edit_json(folder / "processor_config.json", edit)
+    assert "of the image processor is" in refused(folder, seconds=5)
+
+
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors"])
 def test_a_pipe_or_a_device_in_place_of_a_file_is_not_waited_for(folder, name):
     for make in (os.mkfifo, lambda path: os.symlink("/dev/zero", path)):
