@@ -9,7 +9,6 @@ import sys
 
 from dualread.plugins import declared
 
-
 # torch comes first and without hashes where the lock leaves its build to the machine (envs/README.md).
 RECIPE = """
 echo 'installing envs/{wildcards.lock}.lock into {params.folder} (once; some minutes)' >&2

@@ -66,7 +66,9 @@ rule copy_figure:
     input:
         artifact("figures", "{figure}"),
     output:
-        RUN.copies("copy_figure", {f"figures/{{figure}}.{kind}": f"{of_figure}.{kind}" for kind in ("pdf", "png", "csv")}),
+        RUN.copies(
+            "copy_figure", {f"figures/{{figure}}.{kind}": f"{of_figure}.{kind}" for kind in ("pdf", "png", "csv")}
+        ),
     localrule: True
     params:
         folder=of_figure,

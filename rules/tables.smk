@@ -97,12 +97,15 @@ rule copy_table:
         "cat {params.folder}.csv > {output[1]}; echo '{output[0]} is ready' >&2"
 
 
+of_preview = f"{RESULTS}/tables/preview/preview"
+
+
 # preview.pdf exists only where LaTeX is installed. preview.txt says whether it does, and which tables exceed a page.
 rule copy_preview:
     input:
         artifact("tables", "preview"),
     output:
-        RUN.copies("copy_preview", {"tables/preview.txt": f"{RESULTS}/tables/preview/preview.txt"}),
+        RUN.copies("copy_preview", *({f"tables/preview.{kind}": f"{of_preview}.{kind}"} for kind in ("txt", "pdf"))),
     localrule: True
     params:
         folder=f"{RESULTS}/tables/preview",

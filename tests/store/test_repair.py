@@ -13,7 +13,7 @@ from dualread.store.digest import MANIFEST_NAME, sha256_file
 from dualread.store.key import Action
 from dualread.store.link import link
 from dualread.store.manifest import read_manifest
-from dualread.store.repair import check_folders, mend, mend_copies
+from dualread.store.repair import check_folders, mend, mend_copies, wrong_copies
 from dualread.store.store import Store
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
@@ -298,3 +298,18 @@ def test_a_copy_without_its_artifact_is_removed_unless_it_is_of_another_study(co
     assert f"{first(copies)}: its artifact " in said
     assert " is gone; removed it" in said
     assert {path.name for path in copies.iterdir()} == {"own.tex", "own.pdf"}
+
+
+def test_a_copy_is_wrong_if_it_is_there_and_differs_from_its_source(tmp_path):
+    tex, csv, gone = (tmp_path / name for name in ("a.tex", "a.csv", "b.csv"))
+    sources = {tex: tmp_path / "made.tex", csv: tmp_path / "made.csv", gone: tmp_path / "made.csv"}
+    for source in sources.values():
+        source.write_text("1")
+    tex.write_text("% study: mine\n1")
+    csv.write_text("1")
+    assert list(wrong_copies(sources, "% study: mine")) == []
+    assert list(wrong_copies(sources, "% study: another")) == [tex]
+    csv.write_text("2")
+    assert list(wrong_copies(sources, "% study: mine")) == [csv]
+    (tmp_path / "made.csv").unlink()  # it is made again, and then copied
+    assert list(wrong_copies(sources, "% study: mine")) == []

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -114,6 +115,31 @@ def test_an_edit_taken_back_counts_as_the_last_plan_has_it(study):
     study.plan("compute_metrics", METRICS, {"n": 2}, {"graded": f"{GRADED}/MANIFEST.json"}, at=2)
     study.plan("compute_metrics", METRICS, {"n": 1}, {"graded": f"{GRADED}/MANIFEST.json"}, at=3)
     assert study.reasons() == []
+
+
+def test_what_is_stale_and_what_is_made_from_it_is_outdated(study, tmp_path):
+    assert again.outdated(Path("results/small"), study.store) == set()
+    study.plan("grade", GRADED, {"contract": "dual"}, {"official": "official.json"}, at=2)
+    assert again.outdated(Path("results/small"), study.store) == {GRADED, METRICS}
+    (tmp_path / METRICS / "MANIFEST.json").unlink()
+    assert again.outdated(Path("results/small"), study.store) == {GRADED}
+
+
+def test_half_a_job_file_counts_as_none(study, tmp_path):
+    (tmp_path / "results/small/jobs/grade/half.json").write_text('{"')
+    assert study.reasons() == []
+
+
+def test_plans_of_a_week_ago_are_forgotten_once_others_make_all_that_they_made(study, tmp_path):
+    """A cluster may start a job of yesterday's plan."""
+    jobs = tmp_path / "results/small/jobs"
+    study.plan("grade", GRADED, {"contract": "dual"}, {"official": "official.json"}, at=2)
+    (jobs / "grade/1.planned").write_text("")
+    study.plan("grade", GRADED, {"contract": "none"}, {"official": "official.json"}, at=int(time.time()) - 3600)
+    study.plan("grade", GRADED, {"contract": "last"}, {"official": "official.json"}, at=int(time.time()))
+    again.forget_old_plans(Path("results/small"))
+    assert {file.parent.name for file in jobs.glob("*/1.json")} == {"compute_metrics"}  # nothing else makes these
+    assert len(list((jobs / "grade").iterdir())) == 2
 
 
 def test_a_raw_input_that_changed_is_named_where_it_is_read(study, tmp_path):

@@ -9,7 +9,7 @@ from dualread.store.digest import MANIFEST_NAME, raw_digest
 from dualread.store.job import Entry
 from dualread.store.store import Store
 from dualread.study import stale
-from dualread.study.stale import Plan, wrong_copies
+from dualread.study.stale import Plan
 from tests.store.entries import publish
 
 ACTOR, ANSWERS, GRADED = (f"results/small/{name}" for name in ("actors", "generations", "graded"))
@@ -74,13 +74,6 @@ def test_each_part_of_a_key_counts(study):
     assert study.stale() == [ACTOR, GRADED]
     study.packages = {"polars": "2.2.0"}
     assert study.stale() == [ACTOR, ANSWERS, GRADED]
-
-
-def test_what_is_made_from_stale_artifacts_is_outdated(study):
-    study.code["generate"] = "d" * 64
-    assert Plan(study.jobs, study.store).outdated() == {ANSWERS, GRADED}
-    lose(GRADED)
-    assert Plan(study.jobs, study.store).outdated() == {ANSWERS}
 
 
 def test_an_artifact_of_another_stage_is_stale(study):
@@ -149,18 +142,3 @@ def test_packages_of_another_environment_are_not_compared(study, monkeypatch):
     monkeypatch.setattr(stale, "runs_elsewhere", lambda roots: True)
     study.packages = {}
     assert study.stale() == []
-
-
-def test_a_copy_is_wrong_if_it_is_there_and_differs_from_its_source(tmp_path):
-    tex, csv, gone = (tmp_path / name for name in ("a.tex", "a.csv", "b.csv"))
-    sources = {tex: tmp_path / "made.tex", csv: tmp_path / "made.csv", gone: tmp_path / "made.csv"}
-    for source in sources.values():
-        source.write_text("1")
-    tex.write_text("% study: mine\n1")
-    csv.write_text("1")
-    assert list(wrong_copies(sources, "% study: mine")) == []
-    assert list(wrong_copies(sources, "% study: another")) == [tex]
-    csv.write_text("2")
-    assert list(wrong_copies(sources, "% study: mine")) == [csv]
-    (tmp_path / "made.csv").unlink()  # it is made again, and then copied
-    assert list(wrong_copies(sources, "% study: mine")) == []

@@ -332,7 +332,7 @@ def test_explain_names_the_edits_for_which_an_artifact_would_be_made_again(check
 def test_half_written_notes_of_the_workflow_are_replaced(checkout):
     jobs = [*checkout.folder.glob("results/smoke/jobs/**/*.json")]
     assert jobs
-    for path in [*jobs, checkout.folder / "results/smoke/failures.json"]:
+    for path in [*jobs, *(checkout.folder / "results/smoke" / name for name in ("study.json", "planned.json"))]:
         path.write_text('{"')
     (checkout.folder / MANIFESTS[1]).unlink()
     run = checkout.snakemake(*MANIFESTS)

@@ -6,8 +6,8 @@ names them under the keys `module` (a plugin, such as `readers.psr`) and `file` 
 imports are followed, including those inside functions and the `__init__` of every parent package, except imports under
 `if TYPE_CHECKING`.
 
-`job_digests` is what a job is planned with. Next: `dualread.study.jobs`, which hands it to Snakemake; and
-`dualread.store.runner`, where the digest becomes a part of the key.
+`job_digests` is what a job is planned with. Next: `dualread.study.stale`, which compares results with the code before a
+run; and `dualread.store.runner`, where the digest becomes a part of the key.
 """
 
 import functools

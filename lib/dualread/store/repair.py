@@ -13,7 +13,7 @@ Whether an intact artifact is still what would be made is another question (`dua
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,6 +100,19 @@ def mend_copies(root: Path, results: Path, study: str) -> None:
                     for copy in copies:  # one job makes all of them
                         copy.unlink(missing_ok=True)
                     say(f"warning: damaged copy: {problem}; removed it, and it will be copied again when requested")
+
+
+def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> Iterator[Path]:
+    """Yield the copies that differ from their sources; not those whose source is still to be made.
+
+    Args:
+        copies: Source of each copy, by copy.
+        first_line: What the copy of a .tex has before its source.
+    """
+    for copy, source in copies.items():
+        mark = f"{first_line}\n".encode() if copy.suffix == ".tex" else b""
+        if source.is_file() and copy.is_file() and copy.read_bytes() != mark + source.read_bytes():
+            yield copy
 
 
 def _wrong_copy(copies: Mapping[Path, Path], manifest: Path, study: str) -> str | None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from dualread.errors import ArtifactError
 from dualread.progress import say
 from dualread.store.digest import digest_of
-from dualread.store.disk import explained
 from dualread.store.files import read_json, replace_text
 from dualread.store.processes import HOST
 from dualread.store.shared import described, make_folder, remedy
@@ -88,13 +87,12 @@ def register(results: Path, store: Store) -> None:
             replace_text(file, text)
     except OSError as error:
         unregistered = f"{store.root}: {folder} cannot be registered there ({error.strerror})"
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise explained(error, store.root) from error
-        if error.errno != errno.EROFS:
+        if error.errno in (errno.EACCES, errno.EPERM):
             raise ArtifactError(
                 f"{unregistered}, so `dualread gc` of others would remove what it needs. {described(file.parent)}."
                 f" {remedy(store.root)}"
             ) from error
+        # A read-only or a full disk: nothing is computed, and what the store has is used.
         say(f"warning: {unregistered}; where the store can be written to, `dualread gc` does not know this folder")
 
 

@@ -4,10 +4,11 @@ Every plan, also that of `snakemake -n`, leaves a job file per job (`dualread.st
 last plan; code, packages and raw inputs are those that are there now.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, ConfigError
 from dualread.store.code import SOURCES_NAME, library, stage_roots
 from dualread.store.differences import changed
 from dualread.store.digest import MANIFEST_NAME
@@ -16,6 +17,7 @@ from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.store import Store
 from dualread.study.stale import Plan
 
+_WEEK = 7 * 24 * 3600.0
 _SHOWN = 3  # artifacts that are named of those with the same reasons
 
 
@@ -59,14 +61,53 @@ def _named(artifacts: Sequence[str]) -> str:
 
 def planned(results: Path) -> Mapping[str, tuple[str, Entry]]:
     """Return stage and entry of the job that makes an artifact, by its directory; of several the job planned last."""
+    return {output: (file.parent.name, entry) for output, (file, entry) in _last(results).items()}
+
+
+def forget_old_plans(results: Path) -> None:
+    """Remove the files of jobs that were planned more than a week ago and of which later plans make all artifacts.
+
+    Until then a cluster may still start such a job.
+    """
+    needed = {file for file, _ in _last(results).values()}
+    for file in results.glob("jobs/*/*.json"):
+        if file not in needed and time.time() - file.stat().st_mtime > _WEEK:
+            file.unlink(missing_ok=True)
+            file.with_suffix(".planned").unlink(missing_ok=True)
+
+
+def _last(results: Path) -> dict[str, tuple[Path, Entry]]:
+    """Return, by output, the job file that was planned last and its entry."""
     files = sorted(results.glob("jobs/*/*.json"), key=lambda file: file.stat().st_mtime_ns)
-    found = ((file.parent.name, entry) for file in files for entry in parse_job(file.read_text())[1])
-    return {str(entry.output): (stage, entry) for stage, entry in found}
+    found = ((file, entry) for file in files for entry in _entries(file))
+    return {str(entry.output): (file, entry) for file, entry in found}
+
+
+def _entries(file: Path) -> list[Entry]:
+    """Return the entries of a job file; none where a kill left half of it."""
+    try:
+        return parse_job(file.read_text())[1]
+    except ConfigError:
+        return []
 
 
 def outdated(results: Path, store: Store) -> set[str]:
-    """Return the artifacts of a study that are of an earlier configuration than the others, by directory."""
-    return Plan(planned(results), store).outdated()
+    """Return the artifacts of a study that are stale or made from stale ones, by directory.
+
+    They are of an earlier configuration than the others.
+    """
+    plan = Plan(planned(results), store)
+    found = dict.fromkeys(plan.stale())
+    readers: dict[str, list[str]] = {}
+    for output, (_, entry) in plan.jobs.items():
+        for path in entry.inputs.values():
+            readers.setdefault(str(path.parent), []).append(output)
+    todo = list(found)
+    for output in todo:  # grows
+        new = [reader for reader in readers.get(output, []) if reader not in found]
+        found.update(dict.fromkeys(new))
+        todo += new
+    return {output for output in found if plan.made(output) is not None}
 
 
 def changes(output: str, plan: Plan, store: Store) -> Iterator[str]:

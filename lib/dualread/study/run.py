@@ -27,16 +27,16 @@ from dualread.store.lock import LOCK_NAME, write_lock
 from dualread.store.manifest import Manifest
 from dualread.store.place import STUDY_MARK, write_study
 from dualread.store.planned import write_planned
-from dualread.store.repair import check_folders, mend, mend_copies
+from dualread.store.repair import check_folders, mend, mend_copies, wrong_copies
 from dualread.store.roots import register
 from dualread.store.shared import check_writable
 from dualread.store.store import Store
-from dualread.study.again import outdated
+from dualread.study.again import forget_old_plans, outdated
 from dualread.study.failures import reasons
 from dualread.study.jobs import Description, Jobs, once
 from dualread.study.sections import Config
 from dualread.study.shards import StudyShards
-from dualread.study.stale import Plan, wrong_copies
+from dualread.study.stale import Plan
 from dualread.study.workflow import (
     check_surroundings,
     check_version,
@@ -136,9 +136,15 @@ class StudyRun:
         )
         return self._rules[rule]
 
-    def copies(self, rule: str, sources: Mapping[str, str]) -> list[str]:
-        """Return the outputs of a rule that copies files; `sources` has the source of each, both with wildcards."""
-        self._copies[rule] = sources
+    def copies(self, rule: str, sources: Mapping[str, str], beside: Mapping[str, str] | None = None) -> list[str]:
+        """Return the outputs of a rule that copies files.
+
+        Args:
+            rule: The rule.
+            sources: The source of each output, both with wildcards.
+            beside: Further copies, which may be there or not.
+        """
+        self._copies[rule] = {**sources, **(beside or {})}
         return list(sources)
 
     def plan(self, **known: Collection[str]) -> None:
@@ -158,14 +164,15 @@ class StudyRun:
     def _outdated(self) -> list[str]:
         """Return the files of this run that are there and are not what would be made now."""
         planned: dict[str, tuple[str, Entry]] = {}
-        outdated: list[Path] = []
+        outdated: list[str] = []
         for rule, wildcards, outputs in jobs_of(self._workflow):
             if jobs := self._rules.get(rule):
                 jobs.file(wildcards)  # `dualread.study.again` reads the plan of every job
                 planned |= {str(entry.output): (jobs.stage, entry) for entry in jobs.entries(wildcards)}
             elif sources := self._copies.get(rule):
-                copies = [Path(source.format(**dict(wildcards.items()))) for source in sources.values()]
-                outdated += wrong_copies(dict(zip(map(Path, outputs), copies, strict=True)), self.first_line)
+                named = [[path.format(**dict(wildcards.items())) for path in pair] for pair in sources.items()]
+                if any(wrong_copies({Path(copy): Path(source) for copy, source in named}, self.first_line)):
+                    outdated += outputs
         workflow = self._workflow
         files = [os.path.relpath(file) for file in workflow.overwrite_configfiles]
         settings = json.loads(json.dumps(self._study.as_mapping()))
@@ -177,7 +184,7 @@ class StudyRun:
             stale = self._plan.stale()
         except DualReadError as error:
             sys.exit(f"\n{error}")
-        return [*map(str, outdated), *(f"{output}/{MANIFEST_NAME}" for output in stale)]
+        return [*outdated, *(f"{output}/{MANIFEST_NAME}" for output in stale)]
 
     def begin(self, first: Collection[str]) -> None:
         """Prepare for the jobs, which are planned; `first` are files that go before others where they are made."""
@@ -198,6 +205,7 @@ class StudyRun:
         """Name all results of the study in one small file. Kept with a paper, it lets `dualread restore` show them."""
         results = Path(self._results)
         try:
+            forget_old_plans(results)
             earlier = outdated(results, self._store)
             write_lock(results, self._store, outdated=earlier, selection=self._selection)
             if earlier:

@@ -5,7 +5,7 @@ results were touched. So what the MANIFEST.json of each artifact says that it wa
 before each run. What depends on an artifact that is made again is looked up in the store by its own job.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -46,20 +46,6 @@ class Plan:
         found = [output for output in self.jobs if self._is_stale(output)]
         self._stat_cache.save()
         return found
-
-    def outdated(self) -> set[str]:
-        """Return the directories of the artifacts that are stale, or made from stale ones."""
-        found = set(self.stale())
-        readers: dict[str, list[str]] = {}
-        for output, (_, entry) in self.jobs.items():
-            for path in entry.inputs.values():
-                readers.setdefault(str(path.parent), []).append(output)
-        todo = list(found)
-        for output in todo:  # grows
-            new = [reader for reader in readers.get(output, []) if reader not in found]
-            found.update(new)
-            todo += new
-        return {output for output in found if self.made(output) is not None}
 
     def recipes(self) -> dict[str, str]:
         """Return the recipe of each artifact, by directory (see `dualread.store.planned`)."""
@@ -145,19 +131,6 @@ def runs_elsewhere(roots: tuple[str, ...]) -> bool:
     families = {f"dualread.{package}": family for family, (package, _) in plugins.FAMILIES.items()}
     named = [(families.get(package), name) for package, _, name in (root.rpartition(".") for root in roots)]
     return any(family and plugins.declared(family, name, "ENVIRONMENT") for family, name in named)
-
-
-def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> Iterator[Path]:
-    """Yield the copies that differ from their sources; not those whose source is still to be made.
-
-    Args:
-        copies: Source of each copy, by copy.
-        first_line: What the copy of a .tex has before its source.
-    """
-    for copy, source in copies.items():
-        mark = f"{first_line}\n".encode() if copy.suffix == ".tex" else b""
-        if source.is_file() and copy.is_file() and copy.read_bytes() != mark + source.read_bytes():
-            yield copy
 
 
 def _read(path: Path) -> Manifest | None:
