@@ -141,3 +141,10 @@ def test_an_entry_that_somebody_replaced_consistently_shows_in_the_lock(store, c
 
 def file_table_of(path):
     return {"sha256": sha256_file(path), "size": path.stat().st_size}
+
+
+def test_verify_from_another_folder_compares_files_and_no_configuration(store, tmp_path, monkeypatch, capsys):
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "sub")
+    assert main(["verify", "../tables/data.tex"]) == 0
+    assert "intact, down to the raw data; not compared with the study's configuration (" in capsys.readouterr().out
