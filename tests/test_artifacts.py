@@ -10,7 +10,16 @@ from hypothesis.extra import numpy as arrays
 from dualread.artifacts.schemas import all_schemas
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.tables import empty_table, from_rows, read_parts, read_table, write_parts, write_table
+from dualread.artifacts.tables import (
+    empty_table,
+    from_many_rows,
+    from_rows,
+    read_parts,
+    read_table,
+    write_parts,
+    write_rows,
+    write_table,
+)
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError
 
@@ -46,6 +55,19 @@ def test_parts_are_read_as_one_table(tmp_path, rows_per_part, files):
     write_parts(tmp_path, frame, PAIRS, rows_per_part=rows_per_part)
     assert sorted(path.name for path in tmp_path.iterdir()) == files
     assert read_parts(tmp_path, PAIRS).equals(frame)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 7])
+def test_rows_one_by_one_give_the_bytes_of_their_table(tmp_path, monkeypatch, n):
+    rows = [{**_PAIR, "sample_id": f"{i}", "n_candidates": i} for i in range(n)]
+    for name in ("whole", "rows"):
+        (tmp_path / name).mkdir()
+    write_parts(tmp_path / "whole", from_rows(rows, PAIRS), PAIRS, rows_per_part=3)
+    assert write_rows(tmp_path / "rows", iter(rows), PAIRS, rows_per_part=3) == n
+    files = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
+    assert {path.name: path.read_bytes() for path in (tmp_path / "rows").iterdir()} == files
+    monkeypatch.setattr("dualread.artifacts.tables.ROWS_PER_PART", 3)
+    assert from_many_rows(iter(rows), PAIRS).equals(from_rows(rows, PAIRS))
 
 
 def test_a_missing_part_is_refused(tmp_path):

@@ -22,7 +22,7 @@ def pairs(source: str, donor: str):
 
 
 def test_the_original_condition_asks_every_question_of_its_own_image():
-    found = asked(manifest().reverse(), image="original", prompt=PROMPT)
+    found = list(asked(manifest().reverse(), image="original", prompt=PROMPT))
     assert [(q.sample_id[-1], q.image_file, q.image_id) for q in found] == [
         ("0", "images/0.png", "image 0"),
         ("1", "images/1.png", "image 1"),
@@ -48,19 +48,19 @@ def test_a_shuffled_image_is_another_one_and_the_same_for_all_questions_about_an
     for i, row in enumerate(rows):
         row["image_id"], row["image_file"] = f"image {i // 2}", f"images/{i // 2}.png"
     table = from_rows(rows, MANIFEST)
-    found = asked(table, image="shuffled", prompt=PROMPT)
+    found = list(asked(table, image="shuffled", prompt=PROMPT))
     own = dict(table.select("sample_id", "image_id").iter_rows())
     assert all(q.image_id != own[q.sample_id] and q.image_file == f"images/{q.image_id[-1]}.png" for q in found)
     assert [a.image_id == b.image_id for a, b in zip(found[::2], found[1::2], strict=True)] == [True] * 3
     assert {q.image_id for q in found} == set(own.values())
-    assert asked(table.reverse(), image="shuffled", prompt=PROMPT) == found
+    assert list(asked(table.reverse(), image="shuffled", prompt=PROMPT)) == found
     with pytest.raises(ArtifactError, match=r"the split has 1 image\(s\)"):
         asked(table.head(1), image="shuffled", prompt=PROMPT)
 
 
 def test_a_self_check_contains_the_answer_and_leaves_out_questions_without_one():
     answers = {"slake/test/0001": "left lung", "slake/test/0002": "{QUESTION}"}
-    found = asked(manifest(), image="original", prompt="p_true", answers=answers)
+    found = list(asked(manifest(), image="original", prompt="p_true", answers=answers))
     assert [q.sample_id[-1] for q in found] == ["1", "2"]
     assert "\nProposed answer: left lung\n" in found[0].text
     assert "\nProposed answer: {QUESTION}\n" in found[1].text

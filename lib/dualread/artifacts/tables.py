@@ -1,7 +1,8 @@
 """Read and write the parquet tables of `schemas`; a file that breaks its schema is refused by name."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
@@ -74,6 +75,23 @@ def write_parts(folder: Path, frame: pl.DataFrame, schema: Schema, *, rows_per_p
         write_table(folder / f"{schema.name}-{number:05d}.parquet", part, schema)
 
 
+def write_rows(folder: Path, rows: Iterable[dict], schema: Schema, *, rows_per_part: int = ROWS_PER_PART) -> int:
+    """Write what `write_parts` writes of these rows, with two parts in the memory at most; return their number.
+
+    Raises:
+        ArtifactError: As `from_rows` and `write_table`.
+    """
+    part, number, written = empty_table(schema), 0, 0
+    for following in _tables(rows, schema, rows_per_part):
+        if written := written + part.height:
+            write_table(folder / f"{schema.name}-{number:05d}.parquet", part, schema)
+            number += 1
+        part = following
+    name = f"{schema.name}-{number:05d}" if number else schema.name
+    write_table(folder / f"{name}.parquet", part, schema)
+    return written + part.height
+
+
 def read_parts(folder: Path, schema: Schema) -> pl.DataFrame:
     """Read what `write_parts` wrote, with the rows in the same order.
 
@@ -106,6 +124,21 @@ def from_rows(rows: list[dict], schema: Schema) -> pl.DataFrame:
     if unknown := sorted({key for row in rows for key in row} - schema.columns.keys()):
         raise ArtifactError(f"{schema.name}: no column {', '.join(unknown)}. Known: {', '.join(schema.columns)}.")
     return pl.DataFrame(rows, schema={name: column.dtype for name, column in schema.columns.items()}, strict=True)
+
+
+def from_many_rows(rows: Iterable[dict], schema: Schema) -> pl.DataFrame:
+    """Build the table that `from_rows` builds, with few of the mappings in the memory at once.
+
+    Raises:
+        ArtifactError: As `from_rows`.
+    """
+    return pl.concat([empty_table(schema), *_tables(rows, schema, ROWS_PER_PART)], rechunk=True)
+
+
+def _tables(rows: Iterable[dict], schema: Schema, n: int) -> Iterator[pl.DataFrame]:
+    rest = iter(rows)
+    while part := [*islice(rest, n)]:
+        yield from_rows(part, schema)
 
 
 def _check(frame: pl.DataFrame, schema: Schema, *, where: str) -> list[str]:

@@ -192,7 +192,7 @@ def _pixels(source: Path | bytes, file: BinaryIO, says: Any, frame: int, name: s
 
     syntax: Any = says.file_meta.TransferSyntaxUID
     plugins = get_decoder(syntax).available_plugins if syntax.is_compressed else ()
-    own = "pydicom" if "pydicom" in plugins else "pillow" if "pillow" in plugins and syntax in _BY_PILLOW else None
+    own = "pydicom" if "pydicom" in plugins else "pillow" if "pillow" in plugins and str(syntax) in _BY_PILLOW else None
     file.seek(0)
     try:
         safe = own is not None or not syntax.is_compressed

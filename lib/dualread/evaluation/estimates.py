@@ -7,7 +7,6 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation import controls
@@ -20,7 +19,6 @@ from dualread.evaluation.statistics.bootstrap import ImageDraws, including, inte
 from dualread.evaluation.statistics.proportion import share_interval
 
 SUBSETS = ("all", "open", "closed")
-_UNDEFINED = "_undefined_replicates"
 _WITH_PERCENTILES = {*WITH_PERCENTILES, SHUFFLED_AUROC}
 
 
@@ -76,24 +74,6 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
     kept = {name: resampled["all"][name] for name in WITH_REPLICATES}
     pairs = {} if isinstance(cell.pairs, str) else {name: pair_values(name, cell.pairs) for name in COMPARABLE}
     return rows, Kept(replicates=kept, pairs=pairs)
-
-
-def without_confidences(questions: pl.DataFrame, reason: str) -> list[dict]:
-    """Return the rows of `estimate` for a method that gives no confidences: null, with the reason.
-
-    Args:
-        questions: The manifest of the (data set, split): answer_type, image_id.
-        reason: Why the method gives none.
-    """
-    of_answers = [*ANSWER_METRICS, NOISE_FLOOR, *(f"{name}{_UNDEFINED}" for name in WITH_PERCENTILES)]
-    others = [*PAIR_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS, f"{SHUFFLED_AUROC}{_UNDEFINED}"]
-    rows = []
-    for subset in SUBSETS:
-        asked = questions if subset == "all" else questions.filter(answer_type=subset)
-        sizes = {"n": len(asked), "n_clusters": asked["image_id"].n_unique()}
-        rows += [undefined(subset, name, reason)._replace(**sizes)._asdict() for name in of_answers]
-        rows += [undefined(subset, name, reason)._asdict() for name in others]
-    return rows
 
 
 def _rows(subset: str, cell: CellColumns, draws: ImageDraws) -> Iterator[Estimate]:
@@ -161,7 +141,7 @@ def undefined(subset: str, name: str, reason: str) -> Estimate:
 
 
 def _with_percentiles(row: Estimate, values: np.ndarray | None) -> list[dict[str, Any]]:
-    name = f"{row.metric}{_UNDEFINED}"
+    name = f"{row.metric}_undefined_replicates"
     if values is None or len(values) == 0:
         reason = row.reason if values is None else None
         return [row._asdict(), undefined(row.subset, name, reason or "no replicates were asked for")._asdict()]

@@ -9,22 +9,11 @@ import polars as pl
 
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR
 from dualread.evaluation.columns import Columns
-from dualread.evaluation.estimates import measure, noise_floor, undefined
+from dualread.evaluation.estimates import measure, noise_floor
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 
 PREFIX = "family:"
 METRICS = ("accuracy", "auroc", "ece15", "brier")
-
-
-def families_without_confidences(manifest: pl.DataFrame, reason: str) -> list[dict]:
-    """Return the rows of `family_rows` for a method that gives no confidences: null, with the reason."""
-    rows = []
-    known = manifest.drop_nulls("content_family").sort("content_family")
-    for (family,), asked in known.group_by("content_family", maintain_order=True):
-        sizes = {"n": len(asked), "n_clusters": asked["image_id"].n_unique()}
-        for name in (*METRICS, NOISE_FLOOR):
-            rows.append(undefined(f"{PREFIX}{family}", name, reason)._replace(**sizes)._asdict())
-    return rows
 
 
 def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ImageDraws) -> list[dict]:

@@ -10,14 +10,13 @@ Three more have the prefix certified_. Their threshold is the smallest one for w
 as long as no new image has more questions than the validation image with the most.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
-import polars as pl
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.columns import Columns, Metric, all_rows
-from dualread.evaluation.estimates import measure, undefined
+from dualread.evaluation.estimates import measure
 from dualread.evaluation.metrics import risk_control, selective
 from dualread.evaluation.statistics.proportion import share_interval
 
@@ -83,17 +82,9 @@ def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
     return rows
 
 
-def threshold_rows_without_confidences(
-    questions: pl.DataFrame, target_risk_percent: Iterable[int], reason: str
-) -> list[dict]:
-    """Return the rows of `threshold_rows` for a method that gives no confidences: null, with the reason."""
-    sizes = {"n": len(questions), "n_clusters": questions["image_id"].n_unique()}
-    return [
-        undefined("all", metric_name(rule + kind, percent), reason)._replace(**sizes)._asdict()
-        for percent in target_risk_percent
-        for rule in RULES
-        for kind in _VALUES
-    ]
+def names_of(target_risk_percent: Iterable[int]) -> Iterator[str]:
+    """Yield the name of every metric of these target risks."""
+    yield from (metric_name(rule + kind, n) for n in target_risk_percent for rule in RULES for kind in _VALUES)
 
 
 _VALUES: dict[str, Callable[[Columns, float], float]] = {

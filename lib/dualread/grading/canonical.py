@@ -49,7 +49,6 @@ DATA_FILES = ("grading/equivalences.json", "grading/singular.json")
 _BEGINS_NUMBER = re.compile(r"(?<!-)-(?=\.?[0-9])|(?<!\.)\.(?=[0-9])")
 _ARTICLE = re.compile(r"^(?:an?|the) (?=\S)")
 _SEPARATOR = re.compile(r"(?<![0-9]),|,(?![0-9])|;|(?:^| |(?<=[,;]))(?:and|&)(?=[ ,;]|$)")
-_BARE_AND = re.compile(r"(?:^| )and(?= |,|$)")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -64,9 +63,7 @@ def canonical(answer: str) -> str:
             space. The canonical form of a canonical form is itself, unless a second article begins one of its items.
     """
     items = {_item(item) for item in _SEPARATOR.split(_normalized(answer))}
-    form = ", ".join(sorted(items - {""}))
-    # Where punctuation was trimmed beside an "and", this word has become a separator.
-    return canonical(form) if "and" in form and _BARE_AND.search(form) else form
+    return ", ".join(sorted(items - {""}))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -118,12 +115,25 @@ def _folded(item: str) -> str:
 
 
 def _trimmed(text: str) -> str:
-    """Strip punctuation and white space from both ends, up to the sign or decimal point that begins a number."""
+    """Strip punctuation and white space from both ends, up to the sign or decimal point that begins a number.
+
+    The word "and" beside what is stripped separates nothing and goes, too.
+    """
     start, end = 0, len(text)
-    while start < end and _is_trimmed(text[start]) and not _BEGINS_NUMBER.match(text, start):
-        start += 1
-    while end > start and _is_trimmed(text[end - 1]):
-        end -= 1
+    while start < end:
+        if _is_trimmed(text[start]) and not _BEGINS_NUMBER.match(text, start):
+            start += 1
+        elif text.startswith("and", start, end) and text[start + 3 : start + 4] in ("", " "):
+            start += 3
+        else:
+            break
+    while end > start:
+        if _is_trimmed(text[end - 1]):
+            end -= 1
+        elif text.endswith(" and", start, end):
+            end -= 4
+        else:
+            break
     return text[start:end]
 
 

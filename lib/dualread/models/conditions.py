@@ -4,7 +4,7 @@ Under a condition, an actor commits an answer. A view asks or shows the actor so
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -59,8 +59,8 @@ def asked(
     shows: str = "original",
     pairs: pl.DataFrame | None = None,
     answers: Mapping[str, str] | None = None,
-) -> list[Asked]:
-    """Return the questions of a condition or view, sorted by sample_id.
+) -> Iterator[Asked]:
+    """Yield the questions of a condition or view, sorted by sample_id.
 
     Args:
         manifest: A manifest table.
@@ -79,7 +79,8 @@ def asked(
     rows = shown(manifest, shows if image == "black" else image, pairs)
     if answers is not None:
         rows = rows.filter(pl.col("sample_id").is_in(list(answers)))
-    return [
+    rows = rows.select("sample_id", "question", "options", "image_file", "image_id").sort("sample_id")
+    return (
         Asked(
             sample_id=row["sample_id"],
             text=prompts.render(
@@ -91,8 +92,8 @@ def asked(
             image_id=row["image_id"],
             black=image == "black",
         )
-        for row in rows.sort("sample_id").iter_rows(named=True)
-    ]
+        for row in rows.iter_rows(named=True)
+    )
 
 
 def question_field(question: str, options: list[str]) -> str:

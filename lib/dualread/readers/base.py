@@ -27,6 +27,7 @@ __all__ = [
     "Weights",
     "calibrated_log_odds",
     "fit",
+    "fit_or_reason",
     "load",
     "log_odds",
     "score",
@@ -122,6 +123,16 @@ def fit(module: str, examples: Examples, settings: Settings, parents: Mapping[st
     if broken := sorted(name for name, tensor in found.tensors.items() if not np.isfinite(tensor).all()):
         raise UnfittedError(f"{module}: fitting ended with NaN or infinite values in {', '.join(broken)}.")
     return found
+
+
+def fit_or_reason(
+    module: str, examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int
+) -> tuple[Weights, str | None]:
+    """Return what `fit` returns, and None; or no weights, and the reason why it cannot be fitted."""
+    try:
+        return fit(module, examples, settings, parents, seed), None
+    except UnfittedError as error:
+        return Weights(), str(error)
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:

@@ -1,7 +1,7 @@
 """What generation and replay both read: the questions of a shard, and the committed completions."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from dualread.specs.generation import ShardSpec
 from dualread.specs.parts import Settings
 
 
-def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> list[Asked]:
-    """Return what the shard asks, sorted by sample_id.
+def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> Iterator[Asked]:
+    """Yield what the shard asks, sorted by sample_id.
 
     Args:
         shard: The shard or view.

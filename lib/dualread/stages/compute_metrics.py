@@ -26,11 +26,12 @@ from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns
-from dualread.evaluation.estimates import Kept, estimate, without_confidences
-from dualread.evaluation.families import families_without_confidences, family_rows
+from dualread.evaluation.estimates import Kept, estimate
+from dualread.evaluation.families import family_rows
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.bootstrap import ImageDraws
-from dualread.evaluation.thresholds import choose, threshold_rows, threshold_rows_without_confidences
+from dualread.evaluation.thresholds import choose, threshold_rows
+from dualread.evaluation.without_confidences import without_confidences
 from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages._joined import read, read_joined
 
@@ -48,9 +49,11 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     _check_run(predictions, spec, inputs["predictions"])
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
     _check_shards(predictions, shards, inputs["predictions"])
-    if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
-        return _without_confidences(spec, shards, inputs, reason, out)
     manifests = {shard: read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST, _OF_MANIFEST) for shard in shards}
+    if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
+        of = {shard: without_confidences(manifests[shard], spec.target_risk_percent, reason) for shard in shards}
+        _write(out, spec, [{"dataset": d, "split": s, **row} for (d, s), rows in of.items() for row in rows], {})
+        return f"wrote no estimates: {reason}"
     found = {shard: read_joined(*shard, manifest, predictions, inputs) for shard, manifest in manifests.items()}
     cells = {shard: CellColumns.of(joined) for shard, joined in found.items()}
     thresholds = choose(_chooser(spec, cells).answers, spec.target_risk_percent)
@@ -63,15 +66,13 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
             image_ids=tuple(sorted(manifest["image_id"].unique())),
             replicates=spec.replicates,
         )
-        run = {"study": spec.study, **spec.run, "dataset": dataset, "split": split}
         estimates, kept = estimate(cell, draws)
         points = [*family_rows(joined.answers, manifest, draws), *threshold_rows(cell.answers, thresholds)]
-        rows += [{**run, **row} for row in (*estimates, *points)]
+        rows += [{"dataset": dataset, "split": split, **row} for row in (*estimates, *points)]
         replicates |= {f"{dataset}/{split}/{name}": values for name, values in _stored(kept).items()}
         n_answers += len(joined.answers)
         n_pairs += 0 if isinstance(joined.pairs, str) else len(joined.pairs)
-    write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS)
-    write_tensors(out / "replicates.safetensors", replicates, {"study": spec.study, **spec.run})
+    _write(out, spec, rows, replicates)
     undefined = sum(row["estimate"] is None for row in rows)
     return (
         f"{_main_results(rows, spec.thresholds_from.partition('/')[0])}; read {n_answers} answers and {n_pairs} donor"
@@ -79,22 +80,10 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     )
 
 
-def _without_confidences(
-    spec: ComputeMetricsSpec, shards: list[tuple[str, str]], inputs: Mapping[str, Path], reason: str, out: Path
-) -> str:
-    """Write every metric without a value, and the reason: the method has no reader."""
-    rows = []
-    for dataset, split in shards:
-        manifest = read(inputs, f"manifest/{dataset}/{split}", MANIFEST, _OF_MANIFEST)
-        found = [
-            *without_confidences(manifest, reason),
-            *families_without_confidences(manifest, reason),
-            *threshold_rows_without_confidences(manifest, spec.target_risk_percent, reason),
-        ]
-        rows += [{"study": spec.study, **spec.run, "dataset": dataset, "split": split, **row} for row in found]
-    write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS)
-    write_tensors(out / "replicates.safetensors", {}, {"study": spec.study, **spec.run})
-    return f"wrote {len(rows)} estimates, all undefined: {reason}"
+def _write(out: Path, spec: ComputeMetricsSpec, rows: Sequence[dict], replicates: Mapping[str, np.ndarray]) -> None:
+    run = {"study": spec.study, **spec.run}
+    write_table(out / "metrics.parquet", from_rows([{**run, **row} for row in rows], METRICS), METRICS)
+    write_tensors(out / "replicates.safetensors", replicates, run)
 
 
 def _check_run(predictions: pl.DataFrame, spec: ComputeMetricsSpec, path: Path) -> None:

@@ -1,7 +1,6 @@
 """Stage fit_readers: labels, hidden states and views of an actor's answers to one split -> one fitted reader.
 
-Where a reader cannot be fitted on these answers, such as a Platt map where all of them are right, the file holds the
-reason instead. It ends this method and those that build on it; the rest of a study is made.
+Where answers allow no fit, as a Platt map if all are right, the file holds the reason. This ends the method alone.
 
 Inputs: `actor`; `manifest` and `graded` for a reader that reads labels, `features` for a reader of hidden states,
 `view/<name>` per view, and `parent/<role>` per parent.
@@ -13,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from dualread.artifacts.tensors import read_header
-from dualread.errors import ArtifactError, ConfigError, ReaderError, UnfittedError
+from dualread.errors import ArtifactError, ConfigError, ReaderError
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
-from dualread.readers.base import Examples, FittedReader, Weights, fit, score
+from dualread.readers.base import Examples, FittedReader, fit_or_reason, score
 from dualread.readers.declarations import declared
 from dualread.readers.requirements import NAME
 from dualread.seeding import derive_seed
@@ -40,10 +39,7 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
         raise ConfigError(f"{where}: {module} reads labels, but there are no inputs `manifest` and `graded`. Add them.")
     examples = read_examples(spec.examples, spec.views, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec.backbone, spec.actor, spec.seed, module)
-    try:
-        weights, unfitted = fit(module, examples, spec.settings, parents, seed), None
-    except UnfittedError as error:
-        weights, unfitted = Weights(), str(error)
+    weights, unfitted = fit_or_reason(module, examples, spec.settings, parents, seed)
     partitions = {role: _counts(examples.partition(role)) for role in PARTITIONS[spec.examples.split]}
     provenance = {
         **spec.run,

@@ -27,7 +27,7 @@ from dualread.stages._asked import frozen, read_asked, read_committed, refuse_co
 
 def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Generate the actor's completions for every question of the shard, or score the choices that the spec names."""
-    questions = read_asked(spec.shard, inputs)
+    questions = list(read_asked(spec.shard, inputs))
     facts = Facts.read(inputs["facts"] / "facts.json")
     engine = _engine(inputs["actor"], spec.engine.module, frozen(spec.model), frozen(spec.engine.settings), facts)
     refuse_control_tokens(inputs["manifest"], engine.encoder.tokenizer)

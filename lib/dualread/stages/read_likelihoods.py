@@ -7,14 +7,14 @@ prompt, 0 image tokens were seen.
 Inputs: `responses`, a folder; `manifest`; `pairs` where a donor's image is shown; `actor`, whose digest is recorded.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.tables import from_rows, write_table
+from dualread.artifacts.tables import from_many_rows, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.models import prompts
@@ -22,7 +22,7 @@ from dualread.models.replay.positions import RULES
 from dualread.models.service.likelihoods import Likelihood, likelihood_of
 from dualread.models.service.replies import Reply
 from dualread.models.service.requests import Request, requests_of
-from dualread.models.service.responses import complaint, find, read_responses
+from dualread.models.service.responses import Found, read_responses
 from dualread.specs.given import ReadLikelihoodsSpec
 from dualread.stages._asked import read_asked
 from dualread.store.digest import artifact_digest
@@ -31,17 +31,21 @@ from dualread.store.digest import artifact_digest
 def compute(spec: ReadLikelihoodsSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write the likelihood of every answer of the shard."""
     shard = spec.shard
-    requests = requests_of(shard, spec.service, read_asked(shard, inputs))
-    responses = read_responses(inputs["responses"])
-    found = find(requests, responses)
-    if found.missing:
-        raise ArtifactError(complaint(found, len(requests), shard.name, responses))
-    likelihoods = [_likelihood(request, found.replies[request.custom_id], shard.name) for request in requests]
-    rows = [
-        _row(row, shard.condition, request, found.replies[request.custom_id], of)
-        for row, (request, of) in enumerate(zip(requests, likelihoods, strict=True))
-    ]
-    values = [of.answer_log_prob for of in likelihoods]
+    found = Found(read_responses(inputs["responses"]))
+    values: list[np.ndarray] = []
+    n_without = 0
+
+    def rows() -> Iterator[dict[str, Any]]:
+        nonlocal n_without
+        replies = found.replies(requests_of(shard, spec.service, read_asked(shard, inputs)))
+        for row, (request, reply) in enumerate(replies):
+            likelihood = _likelihood(request, reply, shard.name)
+            values.append(likelihood.answer_log_prob)
+            n_without += not likelihood.positions.has_answer_block
+            yield _row(row, shard.condition, request, reply, likelihood)
+
+    table = from_many_rows(rows(), FEATURES)
+    found.refuse_missing(shard.name)
     tensor = np.stack(values) if values else np.zeros((0, 1), dtype=np.float32)
     header = {
         **{"backbone": spec.backbone, "actor": spec.actor, "seed": spec.seed},
@@ -52,9 +56,8 @@ def compute(spec: ReadLikelihoodsSpec, inputs: Mapping[str, Path], out: Path) ->
         "actor_digest": artifact_digest(inputs["actor"]),
     }
     write_tensors(out / "features.safetensors", {"answer_log_prob": tensor}, header)
-    write_table(out / "features.parquet", from_rows(rows, FEATURES), FEATURES)
-    n_without = sum(not of.positions.has_answer_block for of in likelihoods)
-    return f"read the log-probabilities of {len(rows)} completions ({n_without} without an answer block)"
+    write_table(out / "features.parquet", table, FEATURES)
+    return f"read the log-probabilities of {table.height} completions ({n_without} without an answer block)"
 
 
 def _likelihood(request: Request, reply: Reply, where: str) -> Likelihood:

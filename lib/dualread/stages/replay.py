@@ -46,7 +46,7 @@ _OPTIONAL = {"token_entropies": padded_entropies}  # those of `specs.replay.OPTI
 def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Replay every completion of the shard."""
     shard = spec.shard
-    questions = read_asked(shard, inputs)
+    questions = list(read_asked(shard, inputs))
     completions = _completions(spec, inputs, questions)
     token_ids = completions["token_ids"].to_list()
     requests = _requests(inputs, completions, questions)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from dualread.commands.ask import kept
 from dualread.commands.ask.kept import alone
 from dualread.errors import ArtifactError
 from tests.commands.ask.conftest import ABOUT, FIRST, ROOT, lines, reply, sent
@@ -138,7 +139,9 @@ def test_nobody_listens(study, service):
         sent(study, service)
 
 
-def test_a_half_written_line_is_removed_and_asked_again(study, service, capsys):
+@pytest.mark.parametrize("piece", [7, 2**20])  # bytes that are read at once, from the end
+def test_a_half_written_line_is_removed_and_asked_again(study, service, capsys, monkeypatch, piece):
+    monkeypatch.setattr(kept, "_PIECE", piece)
     sent(study, service)
     file, n = Path("answers/responses/sent.jsonl"), len(service.bodies)
     whole = file.read_bytes()

@@ -65,7 +65,7 @@ def test_a_checkpoints_own_processor_says_how_large_images_are(name, pixels, per
 def test_a_model_that_names_no_size_of_images_takes_any(tmp_path):
     """Gemma 4: a token stands for 2 x 2 patches of 8 x 8 pixels, 256 pixels in all."""
     model = look_at_model(str(more_families.build("gemma4", tmp_path / "mine")))
-    assert model.any_size
+    assert "those of the paper's study, for `dualread plan` alone" in model.settings_from
     assert (model.entry["size"]["patches_per_token"], model.entry["size"]["pixels_per_token"]) == (4, 256)
 
 

@@ -287,6 +287,9 @@ def test_what_deserves_a_look_is_said(new, tmp_path):
     assert code == 0
     assert "train: 1 questions have an empty gold answer, which no answer matches" in said
     assert "test: 2 gold answers are single letters, and there are no options" in said
+    (tmp_path / "mine.yaml").unlink()
+    _, said, _ = new(_tables(tmp_path / "numbers", *({"reference_answers": k // 3} for k in range(6))))
+    assert "test: 2 gold answers are 0 or 1, and nothing else: if they mean no and yes, write that" in said
 
 
 def test_control_tokens_of_the_model_are_refused(new, tmp_path):

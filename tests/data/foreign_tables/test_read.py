@@ -207,3 +207,21 @@ def test_equal_images_of_a_parquet_are_one_object_across_batches(tmp_path):
         assert [row["k"] for row in rows] == list(range(n))
         assert [row["image"] for row in rows] == [[one] for one in images]
         assert len({id(row["image"][0]["bytes"]) for row in rows}) == 2
+
+
+def test_pandas_split_and_lists_item_by_item(tmp_path):
+    split = {"columns": ["a", "b"], "index": [0, 1], "data": [[1, "x"], [2, None]]}
+    assert cells(wrote(tmp_path, json.dumps(split), "a.json")) == [["1", "x"], ["2", ""]]
+    split["data"][0].append(3)
+    with pytest.raises(DataError, match="do not have as many values as 'columns' has names"):
+        cells(wrote(tmp_path, json.dumps(split), "a.json"))
+    assert cells(wrote(tmp_path, ' [ {"a": "]"} ,\n{"a": "[,"}\n] \n', "a.json")) == [["]"], ["[,"]]
+    for text, message in (
+        ('[{"a": 1} {"a": 2}]', "row 2: not JSON .*Expecting ','"),
+        ('[{"a": 1}, {"a": }]', "row 2: not JSON"),
+        ('[{"a": 1}', "row 2: not JSON"),
+        ('[{"a": 1}]]', "more text follows the list"),
+        ('[{"a": "\\ud800"}]', "row 1: not JSON .*surrogates"),
+    ):
+        with pytest.raises(DataError, match=message):
+            cells(wrote(tmp_path, text, "a.json"))

@@ -142,9 +142,10 @@ def test_samples_may_be_one_json_list(tmp_path, suffix):
         ('[{"doc_id": 0}, ', "begins as one JSON list, and is none .*cut off"),
         ("[1]", "item 1 of its JSON list is a int, expected an object"),
         ("[]", "has no rows, it is an empty JSON list"),
+        ('{\n"results": {}\n}', "is one JSON object over several lines, such as a file of results"),
     ],
 )
-def test_a_list_of_another_form_is_refused(tmp_path, text, message):
+def test_json_of_another_form_is_refused(tmp_path, text, message):
     (tmp_path / "samples.jsonl").write_text(text)
     with pytest.raises(DataError, match=message):
         read_log(tmp_path / "samples.jsonl")

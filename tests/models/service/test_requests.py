@@ -35,7 +35,7 @@ def test_an_answer_is_asked_with_log_probabilities():
 def test_samples_come_from_one_request_or_from_several():
     asked = shard("original/samples", image="original", decoding=decoding(temperature=1.0, n_samples=8))
     assert [(r.first, r.n) for r in requests_of(asked, SERVICE, [QUESTION])] == [(0, 8)]
-    several = requests_of(asked, replace(SERVICE, max_choices=3), [QUESTION])
+    several = list(requests_of(asked, replace(SERVICE, max_choices=3), [QUESTION]))
     assert [(r.first, r.n, r.body["n"]) for r in several] == [(0, 3, 3), (3, 3, 3), (6, 2, 2)]
     assert len({r.custom_id for r in several}) == 3
     assert not any(r.log_probs for r in several)

@@ -29,8 +29,8 @@ def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
         batches = list(asking.batches(folder))
         for batch in batches:
             yield _about(batch)
-        yield from _problems(folder, batches)
-        n_missing = sum(len(batch.found.missing) for batch in batches)
+        yield from _problems(folder)
+        n_missing = sum(batch.found.n_missing for batch in batches)
         waiting = sum(batch.waiting for batch in batches)
         (folder / "responses").mkdir(parents=True, exist_ok=True)
         (folder / "responses/README.txt").write_text(_README, encoding="utf-8")
@@ -45,47 +45,42 @@ def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
 
 
 def _about(batch: Batch) -> str:
+    n = batch.found.n_requests
     name = "/".join((batch.backbone, batch.actor, *batch.shard))
     why = "; ".join(batch.found.why[:_SHOWN]) + ("; ..." if len(batch.found.why) > _SHOWN else "")
-    said = f"{name}: {len(batch.found.replies)} of {len(batch.requests)} requests are answered"
+    said = f"{name}: {n - batch.found.n_missing} of {n} requests are answered"
     return said + (f" ({why})" if why else "")
 
 
-def _problems(folder: Path, batches: list[Batch]) -> Iterator[str]:
+def _problems(folder: Path) -> Iterator[str]:
+    """Yield what is wrong with the responses, all requests of which were looked up."""
     responses = read_responses(folder / "responses")
-    known = {request.custom_id for batch in batches for request in batch.requests}
-    strange = [lines[0].where for custom_id, lines in responses.lines.items() if custom_id not in known]
-    if strange:
+    n_strange, where = responses.strange()
+    if n_strange:
         yield (
-            f"{responses.folder}: {len(strange)} custom_ids are of no request of this study, such as that of"
-            f" {strange[0]}: they answer something else, or an earlier form of a question. They are not read."
+            f"{responses.folder}: {n_strange} custom_ids are of no request of this study, such as that of {where}: they"
+            " answer something else, or an earlier form of a question. They are not read."
         )
-    if responses.broken:
-        yield f"{responses.folder}: {len(responses.broken)} lines are no response, such as {responses.broken[0]}."
+    if responses.n_broken:
+        yield f"{responses.folder}: {responses.n_broken} lines are no response, such as {responses.first_broken}."
 
 
 def _parts(folder: Path, batches: list[Batch], url_of: ImageUrl) -> Iterator[tuple[Path, int]]:
-    """Write files that a batch service takes, and yield each with its number of requests."""
-    part: list[bytes] = []
-    size, number = 0, 0
-    for line in _lines(batches, url_of):
-        if part and (len(part) == _MOST_LINES or size + len(line) > _MOST_BYTES):
-            number += 1
-            yield _write(folder, number, part)
-            part, size = [], 0
-        part.append(line)
-        size += len(line)
-    if part:
-        yield _write(folder, number + 1, part)
+    """Write files that a batch service takes, line by line, and yield each with its number of requests."""
+    lines, number = _lines(batches, url_of), 0
+    line = next(lines, None)
+    while line is not None:
+        number += 1
+        path, n, size = folder / f"requests-{number:03d}.jsonl", 0, 0
+        with path.open("wb") as file:
+            while line is not None and (not n or (n < _MOST_LINES and size + len(line) <= _MOST_BYTES)):
+                file.write(line)
+                n, size = n + 1, size + len(line)
+                line = next(lines, None)
+        yield path, n
 
 
 def _lines(batches: list[Batch], url_of: ImageUrl) -> Iterator[bytes]:
     for batch in batches:
-        for request in batch.found.missing:
+        for request in batch.open():
             yield json.dumps(line_of(request, batch.manifest, url_of)).encode() + b"\n"
-
-
-def _write(folder: Path, number: int, part: list[bytes]) -> tuple[Path, int]:
-    file = folder / f"requests-{number:03d}.jsonl"
-    file.write_bytes(b"".join(part))
-    return file, len(part)

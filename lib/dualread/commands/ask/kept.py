@@ -11,6 +11,8 @@ from dualread.errors import ArtifactError
 from dualread.models.service.requests import Request
 from dualread.progress import say
 
+_PIECE = 2**20  # bytes that are read at once
+
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
@@ -60,10 +62,14 @@ class Kept:
 
 def _cut_fragment(file: IO[bytes]) -> None:
     """Remove a half-written line at the end, which a killed process leaves; its request is open and is sent again."""
-    file.seek(0)
-    content = file.read()
-    whole = content.rfind(b"\n") + 1
-    if whole < len(content):
-        say(f"{file.name}: removed a half-written line at its end ({len(content) - whole} bytes)")
+    size = start = file.seek(0, 2)
+    whole = 0
+    while start and not whole:  # from the end, because the file may not fit into the memory
+        before, start = start, max(start - _PIECE, 0)
+        file.seek(start)
+        if (at := file.read(before - start).rfind(b"\n")) >= 0:
+            whole = start + at + 1
+    if whole < size:
+        say(f"{file.name}: removed a half-written line at its end ({size - whole} bytes)")
         file.truncate(whole)
     file.seek(0, 2)

@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ _FOR_A_WHILE = {408, 409, 425, 429}
 _FOR_ALL = {401, 403, 404}  # the key, or the address: no other request would fare better
 _FAILURES_IN_A_ROW = 20
 _SHOWN = 5
+_MOST_IN_A_ROUND = 50_000  # requests that are in memory, 1 kB each
 _MOST_BYTES = 32 * 2**20  # of a reply, unpacked; 20 answers of 1,024 tokens with log-probabilities have 5
 _PACKED = ("gzip", "x-gzip", "deflate")
 
@@ -114,8 +116,9 @@ def send(asking: Asking, service: Service, limits: Limits, url_of: ImageUrl) -> 
 
 
 def _todo(asking: Asking, folder: Path, sent: set[str]) -> list[tuple[Batch, Request]]:
-    open_ = [(batch, request) for batch in asking.batches(folder) for request in batch.found.missing]
-    return [(batch, request) for batch, request in open_ if request.custom_id not in sent]
+    """Return what is open and was not sent, a part of it if it is much."""
+    open_ = ((batch, request) for batch in asking.batches(folder) for request in batch.open())
+    return [*islice((one for one in open_ if one[1].custom_id not in sent), _MOST_IN_A_ROUND)]
 
 
 class _Sender:

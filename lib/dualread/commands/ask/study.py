@@ -1,7 +1,10 @@
 """What a study asks a service: its shards and views as requests, and which of them are answered."""
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import compress
 from pathlib import Path
 
 import polars as pl
@@ -12,8 +15,11 @@ from dualread.artifacts.tables import read_table
 from dualread.errors import ArtifactError, ConfigError
 from dualread.grading.parse import parse
 from dualread.models.conditions import asked
+from dualread.models.service.replies import Reply
 from dualread.models.service.requests import Request, requests_of
-from dualread.models.service.responses import Found, Responses, find, read_responses
+from dualread.models.service.responses import Found, Responses, read_responses
+from dualread.specs.generation import ShardSpec
+from dualread.specs.given import Service
 from dualread.study.asked import contract_of, shard_spec
 from dualread.study.sections import Config
 from dualread.study.shards import ShardOrView, StudyShards
@@ -28,7 +34,7 @@ class Batch:
         actor: The actor.
         shard: The shard or view.
         manifest: The artifact with the images.
-        requests: All that can be asked by now.
+        requests: Gives all that can be asked by now, again and again in the same order; none is kept in memory.
         found: Which of them are answered.
         waiting: Answers that are not there yet, about which the view will ask.
     """
@@ -37,9 +43,13 @@ class Batch:
     actor: str
     shard: ShardOrView
     manifest: Path
-    requests: Sequence[Request]
+    requests: Callable[[], Iterator[Request]]
     found: Found
     waiting: int
+
+    def open(self) -> Iterator[Request]:
+        """Return the requests that are not answered."""
+        return compress(self.requests(), self.found.is_open)
 
 
 class Asking:
@@ -82,14 +92,15 @@ class Asking:
         answers: dict[ShardOrView, dict[str, str]] = {}
         unanswered: dict[ShardOrView, int] = {}
         for shard in self._shards.generated(actor):
-            spec, (manifest, pairs) = shard_spec(self.config, actor, shard), self._tables(shard)
+            spec, found = shard_spec(self.config, actor, shard), Found(responses)
             about = answers[shard[:3]] if spec.answer_contract is not None else None
-            questions = asked(manifest, image=spec.image, prompt=spec.prompt.name, pairs=pairs, answers=about)
-            requests = requests_of(spec, service, questions)
-            found = find(requests, responses)
+            requests = partial(self._requests, shard, spec, service, about)
+            replies = found.replies(requests())
             if len(shard) == 3:
-                parsed = _answers(requests, found, contract_of(self.config, actor))
-                answers[shard], unanswered[shard] = parsed, len(found.missing)
+                answers[shard] = _answers(replies, contract_of(self.config, actor))
+                unanswered[shard] = found.n_missing
+            else:
+                deque(replies, maxlen=0)  # looks them all up
             yield Batch(
                 backbone=backbone,
                 actor=actor,
@@ -99,6 +110,13 @@ class Asking:
                 found=found,
                 waiting=unanswered[shard[:3]] if about is not None else 0,
             )
+
+    def _requests(
+        self, shard: ShardOrView, spec: ShardSpec, service: Service, about: Mapping[str, str] | None
+    ) -> Iterator[Request]:
+        manifest, pairs = self._tables(shard)
+        questions = asked(manifest, image=spec.image, prompt=spec.prompt.name, pairs=pairs, answers=about)
+        return requests_of(spec, service, questions)
 
     def _tables(self, shard: ShardOrView) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         manifest = read_table(self._place("manifests", shard) / "manifest.parquet", MANIFEST)
@@ -117,12 +135,7 @@ class Asking:
         return place
 
 
-def _answers(requests: Sequence[Request], found: Found, contract: str) -> dict[str, str]:
+def _answers(replies: Iterator[tuple[Request, Reply]], contract: str) -> dict[str, str]:
     """Return the valid answers by sample_id; about others, the actor is not asked."""
-    texts = {
-        request.question.sample_id: found.replies[request.custom_id].choices[0].text
-        for request in requests
-        if request.custom_id in found.replies
-    }
-    parsed = {sample_id: parse(text, contract).answer for sample_id, text in texts.items()}
-    return {sample_id: answer for sample_id, answer in parsed.items() if answer is not None}
+    parsed = ((request.question.sample_id, parse(reply.choices[0].text, contract).answer) for request, reply in replies)
+    return {sample_id: answer for sample_id, answer in parsed if answer is not None}

@@ -138,7 +138,7 @@ class _Impatient(h11_impl.H11Protocol):
         self._stop()
 
     def _watch(self) -> None:
-        if self.conn.their_state is not h11_impl.h11.IDLE:
+        if self.conn.their_state is not h11_impl.h11.IDLE:  # type: ignore[reportPrivateImportUsage]
             self._stop()
         elif self._timer is None:
             self._timer = self.loop.call_later(_SECONDS_FOR_HEAD, self.transport.close)

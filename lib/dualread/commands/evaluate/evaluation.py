@@ -118,7 +118,10 @@ def evaluate(
     options = [options] if isinstance(options, str) else list(options)
     if options and log_format is not None:
         raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
-    compare = [compare] if isinstance(compare, str) else list(compare)
+    compare = [compare] if isinstance(compare, str) else list(compare or ())
+    columns = {str(name): str(own) for name, own in (columns or {}).items()}  # pandas may have numbers as names
+    if alternatives == "":
+        raise ConfigError("--alternatives: is empty, expected what separates alternatives, such as '|'.")
     certainty = Certainty(delta=delta, share_delta=share_delta, max_per_image=max_per_image)
     if replicates < 0:
         raise ConfigError(f"--replicates: {replicates}, expected 0 (no intervals) or a positive number.")
@@ -136,7 +139,7 @@ def evaluate(
     if stated_scale is not None and log_format is None:
         raise ConfigError("--stated-scale: needs a log (--from); a table has its confidences in a column.")
     names = Names(
-        columns=columns or {},
+        columns=columns,
         log_format=log_format,
         score=score,
         cluster=cluster,

@@ -24,7 +24,10 @@ PAIRS = (
     *("method", "dataset", "split"),
 )
 _SHOWN = 5  # rows that an error names
-ANSWER_TYPES = {"yes/no": "closed", "yes-no": "closed", "number": "open", "other": "open"}  # the words of VQA
+ANSWER_TYPES = {  # the words of VQA, and of others
+    **dict.fromkeys(("yes/no", "yes-no", "yesno", "y/n", "binary", "close", "closed-ended", "close-ended"), "closed"),
+    **dict.fromkeys(("number", "other", "open-ended", "free-form"), "open"),
+}
 _WHOLE = r"^[+-]?[0-9]+(?:\.0+)?$"
 _TRUTHS = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
 

@@ -13,7 +13,7 @@ from dualread.commands.evaluate.given import Given, some
 from dualread.commands.evaluate.texts import form_of
 from dualread.grading.canonical import canonical, is_correct
 
-_ASKED = ("|", " / ", "||")  # what may separate alternatives, or be a part of one answer
+_ASKED = ("|", " / ")  # what may separate alternatives, or be a part of one answer
 _NAMES = {
     "truth": "True or False",
     "yes": "yes or no",
@@ -97,7 +97,7 @@ def _refuse_doubtful_alternatives(
             raise given.error(
                 f"{given.column(reference)} holds texts with {separator.strip()!r}, such as {found[0][1]!r} in row"
                 f" {found[0][0]}. If these are alternatives, {len(found)} more answers are right: add --alternatives"
-                f" {separator.strip()!r} (in Python alternatives={separator!r}). If they are one answer, add"
+                f" {separator!r} (in Python alternatives={separator!r}). If they are one answer, add"
                 " --alternatives '#'."
             )
 

@@ -148,7 +148,7 @@ def _read(
     # How options are named is found from all splits together: the smallest may lack the first and the last option.
     booleans = settings.get("booleans")
     way = settings.get("gold") or gold_way(without_booleans([one for of in made.values() for one in of], booleans))
-    settings |= {} if way in (None, "text") else {"gold": way}
+    settings |= {} if way is None else {"gold": way}  # a split alone might leave it open
     made = {files: with_texts(lines, way, booleans) for files, lines in made.items()}
     rows = {files: rows_of(folder, files, lines) for files, lines in made.items()}
     found = {
@@ -254,11 +254,17 @@ def _about(split: str, rows: Sequence[Row]) -> Iterator[str]:
         yield f"{split}: {options.total()} questions with options ({counts})"
     if empty := sum(not any(answer.strip() for answer in row.reference_answers) for row in rows):
         yield f"{split}: {empty} questions have an empty gold answer, which no answer matches"
-    letters = [row for row in rows if not row.options and re.fullmatch(r"\W*[A-J]\W*", row.reference_answers[0])]
+    plain = [row.reference_answers[0] for row in rows if not row.options]
+    letters = [gold for gold in plain if re.fullmatch(r"\W*[A-J]\W*", gold)]
     if len(letters) > len(rows) / 2:
         yield (
             f"{split}: {len(letters)} gold answers are single letters, and there are no options: if the questions"
             " contain them, the model has to answer with the letter alone; a column `options` would show their texts"
+        )
+    if set(plain) == {"0", "1"}:
+        yield (
+            f"{split}: {len(plain)} gold answers are 0 or 1, and nothing else: if they mean no and yes, write that, or"
+            " answers of yes and no count as wrong"
         )
 
 

@@ -31,7 +31,6 @@ class Model:
         name: Its name in a study.
         label: Its name for people.
         entry: The entry of `backbones`, without its label.
-        any_size: Whether it takes images of any size.
         tokens: Its control tokens, which no question may contain; none of a service's are known.
         settings_from: Where its settings come from, in a sentence for the file.
         lines: What was found, for people.
@@ -41,7 +40,6 @@ class Model:
     name: str
     label: str
     entry: Mapping[str, Any]
-    any_size: bool
     tokens: Sequence[str]
     settings_from: str
     lines: Sequence[str]
@@ -89,7 +87,6 @@ def look(place: str) -> Model:
         name=_name(label),
         label=label,
         entry={"settings": settings, "source": source, "size": size},
-        any_size=pixels[0] != pixels[1],
         tokens=_control_tokens(files),
         settings_from=f"min_pixels and max_pixels: {pixels_from}. dtype: {dtype_from}.",
         lines=[
@@ -131,7 +128,6 @@ def served(name: str, folder: str) -> Model:
         name=_name(label),
         label=label,
         entry={"source": {"service": name}},
-        any_size=True,
         tokens=(),
         settings_from="",
         lines=[f"{name}: a service answers; {folder}: {there}"],
@@ -284,9 +280,12 @@ def _pixels(place: str, config: Mapping[str, Any], files: Path) -> tuple[tuple[i
     if _takes_any_size(vision):
         if (own := own_limits(files)) is not None:
             return own.pixels, own.source
-        there = [name for name in OF_PROCESSORS if (files / name).is_file()]
-        why = f"{there[0]} names none" if there else f"there is no {' or '.join(OF_PROCESSORS)}"
-        return _ANY_SIZE, f"those of the paper's study, because {why}; set what the model was trained with"
+        if any((files / name).is_file() for name in OF_PROCESSORS):
+            return _ANY_SIZE, "those of the paper's study, for `dualread plan` alone: its image processor takes none"
+        return _ANY_SIZE, (
+            f"those of the paper's study, because there is no {' or '.join(OF_PROCESSORS)}; set what the model was"
+            " trained with"
+        )
     pixels = _number(place, vision, "image_size") ** 2
     return (pixels, pixels), _ONE_SIZE
 

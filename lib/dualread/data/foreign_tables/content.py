@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dualread.errors import DataError
 
@@ -116,7 +117,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
             yield block
 
 
-def unpacked(path: Path) -> io.BufferedIOBase:
+def unpacked(path: Path) -> io.BufferedReader:
     """Open a file, and unpack it if its content is gzip.
 
     Raises:
@@ -149,7 +150,7 @@ class _Unpacked(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+    def readinto(self, buffer: Any) -> int:
         try:
             n = self._inner.readinto(buffer)
         except (OSError, EOFError, zlib.error) as error:

@@ -4,6 +4,7 @@ A mapping of columns is {"name": [value, ...]} or, as pandas writes it, {"name":
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 from dualread.data.foreign_tables.content import LARGEST_COLUMNS, LARGEST_ROWS, Content, look_through
 from dualread.errors import DataError
 
+_SPACE = re.compile(r"\s*")
 _LISTED = 10  # problems that one error lists
 _START = 1_000_000  # characters that tell the form; a first line of objects is shorter
 
@@ -43,8 +45,11 @@ class Objects:
         if self.form == "JSON lines":
             found = _of_lines(self.content, numbers)
         else:
-            content = _read(self.content.path, self.content.text(), numbers)
-            found = enumerate(content if isinstance(content, list) else _of_columns(self.content.path, content), 1)
+            path, text = self.content.path, self.content.text()
+            of_list = self.form == "a JSON list"
+            found = enumerate(
+                _of_list(path, text, numbers) if of_list else _of_columns(path, _read(path, text, numbers)), 1
+            )
         names: dict[str, None] = {}
         for number, one in found:
             if not isinstance(one, dict):
@@ -108,6 +113,32 @@ def _of_lines(content: Content, numbers: Callable[[str], Any] | None) -> Iterato
         raise DataError("\n".join([*problems, *([f"... and {n - _LISTED} more"] if n > _LISTED else [])]))
 
 
+def _of_list(path: Path, text: str, numbers: Callable[[str], Any] | None) -> Iterator[Any]:
+    """Yield the items of a list one by one, so that they are not all in memory."""
+    decode = _decoder(numbers).raw_decode
+    place, n = _after_space(text, text.index("[") + 1), 0
+    while not text.startswith("]", place):
+        n += 1
+        try:
+            if n > 1:
+                if not text.startswith(",", place):
+                    raise ValueError(f"Expecting ',' at character {place}")
+                place = _after_space(text, place + 1)
+            start = place
+            found, place = decode(text, place)
+            _refuse_half_pairs(text[start:place], found)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path}: row {n}: not JSON ({_reason(error)}). Write it again.") from error
+        yield found
+        place = _after_space(text, place)
+    if text[place + 1 :].strip():
+        raise DataError(f"{path}: not JSON (more text follows the list). Write one list, or one object per line.")
+
+
+def _after_space(text: str, place: int) -> int:
+    return _SPACE.match(text, place).end()  # type: ignore[union-attr]  (it matches nothing, too)
+
+
 def _of_columns(path: Path, content: Any) -> Iterator[dict[str, Any]]:
     """Yield one object per row of a mapping of columns."""
     columns = list(content.values()) if isinstance(content, dict) else []
@@ -119,6 +150,12 @@ def _of_columns(path: Path, content: Any) -> Iterator[dict[str, Any]]:
             f"{path}: is no table: {keys or 'nothing'} at its top. Expected a list of objects, one object per line, or"
             " a mapping from names of columns to lists of values."
         )
+    if set(content) == {"columns", "index", "data"} and isinstance(columns[0], list):  # pandas, orient="split"
+        if not all(isinstance(row, list) and len(row) == len(content["columns"]) for row in content["data"]):
+            raise DataError(f"{path}: its rows in 'data' do not have as many values as 'columns' has names.")
+        names = list(map(str, content["columns"]))
+        yield from (dict(zip(names, row, strict=True)) for row in content["data"])
+        return
     if isinstance(columns[0], dict):
         keys = list(columns[0])
         if any(list(column) != keys for column in columns):
@@ -150,12 +187,20 @@ def parsed(text: str, numbers: Callable[[str], Any] | None = None) -> Any:
             pair, so that its text could not be written again.
         RecursionError: It is nested too deeply.
     """
-    content = json.loads(
-        text, object_pairs_hook=_unique_keys, parse_int=numbers, parse_float=numbers, parse_constant=numbers
+    content = _decoder(numbers).decode(text)
+    _refuse_half_pairs(text, content)
+    return content
+
+
+def _decoder(numbers: Callable[[str], Any] | None) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=_unique_keys, parse_int=numbers, parse_float=numbers, parse_constant=numbers
     )
+
+
+def _refuse_half_pairs(text: str, content: Any) -> None:
     if "\\ud" in text or "\\uD" in text:
         json.dumps(content, ensure_ascii=False).encode()
-    return content
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import string
 import zipfile
 from pathlib import Path
 
-from dualread.data.logs.base import unpacked_limit
+from dualread.data.logs._files import Left
 from dualread.errors import DataError
 
 _LARGEST_SHEET = 20_000_000  # cells
@@ -26,19 +26,14 @@ def check_workbook(path: Path) -> None:
             a sheet has more than 20 million cells between its corners.
         zipfile.BadZipFile: It is damaged.
     """
-    left = unpacked_limit(path)
+    left = Left(path)
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             rows = columns = 0
             last = b""
             with archive.open(member) as stream:
                 while block := stream.read(_BLOCK):
-                    left -= len(block)
-                    if left < 0:
-                        raise DataError(
-                            f"{path}: holds more than {unpacked_limit(path):,} bytes when it is unpacked, of"
-                            f" {path.stat().st_size:,} packed ones. If you trust it, save it as .tsv."
-                        )
+                    left.unpack(len(block))
                     if not member.filename.startswith("xl/worksheets/"):
                         continue
                     for letters, number in _PLACE.findall(last + block):

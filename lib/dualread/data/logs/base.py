@@ -28,9 +28,6 @@ from dualread.errors import DataError
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>$")  # how Python writes an object that has no text
 _RIGHT, _WRONG = ("1", "1.0", "true", "yes", "c"), ("0", "0.0", "false", "no", "i", "n")
 _REMOVED = "<base64-data-removed>"
-_LARGEST = 2_000_000_000  # bytes of a log
-_ALWAYS_UNPACKED = 64_000_000
-_LARGEST_RATIO = 200  # logs are packed to a tenth or a fiftieth of their size
 _LONGEST_LIST = 100_000  # characters of a text that is looked at as a Python list
 
 
@@ -112,88 +109,6 @@ class Log:
     samples: Sequence[Sample]
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
-
-
-def read_objects(path: Path) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return the objects of a .jsonl log, or of one JSON list; and {why: 1} if the last line is cut off.
-
-    A number with a decimal point is a float; NaN and Infinity, which Python's harnesses write, are floats.
-
-    Raises:
-        DataError: The file is not text or too large, has no object, or another line than the last is no object.
-    """
-    text = read_text(path, "one JSON object per line")
-    if text.lstrip().startswith("["):
-        return _objects_of_list(path, text), {}
-    lines = text.split("\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
-    found, cut = [], {}
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            if number == len(lines) > 1 and line.startswith("{"):
-                cut = {"the last line is cut off": 1}
-                break
-            raise DataError(
-                f"{path}: line {number}: not JSON ({reason(error)}). Expected one object per line."
-            ) from error
-        if not isinstance(record, dict):
-            raise DataError(f"{path}: line {number}: is a {type(record).__name__}, expected an object.")
-        found.append(record)
-    if not found:
-        raise DataError(f"{path}: has no rows. Expected one JSON object per line.")
-    return found, cut
-
-
-def _objects_of_list(path: Path, text: str) -> list[dict[str, Any]]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"{path}: begins as one JSON list, and is none ({reason(error)}). Expected one object per line, or a"
-            " complete list of objects. Is the file cut off? Copy it again."
-        ) from error
-    if wrong := [place for place, record in enumerate(found, start=1) if not isinstance(record, dict)]:
-        kind = type(found[wrong[0] - 1]).__name__
-        raise DataError(f"{path}: item {wrong[0]} of its JSON list is a {kind}, expected an object.")
-    if not found:
-        raise DataError(f"{path}: has no rows, it is an empty JSON list. Expected one JSON object per question.")
-    return found
-
-
-def read_text(path: Path, expected: str) -> str:
-    """Return the content of a log that is text.
-
-    Raises:
-        DataError: It is too large, or is not text in UTF-8; `expected` completes the sentence.
-    """
-    try:
-        return read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is not text in UTF-8 ({error}). Expected {expected}.") from error
-
-
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a log.
-
-    Raises:
-        DataError: It is larger than 2 GB.
-    """
-    if (size := path.stat().st_size) > _LARGEST:
-        raise DataError(f"{path}: has {size:,} bytes, expected at most {_LARGEST:,}. Split the log.")
-    return path.read_bytes()
-
-
-def unpacked_limit(path: Path) -> int:
-    """Return how many bytes an archive of this size may hold: 200 times as many, within 64 MB and 2 GB."""
-    return min(_LARGEST, max(_ALWAYS_UNPACKED, _LARGEST_RATIO * path.stat().st_size))
-
-
-def reason(error: Exception) -> str:
-    """Return in a few words why a text is not JSON."""
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error).split("\n")[0][:200]
 
 
 def need(path: Path, records: Sequence[Mapping[str, Any]], keys: Sequence[str], written_by: str) -> None:

@@ -14,21 +14,10 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from dualread.data.logs.base import (
-    Log,
-    Sample,
-    Score,
-    flat,
-    image_identity,
-    need,
-    read_bytes,
-    reason,
-    refuse_repeated,
-    texts,
-    unpacked_limit,
-)
+from dualread.data.logs._files import Left, read_bytes, reason
+from dualread.data.logs.base import Log, Sample, Score, flat, image_identity, need, refuse_repeated, texts
 from dualread.errors import DataError
 from dualread.grading.options import accepted
 
@@ -40,7 +29,6 @@ CONFIDENCE = (
 )
 
 _ZSTANDARD = 93  # the number of the method in a zip archive
-_LARGEST_MEMBER = 1_000_000_000  # bytes of one sample
 _READ = (
     *("id", "epoch", "input", "target", "output", "choices", "scores", "metadata", "attachments"),
     *("error", "invalidation"),
@@ -86,13 +74,10 @@ def _of_archive(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
             found = {member.filename: member for member in names if member.filename.startswith("samples/")}
             head = next((m for m in names if m.filename == "header.json"), None)
             head = head or next((m for m in names if m.filename == "_journal/start.json"), None)
-            limit = unpacked_limit(path) - (head.file_size if head else 0)
-            header = _parsed(path, file, head, limit) if head else {}
-            records = []
-            for member in found.values():
-                limit -= member.file_size
-                records.append(_needed(_parsed(path, file, member, limit)))
-            return header, records
+            left = Left(path)
+            left.unpack(sum(member.file_size for member in (*found.values(), *([head] if head else []))))
+            header = _parsed(file, head, left) if head else {}
+            return header, [_needed(_parsed(file, member, left)) for member in found.values()]
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, NotImplementedError) as error:
         raise DataError(
             f"{path}: is damaged ({reason(error)}). Copy it again, or let `inspect log recover` write it."
@@ -101,13 +86,10 @@ def _of_archive(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         raise DataError(f"{path}: a sample in it is nested too deeply. Is this a log of Inspect?") from error
 
 
-def _parsed(path: Path, file: io.BufferedReader, member: zipfile.ZipInfo, limit: int) -> Any:
-    if limit < 0 or member.file_size > _LARGEST_MEMBER:
-        raise DataError(
-            f"{path}: holds more than a log of {path.stat().st_size:,} packed bytes can, at {member.filename} with"
-            f" {member.file_size:,} bytes unpacked. Is it damaged? If you trust it, unpack its samples into a .json."
-        )
-    return json.loads(_content(file, member))
+def _parsed(file: IO[bytes], member: zipfile.ZipInfo, left: Left) -> Any:
+    content = _content(file, member)
+    left.hold(sum(map(content.count, (b",", b"[", b"{"))))
+    return json.loads(content)
 
 
 def _needed(record: Any) -> Any:
@@ -115,7 +97,7 @@ def _needed(record: Any) -> Any:
     return {key: record[key] for key in _READ if key in record} if isinstance(record, dict) else record
 
 
-def _content(file: io.BufferedReader, member: zipfile.ZipInfo) -> bytes:
+def _content(file: IO[bytes], member: zipfile.ZipInfo) -> bytes:
     """Return the content of a member; Python's zipfile has no Zstandard before 3.14.
 
     No more is unpacked than the archive's directory says.

@@ -15,7 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dualread.data.logs.base import Log, Sample, Score, flat, is_likelihood, need, read_objects, refuse_repeated, texts
+from dualread.data.logs._files import read_objects
+from dualread.data.logs.base import Log, Sample, Score, flat, is_likelihood, need, refuse_repeated, texts
 from dualread.errors import DataError
 
 SUFFIXES = [".jsonl", ".json"]

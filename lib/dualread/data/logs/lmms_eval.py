@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dualread.data.logs._files import read_objects
 from dualread.data.logs.base import (
     Log,
     Sample,
@@ -19,7 +20,6 @@ from dualread.data.logs.base import (
     image_identity,
     is_likelihood,
     need,
-    read_objects,
     refuse_repeated,
     texts,
 )

@@ -16,8 +16,9 @@ from typing import Any
 import polars as pl
 
 from dualread.data.foreign_tables.read import read_records
+from dualread.data.logs._files import read_text
 from dualread.data.logs._workbook import check_workbook
-from dualread.data.logs.base import Log, Sample, Score, flat, image_identity, need, read_text, refuse_repeated, texts
+from dualread.data.logs.base import Log, Sample, Score, flat, image_identity, need, refuse_repeated, texts
 from dualread.errors import DataError
 from dualread.grading.options import accepted
 

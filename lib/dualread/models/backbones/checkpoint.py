@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError, ConfigError, in_a_line
-from dualread.models.backbones._checkpoint_files import AGAIN, opened, read_config, readable, some, weight_files
+from dualread.models.backbones._checkpoint_files import (
+    AGAIN,
+    opened,
+    read_config,
+    read_json,
+    readable,
+    some,
+    weight_files,
+)
 from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls
 from dualread.specs.parts import Settings
@@ -67,6 +75,8 @@ def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
         ConfigError: The model does not have the configured attention.
     """
     model_class = check_names(checkpoint)
+    if (file := checkpoint / "generation_config.json").exists():
+        read_json(file)  # transformers would do without a damaged one
     open_model = model_class.from_pretrained
     if "quantization" in settings:  # the spec names the module, so that only these results depend on its package
         module = importlib.import_module(f"dualread.{settings['quantization']['module']}")

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,8 @@ class Request:
     body: Mapping[str, Any]
 
 
-def requests_of(shard: ShardSpec, service: Service, questions: Sequence[Asked]) -> list[Request]:
-    """Return the requests for the `questions` of a shard or view, in their order.
+def requests_of(shard: ShardSpec, service: Service, questions: Iterable[Asked]) -> Iterator[Request]:
+    """Return the requests for the `questions` of a shard or view, in their order; each is made when it is taken.
 
     The id depends on the shard, the question's sample_id, the text, the content of the image, the model and the
     decoding. A response can therefore only be taken for the answer to what was really asked.
@@ -62,20 +62,20 @@ def requests_of(shard: ShardSpec, service: Service, questions: Sequence[Asked]) 
     total, is_view = 1 if shard.decoding is None else shard.decoding.n_samples, "/" in shard.condition
     log_probs = shard.choices is not None or (service.log_probs and not is_view)
     most = min(total, service.max_choices or total)
-    return [
+    numbers = {first: min(most, total - first) for first in range(0, total, most)}
+    bodies = {n: _body(shard, service, n, log_probs) for n in numbers.values()}
+    return (
         Request(
-            custom_id=_digest(shard, question, first, body),
+            custom_id=_digest(shard, question, first, bodies[n]),
             question=question,
             first=first,
             n=n,
             log_probs=log_probs,
-            body=body,
+            body=bodies[n],
         )
         for question in questions
-        for first in range(0, total, most)
-        for n in [min(most, total - first)]
-        for body in [_body(shard, service, n, log_probs)]
-    ]
+        for first, n in numbers.items()
+    )
 
 
 def _body(shard: ShardSpec, service: Service, n: int, log_probs: bool) -> dict[str, Any]:

@@ -3,59 +3,96 @@
 A line has `custom_id`, and either `response` (`status_code`, `body`) or `error`. Lines that cannot be read, errors and
 replies that are not what was asked for are counted and named; the request then counts as not answered. Nothing else is
 taken in its place.
+
+Only the places of the lines are kept in memory, 300 bytes each. A line is read again when its request comes.
 """
 
 import json
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from dualread.errors import ArtifactError
 from dualread.models.service.replies import Reply, ReplyError, reply_of
 from dualread.models.service.requests import Request
 
 _SHOWN = 3
+_LONGEST_LINE = 2**28  # bytes; eight completions with all log-probabilities are a hundredth of that
 
 
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """A line of a file, which `where` names."""
-
-    where: str
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Responses:
-    """The lines of a folder.
+    """The lines of a folder, by custom_id.
 
     Attributes:
         folder: The folder.
-        lines: By custom_id.
-        broken: Places of lines that are no response: half-written ones, and others.
+        n_broken: How many lines are no response: half-written ones, and others.
+        first_broken: The place of one of them.
     """
 
-    folder: Path
-    lines: dict[str, list[Line]] = field(default_factory=dict)
-    broken: list[str] = field(default_factory=list)
+    def __init__(self, folder: Path, files: Sequence[Path]) -> None:
+        """Find the lines of `files`.
 
+        Raises:
+            ArtifactError: A line is longer than any response.
+        """
+        self.folder, self.n_broken, self.first_broken = folder, 0, ""
+        self._files = files
+        # Per line: file, number, first byte, length.
+        self._places = array("I"), array("I"), array("Q"), array("I")
+        self._lines: dict[str, int | list[int]] = {}
+        self._is_asked = bytearray()
+        for number, path in enumerate(files):
+            with path.open("rb") as file:
+                for place in _lines(file):
+                    self._add(number, *place)
 
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """What the responses have for some requests.
+    def _add(self, file: int, number: int, start: int, line: bytes) -> None:
+        custom_id = _custom_id(line)
+        if custom_id is None:
+            self.n_broken += 1
+            self.first_broken = self.first_broken or f"{self._files[file].name}:{number}"
+            return
+        of = len(self._is_asked)
+        self._is_asked.append(False)
+        for column, value in zip(self._places, (file, number, start, len(line)), strict=True):
+            column.append(value)
+        before = self._lines.get(custom_id)
+        if before is None:
+            self._lines[custom_id] = of
+        elif isinstance(before, int):
+            self._lines[custom_id] = [before, of]
+        else:
+            before.append(of)
 
-    Attributes:
-        replies: By custom_id, of those that are answered.
-        missing: Requests that are not answered.
-        why: How many of these for which reason, and where.
-    """
+    def of(self, custom_id: str) -> Iterator[tuple[str, Any]]:
+        """Yield the place and the decoded content of each line with a custom_id, which then counts as asked for."""
+        found = self._lines.get(custom_id, [])
+        for line in [found] if isinstance(found, int) else found:
+            self._is_asked[line] = True
+            yield self._where(line), self._read(line)
 
-    replies: dict[str, Reply]
-    missing: Sequence[Request]
-    why: Sequence[str]
+    def _read(self, line: int) -> Any:
+        file, _, start, length = (column[line] for column in self._places)
+        try:
+            with self._files[file].open("rb", buffering=0) as opened:
+                opened.seek(start)
+                return json.loads(opened.read(length))
+        except (OSError, ValueError) as error:
+            raise ArtifactError(
+                f"{self._files[file]}: was changed while it was read ({error}). Run the same command again."
+            ) from error
+
+    def strange(self) -> tuple[int, str]:
+        """Return how many custom_ids nobody has asked for, and where the first one is."""
+        first = [line if isinstance(line, int) else line[0] for line in self._lines.values()]
+        strange = [line for line in first if not self._is_asked[line]]
+        return len(strange), self._where(strange[0]) if strange else ""
+
+    def _where(self, line: int) -> str:
+        return f"{self._files[self._places[0][line]].name}:{self._places[1][line]}"
 
 
 def read_responses(folder: Path) -> Responses:
@@ -66,53 +103,107 @@ def read_responses(folder: Path) -> Responses:
 
 @lru_cache(maxsize=1)  # a job reads one folder for all its shards
 def _read(folder: Path, files: tuple[tuple[Path, int, int], ...]) -> Responses:
-    responses = Responses(folder=folder)
-    for file, _, _ in files:
-        for number, line in enumerate(file.read_bytes().split(b"\n"), start=1):
-            if not line.strip():
-                continue
-            where = f"{file.name}:{number}"
-            try:
-                text = line.decode()
-                custom_id = json.loads(text)["custom_id"]
-            except (ValueError, TypeError, KeyError, RecursionError):
-                custom_id = text = None
-            if isinstance(custom_id, str) and text is not None:
-                responses.lines.setdefault(custom_id, []).append(Line(where=where, text=text))
-            else:
-                responses.broken.append(where)
-    return responses
+    return Responses(folder, [file for file, _, _ in files])
 
 
-def find(requests: Iterable[Request], responses: Responses) -> Found:
-    """Return what the responses have for `requests`.
+def _lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the number, the first byte and the text of each line that is not empty."""
+    start = number = 0
+    while line := file.readline(_LONGEST_LINE):
+        number += 1
+        if len(line) == _LONGEST_LINE:
+            raise ArtifactError(
+                f"{file.name}:{number}: a line of more than {_LONGEST_LINE / 1e6:.0f} MB, which is no response."
+                " Expected one response per line (docs/given-answers.md). Remove or split it."
+            )
+        if line.strip():
+            yield number, start, line
+        start += len(line)
 
-    Raises:
-        ArtifactError: Two responses to a request differ, so that neither can be chosen.
+
+def _custom_id(line: bytes) -> str | None:
+    try:
+        custom_id = json.loads(line.decode())["custom_id"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return custom_id if isinstance(custom_id, str) else None
+
+
+class Found:
+    """What the responses have for some requests.
+
+    Attributes:
+        n_requests: How many requests were looked up.
+        is_open: For each of them in their order, whether it is not answered.
     """
-    replies, missing, reasons, places = {}, [], Counter(), {}
-    for request in requests:
+
+    def __init__(self, responses: Responses) -> None:
+        """Look in `responses`."""
+        self.n_requests, self.is_open = 0, bytearray()
+        self._responses = responses
+        self._reasons: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+
+    @property
+    def n_missing(self) -> int:
+        """The number of requests that are not answered."""
+        return self.is_open.count(1)
+
+    @property
+    def why(self) -> list[str]:
+        """How many of these for which reason, and where."""
+        counted = self._reasons.most_common()
+        return [f"{n}: {reason}{f' ({self._first[reason]})' if self._first[reason] else ''}" for reason, n in counted]
+
+    def replies(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Look up `requests` one by one, and yield those that are answered with their replies.
+
+        Raises:
+            ArtifactError: Two responses to a request differ, so that neither can be chosen.
+        """
+        for request in requests:
+            reply = self._reply(request)
+            self.n_requests += 1
+            self.is_open.append(reply is None)
+            if reply is not None:
+                yield request, reply
+
+    def _reply(self, request: Request) -> Reply | None:
         usable, failed = [], []
-        for line in responses.lines.get(request.custom_id, ()):
+        for where, line in self._responses.of(request.custom_id):
             try:
-                usable.append((line.where, reply_in(json.loads(line.text), request)))
+                usable.append((where, reply_in(line, request)))
             except ReplyError as error:
-                failed.append((line.where, str(error)))
-        if len({repr(reply.choices) for _, reply in usable}) > 1:
+                failed.append((where, str(error)))
+        if len(usable) > 1 and len({repr(reply.choices) for _, reply in usable}) > 1:
             lines = " and ".join(where for where, _ in usable[:2])
             raise ArtifactError(
-                f"{responses.folder}: {lines} answer the same request ({request.question.sample_id}) differently."
+                f"{self._responses.folder}: {lines} answer the same request ({request.question.sample_id}) differently."
                 " Remove all but one of them."
             )
         if usable:
-            replies[request.custom_id] = usable[0][1]
-            continue
-        missing.append(request)
+            return usable[0][1]
         where, reason = failed[-1] if failed else ("", "no response")
-        reasons[reason] += 1
-        places.setdefault(reason, where)
-    why = [f"{n}: {reason}{f' ({places[reason]})' if places[reason] else ''}" for reason, n in reasons.most_common()]
-    return Found(replies=replies, missing=missing, why=why)
+        self._reasons[reason] += 1
+        self._first.setdefault(reason, where)
+        return None
+
+    def refuse_missing(self, where: str) -> None:
+        """Refuse requests that are not answered.
+
+        Raises:
+            ArtifactError: There are some; the message says in one sentence why, and what to do.
+        """
+        if not self.n_missing:
+            return
+        why, of = self.why, self._responses
+        shown = "; ".join(why[:_SHOWN]) + ("; ..." if len(why) > _SHOWN else "")
+        broken = f"; {of.n_broken} lines are no response, such as {of.first_broken}" if of.n_broken else ""
+        raise ArtifactError(
+            f"{where}: {self.n_missing} of {self.n_requests} requests are not answered in {of.folder}"
+            f" ({shown}{broken}). `dualread ask` writes what is still to be asked, and with --run sends it. Then run"
+            " the same command again."
+        )
 
 
 def reply_in(line: Any, request: Request) -> Reply:
@@ -129,19 +220,6 @@ def reply_in(line: Any, request: Request) -> Reply:
         error = (body.get("error") if isinstance(body, dict) else None) or error
         raise ReplyError(f"error {response['status_code']}{_said(error)}")
     raise ReplyError(f"error{_said(error)}" if error else "has neither a response nor an error")
-
-
-def complaint(found: Found, n_requests: int, where: str, responses: Responses) -> str:
-    """Return one sentence on the requests that are not answered, and what to do."""
-    shown = "; ".join(found.why[:_SHOWN]) + ("; ..." if len(found.why) > _SHOWN else "")
-    broken = (
-        f"; {len(responses.broken)} lines are no response, such as {responses.broken[0]}" if responses.broken else ""
-    )
-    return (
-        f"{where}: {len(found.missing)} of {n_requests} requests are not answered in {responses.folder}"
-        f" ({shown}{broken}). `dualread ask` writes what is still to be asked, and with --run sends it. Then run the"
-        " same command again."
-    )
 
 
 def _said(error: Any) -> str:

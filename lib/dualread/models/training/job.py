@@ -89,7 +89,7 @@ class Assignment:
         return Job(
             checkpoint=self.checkpoint,
             facts=Facts.read(self.facts),
-            questions=asked(manifest, image="original", prompt=spec.prompt.name),
+            questions=list(asked(manifest, image="original", prompt=spec.prompt.name)),
             references=manifest["reference_answers"].to_list(),
             images=self.images,
             backbone_settings=spec.model,

@@ -22,6 +22,8 @@ from dualread.grading.options import option_of
 
 GRADED = "graded"  # the name by which --score has answers graded instead
 _LONGEST = 60  # characters of an answer that a sentence shows
+_MOST_COLUMNS = 2_000
+_NAMED = 20  # columns that an error names
 _Judged = tuple[Sample, Score | None]
 
 
@@ -99,7 +101,7 @@ class Logged:
                 said.append(f"{stated.note}; ")
             raise given.error(
                 f"holds no confidence. {''.join(said)}{self.advice}; or name a column that is one: --columns"
-                f" confidence=NAME. Found: {', '.join(self.whole.frame.columns)}."
+                f" confidence=NAME. Found: {_named(self.whole.frame.columns)}."
             )
         return pl.concat(of_kind)
 
@@ -134,7 +136,7 @@ def read_logged(
         log = reader.read_log(path)
     except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise DataError(
-            f"{path}: is not as {log_format} writes it ({type(error).__name__}: {in_a_line(error)}). Is it a log of"
+            f"{path}: is not as {log_format} writes it ({in_a_line(error)}). Is it a log of"
             " another harness, or of another version?"
         ) from error
     chosen = _chosen(path, log, score) if graded else None
@@ -142,13 +144,18 @@ def read_logged(
     judged = _judged(path, log, chosen, left_out, graded=graded)
     if not judged:
         raise DataError(f"{path}: no answer can be evaluated: {_listed(left_out)}.")
-    of_options = _notes_on_options(path, judged, graded=graded and chosen is None)
+    notes = [*log.notes, *_notes_on_options(path, judged, graded=graded and chosen is None)]
+    frame, too_many = _frame(judged, chosen)
+    if too_many:
+        notes.append(
+            f"only the first {_MOST_COLUMNS:,} other columns of the log can be named; {too_many:,} more cannot"
+        )
     return Logged(
-        whole=Given(path=path, frame=_frame(judged, chosen), rows=pl.int_range(1, len(judged) + 1, eager=True)),
+        whole=Given(path=path, frame=frame, rows=pl.int_range(1, len(judged) + 1, eager=True)),
         judged=judged,
         chosen=chosen,
         left_out=left_out,
-        notes=[*log.notes, *of_options],
+        notes=notes,
         advice=plugins.declared("logs", name, "CONFIDENCE"),
         stated=lambda: stated_of(path, (stated_text(sample, None) for sample in log.samples), stated_scale),
     )
@@ -206,7 +213,8 @@ def _judged(path: Path, log: Log, chosen: str | None, left_out: Counter[str], *,
     return found
 
 
-def _frame(judged: Sequence[_Judged], chosen: str | None) -> pl.DataFrame:
+def _frame(judged: Sequence[_Judged], chosen: str | None) -> tuple[pl.DataFrame, int]:
+    """Return one row per sample with every column that a user may name, and how many columns are too many."""
     samples = [sample for sample, _ in judged]
     columns: dict[str, Any] = {"sample_id": [sample.sample_id for sample in samples]}
     if all(sample.question for sample in samples):
@@ -227,10 +235,10 @@ def _frame(judged: Sequence[_Judged], chosen: str | None) -> pl.DataFrame:
         {**sample.others, **{full: text for name, value in scores.items() for full, text in flat(name, value).items()}}
         for sample, scores in zip(samples, of_scores, strict=True)
     ]
-    for name in dict.fromkeys(name for one in others for name in one):
-        if name not in columns:
-            columns[name] = pl.Series([one.get(name) for one in others], dtype=pl.String)
-    return pl.DataFrame(columns)
+    names = [name for name in dict.fromkeys(name for one in others for name in one) if name not in columns]
+    for name in names[:_MOST_COLUMNS]:
+        columns[name] = pl.Series([one.get(name) for one in others], dtype=pl.String)
+    return pl.DataFrame(columns), len(names[_MOST_COLUMNS:])
 
 
 def _answer(sample: Sample, score: Score | None) -> str | None:
@@ -308,6 +316,10 @@ def _notes_on_options(path: Path, judged: Sequence[_Judged], *, graded: bool) ->
             f" letter nor by text, such as {others[0][:_LONGEST]!r}; {counted}"
         )
     return notes
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
 
 
 def _listed(left_out: Mapping[str, int]) -> str:

@@ -63,7 +63,7 @@ def _known_frame(table: Any, name: str) -> Any:
             if twice := [one for k, one in enumerate(names) if one in names[:k]]:
                 raise DataError(f"{name}: column {twice[0]!r} occurs more than once. Rename or delete the others.")
             return pl.DataFrame(pl.from_arrow(table))
-    except (pl.exceptions.PolarsError, ValueError, TypeError) as error:
+    except (OSError, pl.exceptions.PolarsError, ValueError, TypeError) as error:
         raise DataError(f"{name}: is not a table ({in_a_line(error)}); {_EXPECTED}.") from error
     return table
 
@@ -88,16 +88,17 @@ def _series(column: str, values: Any, name: str) -> pl.Series:
     """Return one column: numbers as such, anything else as text or lists of texts."""
     if isinstance(values, pl.Series):
         return values.alias(column)
-    if isinstance(values, str | bytes) or not (isinstance(values, Iterable) or hasattr(values, "__array__")):
+    if not _is_column(values):
         raise DataError(f"{name}: column {column!r} is one {type(values).__name__}; expected one value per row.")
-    values = values.detach().cpu() if hasattr(values, "detach") else values
+    if (detach := getattr(values, "detach", None)) is not None:  # a tensor
+        values = detach().cpu()
     kind = getattr(values, "dtype", None)
     if getattr(values, "ndim", 1) != 1:
         raise DataError(f"{name}: column {column!r} has the shape {tuple(values.shape)}; expected one value per row.")
     try:
-        if _is_plain(getattr(kind, "numpy_dtype", None), "f"):  # pandas's nullable numbers, and those of pyarrow in it
-            values = values.to_numpy(dtype=kind.numpy_dtype, na_value=np.nan)
-            kind = values.dtype
+        of_numpy: Any = getattr(kind, "numpy_dtype", None)
+        if _is_plain(of_numpy, "f"):  # pandas's nullable numbers, and those of pyarrow in it
+            values, kind = values.to_numpy(dtype=of_numpy, na_value=np.nan), of_numpy
         if str(kind).startswith("torch.float") or str(kind) == "torch.bfloat16" or _is_plain(kind, "f"):
             return pl.Series(column, as_float64(values), nan_to_null=True)
         if _is_plain(kind, "biu") or str(kind).startswith("torch."):
@@ -105,6 +106,10 @@ def _series(column: str, values: Any, name: str) -> pl.Series:
         return column_of(column, [_plain(value) for value in values])
     except (TypeError, ValueError, OverflowError, RecursionError, pl.exceptions.PolarsError) as error:
         raise DataError(f"{name}: column {column!r} is not one of a table ({in_a_line(error)}).") from error
+
+
+def _is_column(values: Any) -> bool:
+    return not isinstance(values, str | bytes) and (isinstance(values, Iterable) or hasattr(values, "__array__"))
 
 
 def _is_plain(kind: Any, letters: str) -> bool:
@@ -123,11 +128,11 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset | pl.Series):
         return [_plain(one) for one in value]
-    if isinstance(value, np.datetime64) and np.isnat(value):
-        return None
-    if getattr(value, "ndim", 0) and hasattr(value, "tolist"):
-        return [_plain(one) for one in value]
-    if hasattr(value, "dtype") and not isinstance(value, np.datetime64 | np.timedelta64 | np.str_ | np.bytes_):
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else str(value)
+    if isinstance(value, np.ndarray) or (getattr(value, "ndim", 0) and hasattr(value, "tolist")):
+        return [_plain(one) for one in value] if value.ndim else _plain(value[()])
+    if hasattr(value, "dtype") and not isinstance(value, np.timedelta64 | np.str_ | np.bytes_):
         is_float = str(value.dtype).startswith(("float", "bfloat", "torch.float", "torch.bfloat"))
         value = float(as_float64(value).reshape(())) if is_float else value.item()
         if not isinstance(value, float):

@@ -19,8 +19,8 @@ from dualread.grading.typography import untyped
 
 SCALES = (1, 10, 100)
 _NUMBER = re.compile(
-    r"(?P<number>[0-9]{1,9}(?:[.,][0-9]{1,20})?|[.,][0-9]{1,20})\s*"
-    r"(?P<unit>%|percent|per cent|(?:/|out of)\s*(?P<scale>100|10|1)(?:\.0)?)?",
+    r"[*_]*(?P<number>[0-9]{1,9}(?:[.,][0-9]{1,20})?|[.,][0-9]{1,20})\s*"
+    r"(?P<unit>%|percent|per cent|(?:/|out of)\s*(?P<scale>100|10|1)(?:\.0)?)?\.?[*_]*",
     re.IGNORECASE,
 )
 _THOUGHT = re.compile(r"</think(?:ing)?>")
@@ -116,8 +116,9 @@ def _scale(path: Path, plain: Mapping[str, Decimal]) -> int | None:
     what, fitting = "may be on several scales", [scale for scale in SCALES if largest <= scale]
     if largest > 1 and parts:
         what, fitting = "are on several scales", [1, *fitting]
+    others = [text for text, number in plain.items() if not 0 < number < 1]
     raise ConfigError(
-        f"{path}: its stated confidences {what}: {_shown(parts + [text for text in plain if text not in parts])}."
+        f"{path}: its stated confidences {what}: {_shown([*parts[:2], *others])}."
         f" Say what stands for certainty: --stated-scale {', '.join(map(str, fitting[:-1]))} or {fitting[-1]}. What is"
         " above it is left out."
     )

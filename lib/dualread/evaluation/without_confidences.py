@@ -1,0 +1,46 @@
+"""The metrics of a method that gives no confidences, because no reader could be fitted: null, with the reason.
+
+They are the rows that another method has, with the same numbers of questions and images. So tables show dashes in its
+line, comparisons with it have the reason, and the rest of a study does not notice.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import polars as pl
+
+from dualread.evaluation import controls, families
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
+from dualread.evaluation.estimates import SUBSETS, undefined
+from dualread.evaluation.pair_metrics import PAIR_METRICS
+from dualread.evaluation.replicates import SHUFFLED_AUROC
+from dualread.evaluation.thresholds import names_of
+
+_COUNT = "{}_undefined_replicates"
+_OF_ANSWERS = (*ANSWER_METRICS, NOISE_FLOOR, *map(_COUNT.format, WITH_PERCENTILES))
+_OF_OTHERS = (
+    *(*PAIR_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS),
+    _COUNT.format(SHUFFLED_AUROC),
+)
+
+
+def without_confidences(questions: pl.DataFrame, target_risk_percent: Iterable[int], reason: str) -> Iterator[dict]:
+    """Yield one mapping per metric of one (data set, split), as `estimates.estimate` does.
+
+    Args:
+        questions: The manifest: answer_type, image_id, content_family.
+        target_risk_percent: The target risks of thresholds.
+        reason: Why there are no confidences.
+    """
+    at_risks = tuple(names_of(target_risk_percent))
+    for subset in SUBSETS:
+        asked = questions if subset == "all" else questions.filter(answer_type=subset)
+        yield from _rows(subset, (*_OF_ANSWERS, *(at_risks if subset == "all" else ())), asked, reason)
+        yield from (undefined(subset, name, reason)._asdict() for name in _OF_OTHERS)
+    known = questions.drop_nulls("content_family").sort("content_family")
+    for (family,), asked in known.group_by("content_family", maintain_order=True):
+        yield from _rows(f"{families.PREFIX}{family}", (*families.METRICS, NOISE_FLOOR), asked, reason)
+
+
+def _rows(subset: str, names: Iterable[str], asked: pl.DataFrame, reason: str) -> Iterator[dict]:
+    sizes = {"n": len(asked), "n_clusters": asked["image_id"].n_unique()}
+    yield from ({**undefined(subset, name, reason)._asdict(), **sizes} for name in names)
