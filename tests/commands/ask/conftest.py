@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from PIL import Image
 
@@ -43,6 +44,12 @@ ROLES = {"train": ("fit", "stop", "calibration"), "validation": ("validation",),
 FIRST, ABOUT = 10 + 6, 6
 
 
+def counted(folder: Path, **steps: str) -> None:
+    """Write the audit of an artifact of questions, with the reasons of its steps."""
+    found = {"repetitions": "0 rows repeat another row", **steps}
+    pl.DataFrame({"step": list(found), "reason": list(found.values())}).write_parquet(folder / "audit.parquet")
+
+
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The study's file, in a folder like that of the repository, which is the working folder."""
@@ -54,6 +61,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / "images").mkdir()
         for i in range(n):
             Image.new("RGB", (4, 4), (i, 0, 0)).save(folder / f"images/{i}.png")
+        counted(folder)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "mine.yaml"
 

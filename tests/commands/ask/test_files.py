@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dualread.commands.ask import files
-from tests.commands.ask.conftest import ABOUT, FIRST, reply
+from dualread.data.questions.audit import LINKED
+from tests.commands.ask.conftest import ABOUT, FIRST, counted, reply
 
 
 def requests(part=1):
@@ -106,3 +107,14 @@ def test_a_study_that_asks_nobody(ask):
     code, said = ask()
     assert code == 1
     assert "other: no method judges an actor whose answers are given" in said
+
+
+def test_pictures_behind_links_are_sent_only_on_demand(study, ask):
+    """A data set of somebody else may link any file of this user."""
+    folder = study.parent / "results/given/manifests/slake/test"
+    counted(folder, **{LINKED: "1 of 3 pictures are behind links out of the data set's folder: x.png"})
+    code, said = ask()
+    assert code == 1
+    assert "slake/test: 1 of 3 pictures are behind links" in said
+    assert "--linked" in said
+    assert ask("--linked")[0] == 0

@@ -44,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how images travel: data (inside the request), file (their paths), or an address where they were put"
         " (default: data)",
     )
+    parser.add_argument(
+        "--linked",
+        action="store_true",
+        help="also ask about pictures that are behind links out of a data set's folder, which may be any of your files",
+    )
     parser.add_argument("--run", dest="sends", action="store_true", help="send the requests")
     parser.add_argument("--to", metavar="URL", help="with --run: the service, such as http://localhost:8000/v1")
     parser.add_argument("--key", metavar="NAME", help="with --run: the environment variable that holds the key")
@@ -69,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--images {options.images}: expected data, file, or an address (https://...).")
     if not options.sends and (options.to or options.key):
         raise ConfigError("--to and --key are for sending. Add --run, or leave them out.")
-    asking = Asking(load(options.study, Path()), options.study)
+    asking = Asking(load(options.study, Path()), options.study, linked=options.linked)
     url_of = image_url(options.images)
     n_failed = _send(options, asking, url_of) if options.sends else 0
     for line in files.written(asking, url_of):

@@ -12,6 +12,7 @@ import polars as pl
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table
+from dualread.data.questions.audit import LINKED
 from dualread.errors import ArtifactError, ConfigError
 from dualread.grading.parse import parse
 from dualread.models.conditions import asked
@@ -60,13 +61,13 @@ class Asking:
         folders: The folder of the answers of each actor, without repetition.
     """
 
-    def __init__(self, config: Config, files: Sequence[Path]) -> None:
-        """Set the study and its files, which messages name.
+    def __init__(self, config: Config, files: Sequence[Path], *, linked: bool = False) -> None:
+        """Set the study, its files, which messages name, and whether pictures behind links may be sent.
 
         Raises:
             ConfigError: No answer that the study judges is given.
         """
-        self.config, self._files, self._shards = config, files, StudyShards(config)
+        self.config, self._files, self._shards, self._linked = config, files, StudyShards(config), linked
         self._actors = {
             name: Path(actor.answers.folder)
             for name, actor in config.actors.items()
@@ -105,7 +106,7 @@ class Asking:
                 backbone=backbone,
                 actor=actor,
                 shard=shard,
-                manifest=self._place("manifests", shard),
+                manifest=self._images(shard),
                 requests=requests,
                 found=found,
                 waiting=unanswered[shard[:3]] if about is not None else 0,
@@ -123,6 +124,16 @@ class Asking:
         if not self._shards.shows_donors(shard[2]):
             return manifest, None
         return manifest, read_table(self._place("pairs", shard) / "pairs.parquet", PAIRS)
+
+    def _images(self, shard: ShardOrView) -> Path:
+        place = self._place("manifests", shard)
+        linked = pl.read_parquet(place / "audit.parquet").filter(pl.col("step") == LINKED)
+        if linked.height and not self._linked:
+            raise ConfigError(
+                f"{'/'.join(shard[:2])}: {linked['reason'][0]}. A data set of somebody else may link any file of yours."
+                " Look at them, and give --linked to ask about them all the same."
+            )
+        return place
 
     def _place(self, kind: str, shard: ShardOrView) -> Path:
         place = Path("results", self.config.study, kind, *shard[:2])

@@ -276,8 +276,11 @@ def _about_images(folder: Path, rows: Mapping[str, Sequence[Row]], bits: int | N
     missing = sorted(map(str, absent))
     there = [image for image in images if image not in absent]
     odd = [f"images that cannot be read, or show little: {problem}" for problem in unreadable(there, bits=bits)]
-    if linked := [problem for image in there if (problem := leads_out(image, folder)) is not None]:
-        odd.append(f"images: {len(linked)} are links, which the study refuses: {linked[0]}")
+    if linked := [image for image in there if leads_out(image, folder)]:
+        odd.append(
+            f"images: {len(linked):,} are behind links out of {folder}, such as {linked[0]}; they are read, but"
+            " `dualread ask` sends them only with --linked"
+        )
     if not files:
         return ["images: in the table", *odd]
     listed = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")

@@ -12,6 +12,7 @@ from dualread.data.questions.pictures import ImageFile
 from dualread.grading.canonical import canonical
 
 HARD_TO_SEE = "pictures hard to see"
+LINKED = "linked pictures"
 
 
 def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> None:
@@ -96,6 +97,9 @@ def audit_steps(
     if shown:
         listed = "; ".join(f"{n} pictures: {note}" for note, n in sorted(shown.items()))
         steps.append(_kept(rows, "how pictures are shown", listed))
+    if linked := sorted(name for name, picture in pictures.items() if picture.linked):
+        where = f"{len(linked)} of {len(pictures)} pictures are behind links out of the data set's folder"
+        steps.append(_kept(rows, LINKED, where + _listed(linked)))
     by_role = manifest.group_by("role").agg(pl.len().alias("n"), pl.col("image_id").n_unique().alias("n_images"))
     for role, n, n_role_images in by_role.sort("role").iter_rows():
         share = f"{n_role_images} of {n_images} images; the other rows have other roles"

@@ -26,6 +26,7 @@ class ImageFile:
         thumbnail: See `thumbnail`.
         private: See `dualread.data.images.Decoded`.
         rendered: Whether its copy is a PNG of what is shown, because the file alone does not say it, or is DICOM.
+        linked: Whether a link out of the folder of the data set leads to it.
         notes: See `dualread.data.images.Decoded`; without what is in parentheses.
         doubts: The same.
     """
@@ -36,6 +37,7 @@ class ImageFile:
     thumbnail: bytes
     private: bool = False
     rendered: bool = False
+    linked: bool = False
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
 
@@ -46,7 +48,7 @@ class Pictures:
 
     Attributes:
         bits: How many bits of 16-bit gray images count where the file does not say it.
-        folder: The folder that they must be in, wherever links lead; None for any.
+        folder: The folder of the data set; None where all links are ours.
         files: The images that can be read.
         broken: For each image that cannot be read, the reason.
     """
@@ -73,8 +75,6 @@ class Pictures:
         return _copy(image, read(image, bits=self.bits))[0] if self.files[image].rendered else content(image)
 
     def _read(self, image: Path | bytes) -> ImageFile:
-        if self.folder is not None and (problem := leads_out(image, self.folder)) is not None:
-            raise DataError(problem)
         found = read(image, bits=self.bits)
         copy, suffix = _copy(image, found)
         sha256 = hashlib.sha256(copy).hexdigest()
@@ -85,25 +85,17 @@ class Pictures:
             thumbnail=thumbnail(found.image),
             private=found.private,
             rendered=not found.own,
+            linked=self.folder is not None and leads_out(image, self.folder),
             notes=tuple(_kind(note) for note in found.notes),
             doubts=tuple(_kind(doubt) for doubt in found.doubts),
         )
 
 
-def leads_out(image: Path | bytes, folder: Path) -> str | None:
-    """Return a sentence about an image that is a link to a file outside its folder, which may be any file of the user.
-
-    None for all others.
-    """
+def leads_out(image: Path | bytes, folder: Path) -> bool:
+    """Return whether an image is behind a link to a place outside its folder, which may be any file of this user."""
     if isinstance(image, bytes):
-        return None
-    place = locate(image)[0].resolve()
-    if not place.exists() or place.is_relative_to(folder.resolve()):
-        return None
-    return (
-        f"{image}: leads out of {folder} by a link, to {place}. Copy the file, or give the folder that the images are"
-        " in as the data set's `source`."
-    )
+        return False
+    return not locate(image)[0].resolve().is_relative_to(folder.resolve())
 
 
 def thumbnail(image: Image.Image) -> bytes:
