@@ -18,7 +18,7 @@ displaced the disk's cache:
     verify one table (100 entries)       15 ms     15 ms         21 ms       1.4    25 MB
     results.lock of one study             6 ms     10 ms          7 ms       0.7    25 MB
     explain --why                        36 ms    243 ms      2,489 ms      10.2    25 MB
-    look before a run of one study        6 ms      6 ms          8 ms       1.3    25 MB
+    look before a run of one study      4.3 ms    4.5 ms             -       1.1    25 MB
     gc, listing half of it              107 ms  1,186 ms     16,329 ms      13.8    78 MB
     pull, everything there               97 ms  1,214 ms     10,921 ms       9.0   219 MB
 

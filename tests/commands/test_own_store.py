@@ -141,3 +141,18 @@ def test_an_entry_that_somebody_replaced_consistently_shows_in_the_lock(store, c
 
 def file_table_of(path):
     return {"sha256": sha256_file(path), "size": path.stat().st_size}
+
+
+def test_verify_from_another_folder_compares_files_and_no_configuration(store, tmp_path, monkeypatch, capsys):
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "sub")
+    assert main(["verify", "../tables/data.tex"]) == 0
+    assert "intact, down to the raw data; not compared with the study's configuration (" in capsys.readouterr().out
+
+
+def test_a_lock_of_another_checkout_is_restored_from_the_store_that_is_used_here(store, tmp_path, monkeypatch, capsys):
+    assert main(["lock", "results/embedded"]) == 0
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert main(["restore", "../results/embedded/results.lock"]) == 1
+    assert "results/store: lacks 1 of the locked tables and figures" in capsys.readouterr().err

@@ -36,7 +36,9 @@ def run(options: argparse.Namespace) -> int:
     """Restore what the lock in `options` names; return the exit code."""
     lock = read_lock(options.lock)
     wanted = lock if options.only is None else chosen(lock, options.only)
-    for line in restore(wanted, store_of(options.lock, options.store), root=options.to):
+    # The lock of another checkout, or of a paper, says what is wanted; it is in the store that is used here.
+    near = options.lock if options.lock.resolve().is_relative_to(Path.cwd().resolve()) else None
+    for line in restore(wanted, store_of(near, options.store), root=options.to):
         print(line)
     return 0
 

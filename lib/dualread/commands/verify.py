@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dualread.commands.explain import TARGET
-from dualread.errors import ConfigError, DualReadError
+from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.lineage import Found, damages, edited, find_target
@@ -84,14 +84,17 @@ def _configuration(found: Found, store: Store) -> tuple[list[str], str]:
     """Return in what a target differs from the study's configuration, and what is said of that in the last line."""
     folder = study_folder(found.copy or found.directory)
     planned = read_study(folder) if folder else {}
-    if found.manifest.place is None or "settings" not in planned:
+    if folder is None or found.manifest.place is None or "settings" not in planned:
         return [], ""  # an entry of the store, or restored results: no plan makes them
     from dualread.study.again import reasons  # here, because the rest does not need it
     from dualread.study.files import changed_settings
 
-    files, changed = changed_settings(planned)
+    files, changed = changed_settings(planned, folder)
     differs = [f"the settings changed since they were planned: {line}" for line in changed]
-    differs += reasons(found.manifest, store)
+    try:
+        differs += reasons(found.manifest, store)
+    except ArtifactError as error:  # of no plan, or asked for from another folder than Snakemake's
+        return differs, f"; not compared with the study's configuration ({error})"
     named = f"this configuration ({', '.join(files)})"
     return differs, f"; not of {named}" if differs else f"; of {named}"
 

@@ -61,21 +61,23 @@ def selection(files: Sequence[Path], given: Mapping[str, Any] | None = None) -> 
     return "; ".join(f"{key}: {', '.join(map(str, names))}" for key, names in both.items() if names) or None
 
 
-def changed_settings(planned: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def changed_settings(planned: Mapping[str, Any], folder: Path) -> tuple[list[str], list[str]]:
     """Return the files of a study, and a line per setting that differs from those that were planned last.
 
     Where a study is stored and what a machine has is no setting of a result.
 
     Args:
         planned: The study's study.json.
+        folder: The results of the study. Snakemake ran, and found the files, two folders above.
     """
-    files = [Path(file) for file in planned.get("files", [])]
+    files = list(planned.get("files", []))
     try:
-        now = resolve(merged(files, ROOT.parents[1], planned.get("given"))).as_mapping()
+        found = merged([folder.parent.parent / file for file in files], ROOT.parents[1], planned.get("given"))
+        now = resolve(found).as_mapping()
     except ConfigError as error:
-        return list(map(str, files)), [str(error)]
+        return ["config.yaml", *files], [str(error)]
     before, after = ({**settings, "store": None, "machine": None} for settings in (planned["settings"], now))
-    return ["config.yaml", *map(str, files)], list(differing("setting", flat(before), flat(after)))
+    return ["config.yaml", *files], list(differing("setting", flat(before), flat(after)))
 
 
 def laid_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def _again(found: Found, store: Store) -> int:
     from dualread.study.files import changed_settings
 
     if (folder := study_folder(found.copy or found.directory)) and "settings" in (noted := read_study(folder)):
-        files, changed = changed_settings(noted)
+        files, changed = changed_settings(noted, folder)
         print(f"of the study {noted['settings']['study']} ({', '.join(files)}), as it was planned last")
         for line in changed:
             print(f"the settings changed since then, so run `snakemake -n` first: {line}")
