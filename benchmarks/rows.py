@@ -20,13 +20,16 @@ CPU seconds on a machine with nothing else to do (reference loop of `edits.py`: 
     grade, two conditions                     0.32 s, 123 MB    3.03 s, 275 MB   42.9 s, 2075 MB      14.2
     score_answers, stated confidence          0.08 s, 115 MB    0.37 s, 244 MB    5.5 s, 1457 MB      14.8
     compute_metrics, no intervals             0.25 s, 124 MB    0.76 s, 248 MB    7.7 s, 1413 MB      10.2
-    compute_metrics, with intervals           0.19 s, 128 MB    0.74 s, 261 MB    8.2 s, 1498 MB      11.1
+    the same, 101 different confidences       0.19 s, 128 MB    0.74 s, 261 MB    8.2 s, 1498 MB      11.1
+    evaluate, ten answers per image           1.01 s, 152 MB    1.43 s, 188 MB     9.4 s, 490 MB       6.6
+    evaluate, every row by itself             1.00 s, 154 MB    1.83 s, 188 MB    15.3 s, 564 MB       8.4
 
-Stated confidences of 0 or 1 have no calibration slope. Confidences strictly between them add 4 seconds to the metrics
-of 1,000,000 rows, most of it for the slope.
+The last two were measured later, beside other work. Their confidences all differ, which costs most: a resample of
+1,000,000 rows of 200,000 images then takes 8 ms, and with 10,000 resamples `evaluate` took 82 s and 547 MB. Whole
+numbers from 0 to 100 are kind to the bootstrap, and 0 and 1 have no calibration slope, which takes 4 seconds here; so
+`compute_metrics` is measured with both kinds. Memory does not depend on the resamples.
 
-Growth above 13 means that the rows no longer fit into the processor's caches. The product of the bootstrap does the
-same arithmetic for each row and resample, but takes 1.2 ns for it with 10,000 images and 4.9 ns with 100,000.
+Growth above 13 means that the rows no longer fit into the processor's caches.
 
 Two steps grow faster by definition: pairing donors within one question (0.46 microseconds per pair of its images,
 because the donor is the one with the smallest digest of source and donor), and the search for copies among the images
