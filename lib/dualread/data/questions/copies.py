@@ -30,7 +30,7 @@ _LOWEST = 8  # frequencies per direction
 _MARGIN = 2  # pixels at the border are left out, because a crop changes them
 _CHUNK = 64  # pairs that are compared at once; more do not fit into the cache
 _BLOCK = 512  # pictures per block
-_AT_ONCE = 4096  # pictures, or pairs by their frequencies, that are computed at once
+_AT_ONCE = 1024  # pictures, or pairs by their frequencies, that are computed at once
 
 
 def copies(
