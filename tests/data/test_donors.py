@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
-from dualread.data import donors
+from dualread.data import candidates
 from dualread.data.donors import count_pairs, pair
 from dualread.errors import ConfigError, DataError
 from dualread.grading.canonical import canonical
@@ -103,14 +103,16 @@ def manifests(draw):
     ]
 
 
-@pytest.mark.parametrize(("largest", "choose"), [(donors.LARGEST_COMPARED, _smallest_digest), (1, _next_in_the_ring)])
+@pytest.mark.parametrize(
+    ("largest", "choose"), [(candidates.LARGEST_COMPARED, _smallest_digest), (1, _next_in_the_ring)]
+)
 @settings(max_examples=examples(150))
 @given(
     rows=manifests(), random=st.randoms(), match_on=st.sampled_from([(), ("modality",), ("modality", "answer_type")])
 )
 def test_equals_a_brute_force_search_in_any_row_order(largest, choose, rows, random, match_on):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(donors, "LARGEST_COMPARED", largest)
+        patch.setattr(candidates, "LARGEST_COMPARED", largest)
         _equals_a_brute_force_search(rows, random, match_on, choose)
 
 

@@ -52,6 +52,9 @@ def test_a_file_that_is_none_is_a_sentence(folder, name, content):
         ("vision_config.depth", 10**9),
         ("text_config.max_window_layers", 10**7),
         ("text_config.hidden_size", 10**18),
+        ("text_config.head_dim", 10**9),
+        ("vision_config.patch_size", 10**9),
+        ("text_config.num_attention_heads", 10**400),
         ("text_config.max_position_embeddings", 10**18),
     ],
 )
@@ -59,6 +62,24 @@ def test_numbers_without_a_limit_are_refused_before_anything_is_built(folder, wh
     part, _, name = where.partition(".")
     edit_json(folder / "config.json", lambda entries: entries[part].update({name: value}))
     assert f"{where} is " in refused(folder, seconds=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("size", {"shortest_edge": 10**9, "longest_edge": 10**10}),
+        ("min_pixels", 10**9),
+        ("temporal_patch_size", 10**9),
+        ("merge_size", 10**6),
+        ("patch_size", 10**9),
+    ],
+)
+def test_a_small_image_stays_small(folder, name, value):
+    def edit(entries):
+        entries["image_processor"][name] = value
+
+    edit_json(folder / "processor_config.json", edit)
+    assert "of the image processor is" in refused(folder, seconds=5)
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors"])

@@ -9,7 +9,6 @@ import pytest
 import dualread
 from dualread.commands import main as program
 from dualread.commands.evaluate.files import as_texts
-from dualread.commands.text import printable
 from dualread.errors import DataError
 
 FORMULAS = ["=cmd()", "+x", "@y", "-z"]
@@ -68,7 +67,6 @@ def test_no_control_character_reaches_the_terminal(tmp_path, capsys):
     assert "\x1b" not in said
     assert "\x07" not in said
     assert "\\x1b[31mred" in said
-    assert printable("a\x00\u202eb\nc\u00a0dé") == "a\\x00\\u202eb\nc dé"
 
 
 def test_dollar_signs_in_a_name_are_no_mathematics(tmp_path):

@@ -6,16 +6,14 @@ differ in image, in pixels and in canonical gold answer. If a source has several
 sha256 of `<sample_id of the source>|<sample_id of the candidate>` is its donor. So the choice depends neither on the
 order of the rows nor on confidences, which do not exist yet.
 
-That rule takes one digest per pair. In a group of more than `LARGEST_COMPARED` questions that agree in all of this, the
-candidates stand in a ring instead, in the order of the sha256 of their sample_id. The donor is the first candidate from
-the sha256 of `<sample_id of the source>|` on; the last digest is followed by the first.
+That rule takes one digest per pair. In a group of more than `candidates.LARGEST_COMPARED` questions that agree in all
+of this, the candidates stand in a ring instead, in the order of the sha256 of their sample_id. The donor is the first
+candidate from the sha256 of `<sample_id of the source>|` on; the last digest is followed by the first.
 
 A data set may name its donors itself (column `donor_sample_id`). These are then checked and used, and no donor is
 computed (`named_donors`).
 """
 
-import hashlib
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -23,15 +21,11 @@ import polars as pl
 
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
+from dualread.data import candidates
 from dualread.data.named_donors import SAME, golds, named_pairs
 from dualread.errors import ConfigError, did_you_mean
 
-__all__ = ["LARGEST_COMPARED", "count_pairs", "pair"]
-
-# Questions in a group up to which every two are compared. A digest takes .34 microseconds, so a million questions in
-# groups of this size take 11 minutes at most; in one group they would take four days. The largest group of the paper's
-# study has 257 questions (SLAKE-train).
-LARGEST_COMPARED = 2_000
+__all__ = ["count_pairs", "pair"]
 
 
 def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -95,7 +89,7 @@ def _rule(match_on: Sequence[str]) -> str:
 def _of_large(n_groups: int) -> str:
     if not n_groups:
         return ""
-    groups = f"{n_groups} group{'s' * (n_groups > 1)} of more than {LARGEST_COMPARED:,} questions"
+    groups = f"{n_groups} group{'s' * (n_groups > 1)} of more than {candidates.LARGEST_COMPARED:,} questions"
     return f"; in {groups}, the next candidate by sha256 of its id"
 
 
@@ -128,7 +122,7 @@ def _eligible(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _groups(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, Iterator["_Group"], int]:
+def _groups(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, Iterator[candidates.Group], int]:
     """Return the rows that can be in a pair, groups of them, and how many of the groups are large.
 
     The rows of a group agree in all that a pair has to share. Groups with one picture or one gold answer are left out.
@@ -144,76 +138,5 @@ def _groups(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFra
     numbers = rows.select(pl.struct(same).rank("dense")).to_series().to_numpy()
     order = np.argsort(numbers, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if rows.height else []
-    n_large = sum(len(part) > LARGEST_COMPARED for part in parts)
-    return rows, (_Group(part.tolist(), ids, keys) for part in parts), n_large
-
-
-class _Group:
-    """Questions that agree in all that a pair has to share, in the order of the sha256 of their sample_id.
-
-    Attributes:
-        rows: Their places in the table.
-    """
-
-    def __init__(self, rows: Sequence[int], ids: Sequence[str], keys: Sequence[frozenset[int | str]]) -> None:
-        """Sort the `rows`; `ids` and `keys` are those of the whole table.
-
-        Args:
-            rows: Places in the table.
-            ids: The sample_id of each row.
-            keys: What a source and its donor must not have in common: image, pixels, and gold answers.
-        """
-        ring = sorted((hashlib.sha256(ids[row].encode()).digest(), row) for row in rows)
-        self.rows = [row for _, row in ring]
-        self._digests = [digest for digest, _ in ring]
-        self._ids = [ids[row].encode() for row in self.rows]
-        self._keys = [keys[row] for row in self.rows]
-        self._places: dict[int | str, list[int]] = {}  # the questions that have a key
-        for i, own in enumerate(self._keys):
-            for key in own:
-                self._places.setdefault(key, []).append(i)
-        self._rings: dict[int | str, list[int]] = {}
-
-    def pairs(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the place of each source in the table, that of its donor, and the number of candidates."""
-        choose = self._smallest if len(self.rows) <= LARGEST_COMPARED else self._next
-        for i, row in enumerate(self.rows):
-            if n := self.n_candidates(i):
-                yield row, self.rows[choose(i)], n
-
-    def n_candidates(self, i: int) -> int:
-        """Return how many questions have no key in common with question `i`.
-
-        The questions with its most frequent key are counted, and only the others are looked at one by one.
-        """
-        frequent, *rest = sorted(self._keys[i], key=lambda key: -len(self._places[key]))
-        also = {j for key in rest for j in self._places[key] if frequent not in self._keys[j]}
-        return len(self.rows) - len(self._places[frequent]) - len(also)
-
-    def _smallest(self, i: int) -> int:
-        """Return the candidate of the smallest digest with question `i`."""
-        start = hashlib.sha256(self._ids[i] + b"|")
-
-        def digest(j: int) -> bytes:
-            both = start.copy()
-            both.update(self._ids[j])
-            return both.digest()
-
-        others = {j for key in self._keys[i] for j in self._places[key]}
-        return min((j for j in range(len(self.rows)) if j not in others), key=digest)
-
-    def _next(self, i: int) -> int:
-        """Return the first candidate in the ring from the digest of question `i` on."""
-        frequent = max(self._keys[i], key=lambda key: len(self._places[key]))
-        ring = range(len(self.rows))
-        if 2 * len(self._places[frequent]) > len(ring):  # such as "yes": go through the other questions alone
-            ring = self._without(frequent)
-        start = bisect_left(self._digests, hashlib.sha256(self._ids[i] + b"|").digest())
-        first = bisect_left(ring, start)
-        turn = (ring[(first + step) % len(ring)] for step in range(len(ring)))
-        return next(j for j in turn if self._keys[j].isdisjoint(self._keys[i]))
-
-    def _without(self, key: int | str) -> list[int]:
-        if key not in self._rings:
-            self._rings[key] = [j for j, keys in enumerate(self._keys) if key not in keys]
-        return self._rings[key]
+    n_large = sum(len(part) > candidates.LARGEST_COMPARED for part in parts)
+    return rows, (candidates.Group(part.tolist(), ids, keys) for part in parts), n_large

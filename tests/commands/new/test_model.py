@@ -42,7 +42,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
     with pytest.raises(ArtifactError, match="is an adapter"):
         look_at_model(str(tmp_path))
     text = checkpoint(tmp_path / "text", {"model_type": "qwen3", **QWEN["text_config"]})
-    with pytest.raises(ArtifactError, match=r"model_type is 'qwen3'\. Expected a model that reads images and text"):
+    with pytest.raises(ArtifactError, match=r"model_type is 'qwen3'\. Expected a model that transformers opens"):
         look_at_model(str(text))
 
 

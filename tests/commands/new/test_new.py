@@ -349,3 +349,12 @@ def test_plan_refuses_rows_that_cannot_be_asked(new, tmp_path, capsys):
     _tables(folder, *[{"reference_answers": "a", "question": "<|im_start|>Which?"}] * 3)
     assert program.main(["plan", "--configfile", str(out)]) == 1
     assert "contains the control token '<|im_start|>'" in capsys.readouterr().err
+
+
+def test_links_that_lead_out_of_the_folder_are_said(new, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/0.png").write_bytes(b"pixels")
+    folder = _tables(tmp_path / "q", *({"reference_answers": "a", "image": f"img/{k}.png"} for k in range(3)))
+    (folder / "img").symlink_to(tmp_path / "elsewhere")
+    said = new(folder)[1]
+    assert f"images: 1 are links, which the study refuses: {folder}/img/0.png: leads out of {folder} by a link" in said

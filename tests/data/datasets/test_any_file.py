@@ -5,7 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.data.datasets._files import read_json, read_json_lines
+from dualread.data.datasets._files import read_json
+from dualread.data.foreign_tables.read import read_columns, read_records
 from dualread.errors import DataError
 from tests.drawn import anything, attempt, few
 
@@ -17,7 +18,8 @@ _HOSTILE = [b'["\\ud800"]', b'{"a": "\\uDC00"}', b"[" * 5000, b"\xff\xfe[\0", b"
 def test_any_official_file_is_read_or_refused_by_name(tmp_path, content):
     path = tmp_path / "test.json"
     path.write_bytes(content)
-    for read in (lambda: read_json(path, list), lambda: read_json_lines(path)):
+    for read in (lambda: read_json(path, list), lambda: list(read_records(path).rows)):
         found, error = attempt(read, DataError)
         assert error is None or str(path) in str(error)
         json.dumps(found, ensure_ascii=False).encode()  # as it is written to a table
+    assert attempt(lambda: read_columns(path), DataError)

@@ -1,6 +1,6 @@
 import pytest
 
-from dualread.data.datasets._files import check_request, leaves_folder, lower, not_text, read_json, read_json_lines
+from dualread.data.datasets._files import check_request, leaves_folder, lower, not_text, read_json
 from dualread.errors import ConfigError, DataError
 
 
@@ -26,22 +26,6 @@ def test_json_is_checked_for_its_kind_and_for_keys_that_occur_twice(tmp_path):
     file.write_bytes(b'{"a": "\xff"}')
     with pytest.raises(DataError, match=r"a\.json: not JSON .*Restore it"):
         read_json(file, dict)
-
-
-def test_lines_keep_their_numbers_and_broken_ones_are_listed_together(tmp_path):
-    file = tmp_path / "a.jsonl"
-    file.write_text(
-        '{"a": 1}\n\n{"a": "\u2028"}\n', encoding="utf-8"
-    )  # a line separator inside a text does not start a new line
-    assert read_json_lines(file) == [(0, {"a": 1}), (2, {"a": "\u2028"})]
-    file.write_text('{"a": 1}\n[1]\n{"a": 1\nnull\n{"a": 1, "a": 2}\n')
-    with pytest.raises(DataError) as error:
-        read_json_lines(file)
-    found = [line.split("a.jsonl: ")[1] for line in str(error.value).splitlines()]
-    assert found[0] == "line 2: is a list, expected an object."
-    assert found[1].startswith("line 3: not JSON")
-    assert found[2] == "line 4: is a NoneType, expected an object."
-    assert found[3].startswith("line 5: not JSON (the key 'a' occurs twice")
 
 
 def test_missing_values_and_values_that_are_not_text_are_reported():

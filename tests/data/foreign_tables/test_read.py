@@ -225,3 +225,17 @@ def test_pandas_split_and_lists_item_by_item(tmp_path):
     ):
         with pytest.raises(DataError, match=message):
             cells(wrote(tmp_path, text, "a.json"))
+
+
+def test_lines_keep_their_numbers_and_broken_ones_are_listed_together(tmp_path):
+    # a line separator inside a text does not start a new line
+    path = wrote(tmp_path, '{"a": 1}\n\n{"a": "\u2028"}\n', "a.jsonl")
+    assert list(read_records(path).rows) == [(1, {"a": 1}), (3, {"a": "\u2028"})]
+    wrote(tmp_path, '{"a": 1}\n[1]\n{"a": 1\nnull\n{"a": 1, "a": 2}\n', "a.jsonl")
+    with pytest.raises(DataError) as error:
+        list(read_records(path).rows)
+    found = [line.split("a.jsonl: ")[1] for line in str(error.value).splitlines()]
+    assert found[0] == "line 2: is a list, expected an object."
+    assert found[1].startswith("line 3: not JSON")
+    assert found[2] == "line 4: is null, expected an object."
+    assert found[3].startswith("line 5: not JSON (the key 'a' occurs twice")

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from dualread.errors import ArtifactError, ConfigError
-from dualread.reporting.browse.page import render
+from dualread.reporting.browse import page
+from dualread.reporting.browse.page import part_of, render
 from dualread.reporting.browse.questions import collect
 from tests.reporting.browse import study
 
@@ -43,11 +44,11 @@ def test_answers_and_confidences_stand_at_the_place_of_their_question(folder):
 
 
 def test_a_page_is_the_same_bytes_twice_and_holds_texts_as_data(folder):
-    page = render(collect(folder, split="test"))
-    assert page == render(collect(folder, split="test"))
-    assert "<img src=x" not in page
-    assert page.count("</script>") == 2  # of the data and of the page's own script
-    data = page.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
+    written = render(collect(folder, split="test"))
+    assert written == render(collect(folder, split="test"))
+    assert "<img src=x" not in written
+    assert written.count("</script>") == 2  # of the data and of the page's own script
+    data = written.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
     assert json.loads(data)["questions"][2]["question"] == study.HOSTILE
 
 
@@ -80,3 +81,30 @@ def test_a_truncated_table_is_named(folder):
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ArtifactError, match=r"predictions\.parquet: cannot be read"):
         collect(folder, split="test")
+
+
+def test_a_page_shows_a_part_and_says_which(folder):
+    whole = collect(folder, split="test")
+    assert part_of(whole) == ""
+    first = collect(folder, split="test", most=2)
+    assert [question["id"] for question in first["questions"]] == list(study.QUESTIONS)[:2]
+    assert (
+        part_of(first)
+        == "Questions 1 to 2 of 3: `dualread browse` with --skip 2 shows the next ones, --most N so many."
+    )
+    assert part_of(first) in render(first).replace("&#39;", "'")
+    assert first["questions"][0]["donor"] == {"gold": ["no"], "image": first["questions"][1]["image"]}
+    last = collect(folder, split="test", skip=2)
+    assert [question["id"] for question in last["questions"]] == list(study.QUESTIONS)[2:]
+    assert part_of(last).startswith("Questions 3 to 3 of 3: `dualread browse` with a smaller --skip shows others")
+    for name in ("rlvr", "base"):
+        of_all, of_first, of_last = (c["runs"][0]["actors"][name]["original"] for c in (whole, first, last))
+        assert of_first + of_last == of_all
+    with pytest.raises(ConfigError, match=r"--skip 3: .* has 3 such questions"):
+        collect(folder, split="test", skip=3)
+
+
+def test_a_page_that_browsers_do_not_show_is_refused(folder, monkeypatch):
+    monkeypatch.setattr(page, "_MOST_BYTES", 1000)
+    with pytest.raises(ConfigError, match=r"3 questions of mine make a page of .* Expected fewer questions: --most 1"):
+        render(collect(folder, split="test"))

@@ -1,8 +1,10 @@
+import io
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 
 from dualread.errors import ConfigError
 from dualread.evaluation.metrics.selective import aurc
@@ -71,3 +73,27 @@ def test_more_methods_than_line_styles_are_refused():
     methods = [{"name": str(k), "label": str(k)} for k in range(8)]
     with pytest.raises(ConfigError, match="8 methods, but 7 colors"):
         risk_coverage.draw(of_all(), replace(LAYOUT, methods=methods))
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_a_long_line_lists_what_a_screen_shows(monkeypatch, seeds):
+    random = np.random.default_rng(0)
+    n = 5_000
+    runs = [answers(random.random(n).tolist(), (random.random(n) < 0.7).tolist(), seed=seed) for seed in range(seeds)]
+    thin = risk_coverage.draw(of_all(*runs), LAYOUT)
+    monkeypatch.setattr(risk_coverage, "_MOST_DRAWN", n)
+    whole = risk_coverage.draw(of_all(*runs), LAYOUT)
+    listed, all_points = drawn(thin), drawn(whole)
+    assert all_points.height == n
+    assert listed.height <= 2_000
+    # Every listed point is one of the line's, and each of 500 strips of ten points keeps its ends and extremes.
+    assert listed.join(all_points, on=["kept", "coverage", "risk"]).height == listed.height
+    strips = [part.with_columns(strip=(pl.col("kept") - 1) // 10) for part in (listed, all_points)]
+    ends = [pl.col("risk").min().alias("low"), pl.col("risk").max().alias("high"), pl.col("risk").first()]
+    shown = [part.sort("kept").group_by("strip", maintain_order=True).agg(*ends) for part in strips]
+    assert shown[0].equals(shown[1])
+    pictures = []
+    for drawing in (thin, whole):
+        drawing.figure.savefig(picture := io.BytesIO(), format="png", dpi=200)
+        pictures.append(np.asarray(Image.open(picture)).astype(int))
+    assert (abs(pictures[0] - pictures[1]).max(axis=2) > 64).mean() < 0.002  # of the pixels

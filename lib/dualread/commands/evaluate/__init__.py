@@ -2,9 +2,11 @@
 
 `evaluation` is the way from the tables to the results, and is `dualread.evaluate` in Python. It has one file per step:
 
-1. `tables` reads what the user gives. `given` is one table, and `inputs/` are the places it may come from.
-2. `answers` and `cells` convert the rows to the form from which the workflow computes metrics.
-3. `metrics` computes every metric, and the differences between methods.
+1. `tables` reads what the user gives. `given` is one table, and `inputs/` are the places it may come from. `texts` says
+   what a cell means, and `options` which option of a multiple-choice question.
+2. `answers` and `cells` convert the rows to the form from which the workflow computes metrics; `grades` says which
+   answers are right, and `scale` which confidences are probabilities.
+3. `metrics` computes every metric, and the differences between methods, on their `common` questions.
 4. `thresholds` finds from which confidence on an answer can be kept.
 5. `report` prints the results in the words of `words`, and `files` writes them.
 

@@ -170,11 +170,15 @@ def _scale(method: str, tables: tuple[Given, Given | None], rows: _Tables) -> Ou
 
 
 def _evaluated(method: str, answers: pl.DataFrame, pairs: pl.DataFrame | None) -> Joined:
-    """Join the rows as the workflow does, as if the tables were artifacts."""
-    mine = _with_canonical(answers)
+    """Join the rows as the workflow does, as if the tables were artifacts.
+
+    Here they are sorted once; the join would sort each of the tables that it takes them for, and hold all of them.
+    """
+    mine = _with_canonical(answers).sort("sample_id")
     if pairs is None or pairs.is_empty():
         alone = {"original": mine}
         return replace(join(where=method, manifest=mine, pairs=None, predictions=alone, graded=alone), pairs=NO_PAIRS)
+    pairs = pairs.sort("sample_id")
     other = _with_canonical(pairs).with_columns(image_id="donor_image_id", imputed=pl.lit(False))
     both = {"original": mine, "donor": other}
     return join(where=method, manifest=mine, pairs=pairs, predictions=both, graded=both)

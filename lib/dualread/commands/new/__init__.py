@@ -8,7 +8,7 @@ option that decides it.
 import argparse
 from pathlib import Path
 
-from dualread.errors import ConfigError
+from dualread.errors import ConfigError, printable
 
 GOLDS = ("text", "letter", "number from 0", "number from 1")
 BOOLEANS = ("yes/no", "true/false")
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     backbone = model.look(options.model) if options.answers is None else model.served(options.model, options.answers)
     found.refuse_tokens(backbone.tokens)
     for line in (*found.lines, *backbone.lines):
-        print(line)
+        print(printable(line))
     text = page.written(study.laid_over(options.name, found, backbone), found, backbone, out)
     out.write_text(text, encoding="utf-8")
     try:

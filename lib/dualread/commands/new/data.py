@@ -19,6 +19,7 @@ from dualread.data.frames import locate
 from dualread.data.given_images import unreadable
 from dualread.data.questions.audit import refuse_broken
 from dualread.data.questions.markup import Markup
+from dualread.data.questions.pictures import leads_out
 from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.grading.canonical import canonical, question_key
 
@@ -101,7 +102,7 @@ def look(
     _refuse_shared(folder, rows)
     lines += found
     lines += [line for split, of_split in rows.items() for line in _about(split, of_split)]
-    lines += _about_images(rows, bits)
+    lines += _about_images(folder, rows, bits)
     has_modality = all(row.modality for of_split in rows.values() for row in of_split)
     has_donors = _recurs(rows["test"], of_modality=has_modality)
     lines.append(
@@ -268,13 +269,15 @@ def _about(split: str, rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
-def _about_images(rows: Mapping[str, Sequence[Row]], bits: int | None) -> list[str]:
+def _about_images(folder: Path, rows: Mapping[str, Sequence[Row]], bits: int | None) -> list[str]:
     images = dict.fromkeys(row.image for of_split in rows.values() for row in of_split)
     files = [image for image in images if isinstance(image, Path)]
     absent = {file for file in files if not locate(file)[0].is_file()}
     missing = sorted(map(str, absent))
     there = [image for image in images if image not in absent]
     odd = [f"images that cannot be read, or show little: {problem}" for problem in unreadable(there, bits=bits)]
+    if linked := [problem for image in there if (problem := leads_out(image, folder)) is not None]:
+        odd.append(f"images: {len(linked)} are links, which the study refuses: {linked[0]}")
     if not files:
         return ["images: in the table", *odd]
     listed = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")

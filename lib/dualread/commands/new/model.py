@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from dualread.commands.new.pictures import OF_PROCESSORS, own_limits, shown
-from dualread.errors import ArtifactError, in_a_line
+from dualread.errors import ArtifactError, DualReadError, in_a_line
+from dualread.models.backbones._checkpoint_files import read_config
 
 _ON_HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 # Image sizes of the paper's study, from 64 to 1280 image tokens of 32 x 32 pixels: where a checkpoint says nothing.
 _ANY_SIZE = (65536, 1310720)
 _PROMPT_TOKENS = 4096  # the paper's limit, where images leave room for it
 _TEXT_TOKENS = 1024  # beside the largest image
+_LONGEST_NAME = 100  # characters
+_LONGEST_HEAD = 100_000_000  # bytes, as safetensors itself has it
 # How config.json and *.safetensors name types.
 _TYPES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
 _DTYPES = ("float32", "bfloat16")
@@ -67,9 +70,32 @@ def look(place: str) -> Model:
         source, config, weights, files = _on_hub(*given.groups())
     else:
         raise ArtifactError(f"{place}: no such folder. Expected a checkpoint's folder, or owner/name of the hub.")
-    label, parameters = Path(place.partition("@")[0]).name, sum(weights.values())
+    try:
+        return _described(place, config, weights, files, source)
+    except DualReadError:
+        raise
+    except Exception as error:  # whatever wrong values in config.json lead to, here and in transformers
+        raise ArtifactError(
+            f"{place}: its config.json cannot be used ({in_a_line(error)}). Expected that of a model which reads images"
+            " and text. Copy the checkpoint again."
+        ) from error
+
+
+def _described(
+    place: str, config: Mapping[str, Any], weights: Mapping[str, int], files: Path, source: Mapping[str, str]
+) -> Model:
+    """Return what a checkpoint is.
+
+    Args:
+        place: As for `look`.
+        config: Its config.json.
+        weights: {type: how many of its numbers have it}.
+        files: The folder with its files, or with some of them.
+        source: The entry `source` of a backbone.
+    """
+    label, parameters = _plain(Path(place.partition("@")[0]).name), sum(weights.values())
     dtype, dtype_from = _dtype(config, weights)
-    config = _completed(place, config)
+    config = _completed(files)
     size = size_of(place, config, parameters)
     pixels, pixels_from = _pixels(place, config, files)
     if pixels_from == _ONE_SIZE and any((Path(place) / name).is_file() for name in OF_PROCESSORS):
@@ -107,11 +133,12 @@ def _dtype(config: Mapping[str, Any], weights: Mapping[str, int]) -> tuple[str, 
     sections = (config, config.get("text_config") or {})
     said = [section[name] for section in sections for name in ("dtype", "torch_dtype") if section.get(name)]
     stored = _TYPES.get(max(weights, key=lambda one: weights[one]), "") if weights else ""
-    found = str(said[0]).removeprefix("torch.") if said else stored
+    found = _plain(str(said[0])).removeprefix("torch.") if said else stored
     source = "config.json" if said else "its *.safetensors, as config.json names none"
     if found in _DTYPES:
         return found, source
-    return "float32", f"{source} says {found or 'nothing'}, which float32 holds exactly; bfloat16 takes half the memory"
+    exactly = ", which float32 holds exactly" if found == "float16" else ""
+    return "float32", f"{source} says {found or 'nothing'}{exactly}; bfloat16 takes half the memory"
 
 
 def served(name: str, folder: str) -> Model:
@@ -123,7 +150,7 @@ def served(name: str, folder: str) -> Model:
     """
     n_files = len(list(Path(folder, "responses").glob("*.jsonl")))
     there = f"{n_files} files of responses are there" if n_files else "no responses are there yet"
-    label = name.rpartition("/")[2] or name
+    label = _plain(name.rpartition("/")[2] or name)
     return Model(
         name=_name(label),
         label=label,
@@ -135,22 +162,23 @@ def served(name: str, folder: str) -> Model:
     )
 
 
+def _plain(text: str) -> str:
+    """Return a text of somebody else as it may stand in a comment and on a terminal: in one line, and not long."""
+    return "".join(one if one.isprintable() else " " for one in text)[:_LONGEST_NAME]
+
+
 def _name(label: str) -> str:
     """Return the name that a study may have for a model with this label."""
     return re.sub(r"[^a-z0-9._-]+", "-", label.lower()).strip("-._") or "model"
 
 
-def _completed(place: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return config.json with what transformers adds to it; that of LLaVA 1.5, for one, has no width."""
-    from transformers import CONFIG_MAPPING, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+def _completed(files: Path) -> dict[str, Any]:
+    """Return config.json with what transformers adds to it; that of LLaVA 1.5, for one, has no width.
 
-    kind: Any = config.get("model_type")
-    if kind not in CONFIG_MAPPING or CONFIG_MAPPING[kind] not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
-        raise ArtifactError(
-            f"{place}: model_type is {kind!r}. Expected a model that reads images and text, which transformers opens"
-            " with AutoModelForImageTextToText."
-        )
-    completed = CONFIG_MAPPING[kind].from_dict(dict(config)).to_dict()
+    Raises:
+        ArtifactError: As `read_config`.
+    """
+    completed = read_config(files).to_dict()
     vision = completed.get("vision_config") or {}
     for name in ("image_size", "patch_size"):  # the side of a square, which some write as two numbers
         if isinstance(vision.get(name), list | tuple):
@@ -166,7 +194,9 @@ def _read(folder: Path) -> dict[str, Any]:
         )
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        if not isinstance(config, dict):
+            raise ValueError(f"it holds a {type(config).__name__}")
+    except (OSError, ValueError, RecursionError) as error:
         raise ArtifactError(
             f"{folder}: no config.json that can be read ({error}). Expected a checkpoint as save_pretrained writes it."
         ) from error
@@ -183,10 +213,12 @@ def _weights(folder: Path) -> dict[str, int]:
         try:
             with file.open("rb") as content:
                 (length,) = struct.unpack("<Q", content.read(8))
+                if length > _LONGEST_HEAD:
+                    raise ValueError(f"its head has {length} bytes")
                 head = json.loads(content.read(length))
             for one in (one for name, one in head.items() if name != "__metadata__"):
                 total[str(one["dtype"])] += math.prod(one["shape"])
-        except (struct.error, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
+        except (OSError, struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise ArtifactError(f"{file}: not safetensors ({error}). Copy the checkpoint again.") from error
     return total
 

@@ -1,12 +1,10 @@
 """Read and check official files, which may be damaged or have been edited; shared by the loaders."""
 
-import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from dualread.data.datasets.base import refuse
+from dualread.data.foreign_tables.objects import parsed
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.specs.parts import Settings
 
@@ -33,60 +31,12 @@ def read_json(file: Path, kind: type) -> Any:
             dict).
     """
     try:
-        content = _json(file.read_text(encoding="utf-8-sig"))
+        content = parsed(file.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise DataError(f"{file}: not JSON ({error}). Restore it from the official archive.") from error
     if not isinstance(content, kind):
         raise DataError(f"{file}: holds a {type(content).__name__}, expected a {kind.__name__} of rows.")
     return content
-
-
-def read_json_lines(file: Path) -> list[tuple[int, dict[str, Any]]]:
-    """Return the objects of a JSON Lines file, each with the 0-based number of its line; blank lines are skipped.
-
-    Raises:
-        DataError: A line is not a JSON object, or has the same key twice; up to ten lines are listed, counted from 1.
-    """
-    records, problems = [], []
-    with file.open("rb") as lines:
-        for i, line in enumerate(lines):
-            try:
-                record = _json(line.decode()) if line.strip() else None
-            except (ValueError, RecursionError) as error:
-                problems.append(f"{file}: line {i + 1}: not JSON ({error}). Write one object per line.")
-                continue
-            if isinstance(record, dict):
-                records.append((i, record))
-            elif line.strip():
-                problems.append(f"{file}: line {i + 1}: is a {type(record).__name__}, expected an object.")
-    refuse(problems)
-    return records
-
-
-def _json(text: str) -> Any:
-    """Return the content of a JSON text.
-
-    Raises:
-        ValueError: The text is not JSON, a key occurs twice in one object, or an escape sequence is half of a surrogate
-            pair, so that its text could not be written again.
-    """
-    content = json.loads(text, object_pairs_hook=_unique_keys)
-    if "\\ud" in text.lower():
-        json.dumps(content, ensure_ascii=False).encode()
-    return content
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build one JSON object. The json module by itself would silently keep the last of two equal keys.
-
-    Raises:
-        ValueError: A key occurs twice.
-    """
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the key {twice!r} occurs twice in one object")
-    return found
 
 
 def not_text(record: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:

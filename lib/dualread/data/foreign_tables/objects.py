@@ -221,4 +221,6 @@ def _reason(error: Exception) -> str:
 
 
 def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
     return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "a single value"

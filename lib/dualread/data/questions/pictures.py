@@ -73,7 +73,8 @@ class Pictures:
         return _copy(image, read(image, bits=self.bits))[0] if self.files[image].rendered else content(image)
 
     def _read(self, image: Path | bytes) -> ImageFile:
-        self._check_place(image)
+        if self.folder is not None and (problem := leads_out(image, self.folder)) is not None:
+            raise DataError(problem)
         found = read(image, bits=self.bits)
         copy, suffix = _copy(image, found)
         sha256 = hashlib.sha256(copy).hexdigest()
@@ -88,16 +89,21 @@ class Pictures:
             doubts=tuple(_kind(doubt) for doubt in found.doubts),
         )
 
-    def _check_place(self, image: Path | bytes) -> None:
-        """Refuse a link to a file outside the folder, which may be anything that this user can read."""
-        if self.folder is None or isinstance(image, bytes):
-            return
-        place = locate(image)[0].resolve()
-        if place.exists() and not place.is_relative_to(self.folder.resolve()):
-            raise DataError(
-                f"{image}: leads out of {self.folder} by a link, to {place}. Copy the file, or give the folder that the"
-                " images are in as the data set's `source`."
-            )
+
+def leads_out(image: Path | bytes, folder: Path) -> str | None:
+    """Return a sentence about an image that is a link to a file outside its folder, which may be any file of the user.
+
+    None for all others.
+    """
+    if isinstance(image, bytes):
+        return None
+    place = locate(image)[0].resolve()
+    if not place.exists() or place.is_relative_to(folder.resolve()):
+        return None
+    return (
+        f"{image}: leads out of {folder} by a link, to {place}. Copy the file, or give the folder that the images are"
+        " in as the data set's `source`."
+    )
 
 
 def thumbnail(image: Image.Image) -> bytes:

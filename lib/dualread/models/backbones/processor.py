@@ -6,7 +6,7 @@ than the checkpoint's own files, so these files are copied as they came (`checkp
 """
 
 import importlib
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ _A_DAY = "{%- macro strftime_now(form) -%}another day{%- endmacro -%}"  # in pla
 _IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 _PARTS = ("image_processor", "tokenizer")
 _MOST_WORDS, _TIMES = 4000, 4
+_MOST_PIXELS, _LONGEST_EDGE, _EDGES = 2**24, 2**14, ("shortest_edge", "longest_edge")
 _OTHER_MEDIA = ("video", "feature_extractor", "audio")  # processors of what no prompt here contains
 
 
@@ -141,6 +142,7 @@ def _load_images(checkpoint: Path, settings: Settings) -> Any:
             # The file's own min_pixels and max_pixels, as Qwen2.5-VL has them, would win over `size`.
             given = {"size": {"shortest_edge": low, "longest_edge": high}, "min_pixels": low, "max_pixels": high}
             images = type(images).from_pretrained(checkpoint, **given, trust_remote_code=False)
+    _check_sizes(checkpoint, images.to_dict())
     if takes_limits(images) and "min_pixels" in settings and not images.do_resize:
         raise _unfit(
             checkpoint,
@@ -148,6 +150,21 @@ def _load_images(checkpoint: Path, settings: Settings) -> Any:
             " mean nothing. Expected true.",
         )
     return images
+
+
+def _check_sizes(checkpoint: Path, entries: Mapping[str, Any]) -> None:
+    """Refuse an image processor that would make more of a small image than memory holds."""
+    pixels = ("min_pixels", "max_pixels")
+    if all(entries.get(edge) is not None for edge in _EDGES):  # numbers of pixels in most of these processors
+        pixels = (*pixels, *_EDGES)
+    for name, value in entries.items():
+        most = _MOST_PIXELS if name in pixels else _LONGEST_EDGE
+        if name in pixels and name.startswith(("max", "longest")):  # larger images are made smaller
+            continue
+        if isinstance(value, Mapping):
+            _check_sizes(checkpoint, value)
+        elif isinstance(value, int | float) and abs(value) > most:
+            raise _unfit(checkpoint, f"{name} of the image processor is {value!r:.20}, expected at most {most}.")
 
 
 def takes_limits(images: Any) -> bool:

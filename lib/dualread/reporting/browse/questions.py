@@ -47,22 +47,27 @@ class Pictures:
         return self._places[digest]
 
 
-def collect(study: Path, *, split: str, datasets: list[str] | None = None) -> dict[str, Any]:
+def collect(
+    study: Path, *, split: str, datasets: list[str] | None = None, skip: int = 0, most: int = 10_000
+) -> dict[str, Any]:
     """Return everything that the page shows.
 
     Args:
         study: The results folder of a study.
         split: The split whose questions are shown.
         datasets: The data sets to show; None for all that have the split.
+        skip: How many questions are left out at the beginning, in the order of the data sets and their official files.
+        most: How many questions are shown.
 
     Returns:
-        study, split; labels {kind: {name: label}}; images [data URI]; questions [{id, dataset, question, gold, type,
-        options, image, donor}], where `image` is an index and `donor` is {gold, image} or null; runs [{backbone, seed,
-        actors, methods}]. `actors` maps an actor to {side: [[answer, correct, completion] or null per question]}, and
-        `methods` a method to {actor, imputed, side: [confidence or null per question]}.
+        study, split; skipped and total, numbers of questions; labels {kind: {name: label}}; images [data URI];
+            questions [{id, dataset, question, gold, type, options, image, donor}], where `image` is an index and
+            `donor` is {gold, image} or null; runs [{backbone, seed, actors, methods}]. `actors` maps an actor to
+            {side: [[answer, correct, completion] or null per question]}, and `methods` a method to {actor, imputed,
+            side: [confidence or null per question]}.
 
     Raises:
-        ConfigError: The study has no such data set or split.
+        ConfigError: The study has no such data set or split, or fewer questions than are skipped.
         ArtifactError: There is no finished prediction, or a file cannot be read.
     """
     shown = _chosen(study, split, datasets)
@@ -71,16 +76,20 @@ def collect(study: Path, *, split: str, datasets: list[str] | None = None) -> di
         raise ArtifactError(
             f"{study}: no predictions in it. Expected the folder of a study that was run, such as results/embedded."
         )
-    pictures, questions, places = Pictures(), [], {}
+    pictures, questions, total = Pictures(), [], 0
     for dataset in track(shown, total=len(shown), label="reading questions (data sets)"):
-        for question in _questions(study, dataset, split, pictures):
-            places[question["id"]] = len(questions)
-            questions.append(question)
+        manifest = read_table(study / "manifests" / dataset / split / "manifest.parquet", MANIFEST)
+        part = manifest.sort("source_row", "sample_id").slice(max(skip - total, 0), most - len(questions))
+        questions += _questions(study, dataset, split, manifest, part, pictures)
+        total += manifest.height
+    if not questions:
+        raise ConfigError(f"--skip {skip}: {study} has {total} such questions. Skip fewer.")
+    places = {question["id"]: place for place, question in enumerate(questions)}
     labels = labels_of(_layouts(study))
     order = list(labels["methods"])
     runs.sort(key=lambda run: (order.index(run[3]) if run[3] in order else len(order), run[3]))
     return {
-        **{"study": study.name, "split": split, "labels": labels},
+        **{"study": study.name, "split": split, "skipped": skip, "total": total, "labels": labels},
         **{"images": pictures.uris, "questions": questions},
         "runs": [
             _run(study, backbone, seed, [run for run in runs if run[0] == backbone], places)
@@ -122,19 +131,23 @@ def _backbones_and_seeds(runs: list[tuple[str, ...]]) -> list[tuple[str, int]]:
     return sorted(trained | {run for run in found if run[0] not in {backbone for backbone, _ in trained}})
 
 
-def _questions(study: Path, dataset: str, split: str, pictures: Pictures) -> Iterator[dict[str, Any]]:
+def _questions(
+    study: Path, dataset: str, split: str, manifest: pl.DataFrame, shown: pl.DataFrame, pictures: Pictures
+) -> Iterator[dict[str, Any]]:
+    """Yield the `shown` rows of a `manifest` with their donors."""
     folder = study / "manifests" / dataset / split
-    manifest = read_table(folder / "manifest.parquet", MANIFEST)
-    rows = {row["sample_id"]: row for row in manifest.iter_rows(named=True)}
     pairs = study / "pairs" / dataset / split
     donors: dict[str, str] = {}
     if (pairs / MANIFEST_NAME).exists():
-        donors = dict(read_table(pairs / "pairs.parquet", PAIRS).select("sample_id", "donor_sample_id").iter_rows())
+        table = read_table(pairs / "pairs.parquet", PAIRS).join(shown, on="sample_id", how="semi")
+        donors = dict(table.select("sample_id", "donor_sample_id").iter_rows())
+    lending = manifest.filter(pl.col("sample_id").is_in(list(donors.values())))
+    rows = {row["sample_id"]: row for row in lending.iter_rows(named=True)}
 
     def image(row: Mapping[str, Any]) -> int:
         return pictures.place(row["pixel_sha256"], folder / row["image_file"])
 
-    for row in manifest.sort("source_row", "sample_id").iter_rows(named=True):
+    for row in shown.iter_rows(named=True):
         donor = rows.get(donors.get(row["sample_id"], ""))
         yield {
             **{"id": row["sample_id"], "dataset": dataset, "question": row["question"], "type": row["answer_type"]},
@@ -162,12 +175,12 @@ def _answers(study: Path, backbone: str, actor: str, seed: str, places: Mapping[
     for side, answers in found.items():
         for path in sorted((study / "graded" / backbone / actor / seed).glob(f"*/*/{side}/{MANIFEST_NAME}")):
             shard = path.parent.relative_to(study / "graded")
-            graded = read_table(path.with_name("graded.parquet"), GRADED).filter(pl.col("sample_index") == 0)
-            written = read_parts(study / "generations" / shard, GENERATIONS).filter(pl.col("sample_index") == 0)
+            wanted = (pl.col("sample_index") == 0) & pl.col("sample_id").is_in(list(places))
+            graded = read_table(path.with_name("graded.parquet"), GRADED).filter(wanted)
+            written = read_parts(study / "generations" / shard, GENERATIONS).filter(wanted)
             texts = dict(written.select("sample_id", "text").iter_rows())
             for sample_id, answer, correct in graded.select("sample_id", "answer", "correct").iter_rows():
-                if sample_id in places:
-                    answers[places[sample_id]] = [answer, correct, texts.get(sample_id)]
+                answers[places[sample_id]] = [answer, correct, texts.get(sample_id)]
     return found
 
 

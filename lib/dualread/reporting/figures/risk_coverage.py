@@ -1,7 +1,8 @@
 """Selective prediction: the error rate of the answers that are kept, if only the most confident ones are kept.
 
 One row of panels per data set, one column per backbone, one line per method. A line is the mean over seeds of the risk
-at each coverage, so that the mean of a line is the AURC of the tables.
+at each coverage, so that the mean of a line is the AURC of the tables. Of more than `_MOST_DRAWN` answers, a line has
+the points that a screen can show.
 """
 
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ _CSV = {
     **dict.fromkeys(("study", "dataset", "backbone", "method"), pl.String),
     **{"kept": pl.Int64, "coverage": pl.Float64, "risk": pl.Float64},
 }
+_MOST_DRAWN = 2_000  # points of a line; a panel is 800 pixels wide at most
 _READING = "Equal confidences share their errors evenly. The mean of a line is its AURC."
 _SEEDS = "Mean over seeds. "
 
@@ -76,4 +78,12 @@ def _curve(answers: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:
     kept = np.arange(1, of_seeds.shape[1] + 1)
     place = dict(zip(_CSV, names, strict=False))
     columns = {"kept": kept, "coverage": kept / len(kept), "risk": of_seeds.mean(axis=0)}
-    return pl.DataFrame({**{key: [value] * len(kept) for key, value in place.items()}, **columns}, schema=_CSV)
+    curve = pl.DataFrame({**{key: [value] * len(kept) for key, value in place.items()}, **columns}, schema=_CSV)
+    return curve if len(kept) <= _MOST_DRAWN else curve[_drawn(columns["risk"])]
+
+
+def _drawn(risk: np.ndarray) -> np.ndarray:
+    """Return the points of a line that its picture rests on: first, last, lowest and highest of each vertical strip."""
+    strips = np.array_split(np.arange(len(risk)), _MOST_DRAWN // 4)
+    points = [(strip[0], strip[risk[strip].argmin()], strip[risk[strip].argmax()], strip[-1]) for strip in strips]
+    return np.unique(points)

@@ -17,6 +17,7 @@ from dualread.store.manifest import Manifest, read_manifest
 
 _DASH = "---"  # the printed form of an undefined value
 _SHOWN = {"backbones": "Backbones", "actors": "Actors", "methods": "Methods", "datasets": "Data sets"}
+_EMBEDDED = 300_000  # bytes up to which the values of a figure are part of the page
 _TALL = 1.6  # from this ratio of height to width on, a picture scrolls in a box of its own
 _WIDE = 2000  # from this width in pixels on, a picture that is fitted to the page would be too small to read
 
@@ -95,6 +96,11 @@ class ShownFigure(Finished):
     def is_wide(self) -> bool:
         """Whether the picture scrolls in a box of its own, at its full size."""
         return self.width > _WIDE
+
+    @property
+    def has_long_values(self) -> bool:
+        """Whether the page links to the file of its values, which is too long to be a part of the page."""
+        return len(self.content("csv")) > _EMBEDDED
 
     @property
     def description(self) -> str:
