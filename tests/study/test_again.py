@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, ConfigError
 from dualread.store.digest import raw_digest
 from dualread.store.lineage import find_target
 from dualread.store.store import Store
@@ -123,6 +123,23 @@ def test_what_is_stale_and_what_is_made_from_it_is_outdated(study, tmp_path):
     assert again.outdated(Path("results/small"), study.store) == {GRADED, METRICS}
     (tmp_path / METRICS / "MANIFEST.json").unlink()
     assert again.outdated(Path("results/small"), study.store) == {GRADED}
+
+
+def test_what_a_plugin_made_that_is_no_more_is_outdated(study, monkeypatch):
+    def gone(roots):
+        raise ConfigError("dualread.readers.mine: no such module.")
+
+    study.plan(
+        "compute_metrics", METRICS, {"n": 1, "module": "readers.mine"}, {"graded": f"{GRADED}/MANIFEST.json"}, at=2
+    )
+    old = study.index.digest
+    study.index.digest = lambda roots: gone(roots) if "dualread.readers.mine" in roots else old(roots)
+    monkeypatch.setattr(stale, "runs_elsewhere", lambda roots: False)
+    assert again.outdated(Path("results/small"), study.store) == {METRICS}
+    assert study.reasons() == [
+        f"compute_metrics {METRICS}:",
+        "  cannot be made again: dualread.readers.mine: no such module.",
+    ]
 
 
 def test_half_a_job_file_counts_as_none(study, tmp_path):

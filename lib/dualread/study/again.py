@@ -97,7 +97,7 @@ def outdated(results: Path, store: Store) -> set[str]:
     They are of an earlier configuration than the others.
     """
     plan = Plan(planned(results), store)
-    found = dict.fromkeys(plan.stale())
+    found = dict.fromkeys(output for output in plan.jobs if _is_outdated(output, plan))
     readers: dict[str, list[str]] = {}
     for output, (_, entry) in plan.jobs.items():
         for path in entry.inputs.values():
@@ -108,6 +108,13 @@ def outdated(results: Path, store: Store) -> set[str]:
         found.update(dict.fromkeys(new))
         todo += new
     return {output for output in found if plan.made(output) is not None}
+
+
+def _is_outdated(output: str, plan: Plan) -> bool:
+    try:
+        return plan.is_stale(output)
+    except ConfigError:
+        return True  # of a plugin that is no more
 
 
 def changes(output: str, plan: Plan, store: Store) -> Iterator[str]:
@@ -121,7 +128,11 @@ def changes(output: str, plan: Plan, store: Store) -> Iterator[str]:
         yield "is not there; it is made again if a job has to read it, or if its MANIFEST.json is given as a target"
         return
     made = read_manifest(path)
-    now = plan.action(output, made)
+    try:
+        now = plan.action(output, made)
+    except ConfigError as error:
+        yield f"cannot be made again: {error}"
+        return
     if plan.holds(now, made, entry):
         return
     if made.action.stage != stage:

@@ -43,7 +43,7 @@ class Plan:
 
     def stale(self) -> list[str]:
         """Return the directories of the artifacts that are there and would be made from something else now."""
-        found = [output for output in self.jobs if self._is_stale(output)]
+        found = [output for output in self.jobs if self.is_stale(output)]
         self._stat_cache.save()
         return found
 
@@ -82,7 +82,12 @@ class Plan:
             now = Action(**{**now.fields(), "inputs": made.action.inputs})
         return now.key == made.key
 
-    def _is_stale(self, output: str) -> bool:
+    def is_stale(self, output: str) -> bool:
+        """Return whether an artifact is there and would be made from something else now.
+
+        Raises:
+            ConfigError: A module that its spec names is not there.
+        """
         made = self.made(output)
         return made is not None and not self.holds(self.action(output, made), made, self.jobs[output][1])
 
