@@ -207,3 +207,11 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, int]]:
             case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 continue
         yield from _bindings(child)
+
+
+@cache
+def runs_elsewhere(roots: tuple[str, ...]) -> bool:
+    """Return whether a module is a plugin with an environment of its own, whose packages are not known here."""
+    families = {f"dualread.{package}": family for family, (package, _) in FAMILIES.items()}
+    named = [(families.get(package), name) for package, _, name in (root.rpartition(".") for root in roots)]
+    return any(family and declared(family, name, "ENVIRONMENT") for family, name in named)

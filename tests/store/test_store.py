@@ -222,7 +222,7 @@ def test_a_full_disk_is_reported_and_leaves_nothing(store, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(module, "_settle", full)
+    monkeypatch.setattr(module, "settle", full)
     with pytest.raises(ArtifactError, match=r"no space left on the device.*Finished entries are safe"):
         _publish(store)
     assert store.lookup(_ACTION.key) is None

@@ -4,12 +4,41 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-__all__ = ["LARGEST_COMPARED", "Group"]
+import numpy as np
+import polars as pl
+
+from dualread.data.named_donors import SAME
+
+__all__ = ["LARGEST_COMPARED", "Group", "groups_of"]
 
 # Questions in a group up to which every two are compared. A digest takes .34 microseconds, so a million questions in
 # groups of this size take 11 minutes at most; in one group they would take four days. The largest group of the paper's
 # study has 257 questions (SLAKE-train).
 LARGEST_COMPARED = 2_000
+
+
+def groups_of(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, Iterator["Group"], int]:
+    """Return the rows that can be in a pair, groups of them, and how many of the groups are large.
+
+    The rows of a group agree in all that a pair has to share. Groups with one picture or one gold answer are left out.
+
+    Args:
+        eligible: Questions with gold answers, in canonical form and sorted (`gold`).
+        match_on: Further columns in which the rows of a group agree.
+    """
+    same = list(dict.fromkeys([*SAME, *match_on]))
+    rows = eligible.filter(
+        pl.col("pixel_sha256").n_unique().over(same) > 1, pl.col("gold").list.join("\x1f").n_unique().over(same) > 1
+    )
+    ids, golds = rows["sample_id"].to_list(), rows["gold"].to_list()
+    # Positive numbers for images and negative ones for pixels take a quarter of the memory of their names.
+    images, pixels = (rows[name].rank("dense").to_list() for name in ("image_id", "pixel_sha256"))
+    keys = [frozenset((image, -pixel, *forms)) for image, pixel, forms in zip(images, pixels, golds, strict=True)]
+    numbers = rows.select(pl.struct(same).rank("dense")).to_series().to_numpy()
+    order = np.argsort(numbers, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if rows.height else []
+    n_large = sum(len(part) > LARGEST_COMPARED for part in parts)
+    return rows, (Group(part.tolist(), ids, keys) for part in parts), n_large
 
 
 class Group:

@@ -14,7 +14,7 @@ A data set may name its donors itself (column `donor_sample_id`). These are then
 computed (`named_donors`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,7 @@ import polars as pl
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
 from dualread.data import candidates
-from dualread.data.named_donors import SAME, golds, named_pairs
+from dualread.data.named_donors import golds, named_pairs
 from dualread.errors import ConfigError, did_you_mean
 
 __all__ = ["count_pairs", "pair"]
@@ -62,7 +62,7 @@ def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame,
         pairs = from_rows(named_pairs(manifest), PAIRS)
     else:
         eligible, rule = _eligible(manifest, match_on), _rule(match_on)
-        rows, groups, n_large = _groups(eligible, match_on)
+        rows, groups, n_large = candidates.groups_of(eligible, match_on)
         found = np.array([one for group in groups for one in group.pairs()], dtype=np.int64).reshape(-1, 3)
         pairs, rule = _table(rows, *found.T), rule + _of_large(n_large)
     pairs = pairs.sort("sample_id")
@@ -77,7 +77,7 @@ def count_pairs(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame
     """
     _check_columns(manifest, match_on)
     eligible = _eligible(manifest, match_on)
-    _, groups, n_large = _groups(eligible, match_on)
+    _, groups, n_large = candidates.groups_of(eligible, match_on)
     counts = [n for group in groups for n in map(group.n_candidates, range(len(group.rows))) if n]
     return _audit(_rule(match_on) + _of_large(n_large), manifest, eligible, pl.Series(counts, dtype=pl.Int32))
 
@@ -120,23 +120,3 @@ def _eligible(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
     return manifest.with_columns(pl.Series("gold", forms, dtype=pl.List(pl.String))).filter(
         pl.col("gold").list.len() > 0, *(pl.col(column).is_not_null() for column in match_on)
     )
-
-
-def _groups(eligible: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, Iterator[candidates.Group], int]:
-    """Return the rows that can be in a pair, groups of them, and how many of the groups are large.
-
-    The rows of a group agree in all that a pair has to share. Groups with one picture or one gold answer are left out.
-    """
-    same = list(dict.fromkeys([*SAME, *match_on]))
-    rows = eligible.filter(
-        pl.col("pixel_sha256").n_unique().over(same) > 1, pl.col("gold").list.join("\x1f").n_unique().over(same) > 1
-    )
-    ids, golds = rows["sample_id"].to_list(), rows["gold"].to_list()
-    # Positive numbers for images and negative ones for pixels take a quarter of the memory of their names.
-    images, pixels = (rows[name].rank("dense").to_list() for name in ("image_id", "pixel_sha256"))
-    keys = [frozenset((image, -pixel, *forms)) for image, pixel, forms in zip(images, pixels, golds, strict=True)]
-    numbers = rows.select(pl.struct(same).rank("dense")).to_series().to_numpy()
-    order = np.argsort(numbers, kind="stable")
-    parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if rows.height else []
-    n_large = sum(len(part) > candidates.LARGEST_COMPARED for part in parts)
-    return rows, (candidates.Group(part.tolist(), ids, keys) for part in parts), n_large

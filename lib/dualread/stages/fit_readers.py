@@ -53,8 +53,12 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
         NAME: requirements_for(spec.scoring, inputs).to_json(),
     }
     reader = FittedReader(
-        **{"module": module, "settings": spec.settings, "weights": weights, "parents": parents},
-        **{"provenance": provenance, "unfitted": unfitted},
+        module=module,
+        settings=spec.settings,
+        weights=weights,
+        parents=parents,
+        provenance=provenance,
+        unfitted=unfitted,
     )
     if len(examples) and unfitted is None:
         _check_scores(reader, examples, where)

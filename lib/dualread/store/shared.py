@@ -44,6 +44,30 @@ def open_folder(folder: Path, root: Path) -> None:
     folder.chmod(mode)
 
 
+def settle(directory: Path, root: Path) -> None:
+    """Make all files read-only and readable by others, and sync them to disk before the rename makes them visible."""
+    from concurrent.futures import ThreadPoolExecutor  # imported here because a hit does not need it
+
+    paths = list(directory.rglob("*"))
+    for path in paths:
+        if path.is_dir():
+            open_folder(path, root)  # writable: a read-only folder can be neither renamed nor removed
+        else:
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222 | 0o444)
+    # In parallel, so that the file system can write many small files, such as images, in one go.
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(_sync, paths))
+    _sync(directory)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def check_writable(root: Path) -> None:
     """Check that this user may write into every folder of a store that is there, unless its file system is read-only.
 

@@ -12,7 +12,6 @@ import errno
 import json
 import os
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -27,7 +26,7 @@ from dualread.store.files import read_json
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest, file_table, read_manifest
 from dualread.store.processes import HOST, is_alive
-from dualread.store.shared import is_shared, make_folder, open_folder
+from dualread.store.shared import is_shared, make_folder, open_folder, settle
 
 
 class Store:
@@ -112,7 +111,7 @@ class Store:
         """
         try:
             (scratch / MANIFEST_NAME).write_bytes(manifest.to_bytes())
-            _settle(scratch, self.root)
+            settle(scratch, self.root)
             make_folder(self.entry(manifest.key).parent, self.root)
         except OSError as error:
             raise explained(error, self.root) from error
@@ -175,27 +174,3 @@ def _names(folder: Path) -> list[str]:
         return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def _settle(directory: Path, root: Path) -> None:
-    """Make all files read-only and readable by others, and sync them to disk before the rename makes them visible."""
-    from concurrent.futures import ThreadPoolExecutor  # imported here because a hit does not need it
-
-    paths = list(directory.rglob("*"))
-    for path in paths:
-        if path.is_dir():
-            open_folder(path, root)  # writable: a read-only folder can be neither renamed nor removed
-        else:
-            path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222 | 0o444)
-    # In parallel, so that the file system can write many small files, such as images, in one go.
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(_sync, paths))
-    _sync(directory)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -6,11 +6,10 @@ before each run. What depends on an artifact that is made again is looked up in 
 """
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
-from dualread import plugins
 from dualread.errors import ArtifactError
+from dualread.plugins import runs_elsewhere
 from dualread.store.code import SOURCES_NAME, library, stage_roots
 from dualread.store.digest import MANIFEST_NAME, StatCache, artifact_digest, raw_digest
 from dualread.store.job import Entry
@@ -128,14 +127,6 @@ class Plan:
                 found = str(error)  # the job says it
             self._raw[str(path)] = found
         return self._raw[str(path)]
-
-
-@cache
-def runs_elsewhere(roots: tuple[str, ...]) -> bool:
-    """Return whether a module is a plugin with an environment of its own, whose packages are not known here."""
-    families = {f"dualread.{package}": family for family, (package, _) in plugins.FAMILIES.items()}
-    named = [(families.get(package), name) for package, _, name in (root.rpartition(".") for root in roots)]
-    return any(family and plugins.declared(family, name, "ENVIRONMENT") for family, name in named)
 
 
 def _read(path: Path) -> Manifest | None:
