@@ -51,7 +51,9 @@ def test_images_of_the_same_bytes_but_different_sizes_are_distinguished(tiny):
 
 def test_a_missing_image_is_named(tiny, tmp_path):
     _, encoder = tiny.load()
-    with pytest.raises(DataError, match=r"gone\.png: the image cannot be read \(No such file or directory\)"):
+    with pytest.raises(
+        DataError, match=r"gone\.png: no such image file; it cannot be read \(No such file or directory\)"
+    ):
         encoder.prompt("?", image=tmp_path / "gone.png", row="1")
 
 
