@@ -1,7 +1,7 @@
 """A process that decodes compressed DICOM pixels, because a damaged file can end GDCM, and the process that it is in.
 
-Run as a program (with the path of this file, so that no more than pydicom is imported), it answers requests on standard
-input until that ends. A request is a line of JSON, {"path", "size", "frame"}, and `size` bytes of a file if `path` is
+Run as a program (as text, so that the code is that of a result's key, and that no more than pydicom is imported), it
+answers requests on standard input until that ends. A request is a line of JSON, {"path", "size", "frame"}, and `size` bytes of a file if `path` is
 null. An answer is a line of JSON, {"shape", "dtype"} or {"error"}, and the bytes of the array.
 """
 
@@ -59,8 +59,13 @@ def _asked(process: subprocess.Popen, request: dict[str, Any], content: bytes) -
 
 def _process() -> subprocess.Popen:
     if not _running:
+        from dualread import read_once  # here, because the program needs no more of the library than this file
+
+        program = read_once.read(Path(__file__)).decode()
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL  # decoders write what they like on standard error
-        _running.append(subprocess.Popen([sys.executable, __file__], stdin=pipe, stdout=pipe, stderr=nothing))
+        _running.append(
+            subprocess.Popen([sys.executable, "-P", "-c", program], stdin=pipe, stdout=pipe, stderr=nothing)
+        )
     return _running[0]
 
 

@@ -30,8 +30,7 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
     shown.
     """
     loaded: Loaded = plugins.load_module(spec.loader.module).load_rows(inputs["source"], spec.split, spec.settings)
-    # What a stage wrote is linked to the store.
-    is_artifact = (inputs["source"] / MANIFEST_NAME).is_file()
+    is_artifact = (inputs["source"] / MANIFEST_NAME).is_file()  # its files are links to the store
     pictures = Pictures(bits=spec.bits, folder=None if is_artifact else inputs["source"])
     selected = select(loaded, spec.select, spec.seed, pictures.identity)
     for row in selected.rows:
