@@ -121,6 +121,8 @@ def weight_files(checkpoint: Path) -> list[Path]:
             tensors are integers or 8-bit numbers.
     """
     single, index = checkpoint / "model.safetensors", checkpoint / _INDEX
+    if single.exists() and not single.is_file():
+        raise ArtifactError(f"{single}: a pipe, device or folder, expected a file. {AGAIN}")
     if not index.exists():
         if single.exists():
             _check_tensors([single])
