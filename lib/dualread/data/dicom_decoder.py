@@ -1,8 +1,9 @@
 """A process that decodes compressed DICOM pixels, because a damaged file can end GDCM, and the process that it is in.
 
-Run as a program (as text, so that the code is that of a result's key, and that no more than pydicom is imported), it
-answers requests on standard input until that ends. A request is a line of JSON, {"path", "size", "frame"}, and `size` bytes of a file if `path` is
-null. An answer is a line of JSON, {"shape", "dtype"} or {"error"}, and the bytes of the array.
+Run as a program, it answers requests on standard input until that ends. It runs as text, so that its code is that of a
+result's key, and it imports no more than pydicom. A request is a line of JSON, {"path", "size", "frame"}, and `size`
+bytes of a file if `path` is null. An answer is a line of JSON, {"shape", "dtype"} or {"error"}, and the bytes of the
+array.
 """
 
 import atexit
