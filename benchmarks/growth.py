@@ -108,8 +108,14 @@ def _lines(requests: Iterator) -> Iterator[str]:
 
 def _shard() -> ShardSpec:
     decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=256)
-    names = {"dataset": "made", "split": "test", "condition": "original", "image": "original"}
-    return ShardSpec(**names, prompt=Prompt(name="shared", file="models/prompts/shared.txt"), decoding=decoding)
+    return ShardSpec(
+        dataset="made",
+        split="test",
+        condition="original",
+        image="original",
+        prompt=Prompt(name="shared", file="models/prompts/shared.txt"),
+        decoding=decoding,
+    )
 
 
 def read_answers_of_a_service(n: int, root: Path) -> Work:

@@ -82,8 +82,8 @@ class Server:
         """Return None when Snakemake's process and all children have ended; in each child, return its job."""
         while self._deadline is None or self._children:
             ends = [request.deadline for request in self._requests.values()]
-            first = min([*ends, *([] if self._deadline is None else [self._deadline])], default=None)
-            events = self._selector.select(None if first is None else max(0.0, first - time.monotonic()))
+            ends += [] if self._deadline is None else [self._deadline]
+            events = self._selector.select(max(0.0, min(ends) - time.monotonic()) if ends else None)
             now = time.monotonic()
             if not events and self._deadline is not None and now >= self._deadline:
                 self._kill_all(signal.SIGKILL)  # a child does not end when it is asked to
