@@ -5,7 +5,18 @@ import pytest
 
 from dualread.artifacts.tables import for_spreadsheets
 
-FORMULAS = ["=1+1", '=HYPERLINK("http://x")', "+cmd|' /C calc'!A0", "-x", "@SUM(A1)", "\t=1", "\r=1", "-1+cmd|x", "+A1"]
+FORMULAS = [
+    "=1+1",
+    '=HYPERLINK("http://x")',
+    "+cmd|' /C calc'!A0",
+    "-x",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "-1+cmd|x",
+    "+A1",
+    "+1†sd+A1",
+]
 OTHERS = [
     "DualRead",
     "a=b",
@@ -20,6 +31,9 @@ OTHERS = [
     "--",
     "3",
     "-1,234†",
+    "+.250†sd",
+    "-.05†d [-.1, .2]",
+    "+.05°",
 ]
 
 

@@ -31,7 +31,7 @@ REPLAY = {
 
 
 SCORING = ScoringSpec(
-    model={"dtype": "float32", "max_pixels": 1024},
+    model={"dtype": "float32", "attention": "sdpa", "max_prompt_tokens": 4096, "max_pixels": 1024},
     contract="single",
     answer=specs.shard(),
     views=(),

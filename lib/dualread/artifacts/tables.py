@@ -159,9 +159,9 @@ def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
     """Return a table for a CSV that people open: a text that a spreadsheet would compute begins with an apostrophe.
 
     These are texts that begin with =, +, -, @, a tab or a carriage return; numbers, also those with an interval or a
-    mark, stay as they are.
+    mark such as †s, stay as they are.
     """
-    number = r"^[-+][\d\s.,;()\[\]±%†‡*–—−+-]*$"
+    number = r"^[-+](?:[\d\s.,;()\[\]±%†‡°*–—−+-]|†[sd]+)*$"
     changed = [
         pl.when(pl.col(name).str.contains(r"^[=+\-@\t\r]") & ~pl.col(name).str.contains(number))
         .then(pl.lit("'") + pl.col(name))

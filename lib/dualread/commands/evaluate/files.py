@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from dualread.artifacts.tables import for_spreadsheets
 from dualread.commands.evaluate.cells import Cells
 from dualread.commands.evaluate.evaluation import Evaluation
 from dualread.errors import DataError
@@ -53,13 +54,8 @@ def write(found: Evaluation, folder: Path) -> list[str]:
 
 
 def as_texts(table: pl.DataFrame) -> pl.DataFrame:
-    """Return a table for spreadsheets: names that could be formulas (=, +, -, @ first) begin with an apostrophe."""
-    formula = r"^[=+\-@\t\r]"
-    safe = [
-        pl.when(pl.col(name).str.contains(formula)).then(pl.lit("'") + pl.col(name)).otherwise(name).alias(name)
-        for name in table.select(pl.selectors.string()).columns
-    ]
-    return table.with_columns(safe).with_columns(pl.selectors.string().str.replace_all(r"[\x00-\x1f\x7f]", " "))
+    """Return a table for spreadsheets (see `for_spreadsheets`), with spaces in place of control characters."""
+    return for_spreadsheets(table).with_columns(pl.selectors.string().str.replace_all(r"[\x00-\x1f\x7f]", " "))
 
 
 def _floors(found: Evaluation, cells: Cells) -> dict[str, float | None]:
