@@ -42,7 +42,7 @@ class Source:
 
     def exact(self, batch: Batch, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
         """The log-probabilities of a replay, by sample_id, in 64 bits."""
-        questions = {request.question.sample_id: request.question for request in batch.requests}
+        questions = {request.question.sample_id: request.question for request in batch.requests()}
         requests = []
         for sample_id in rows["sample_id"]:
             name, image = questions[sample_id].image(batch.manifest)
@@ -62,8 +62,8 @@ def responses(asking: Asking, folder: Path, source: Source, log_probs: LogProbs)
     for batch in asking.batches(folder):
         rows = source.rows(batch.shard)
         by_id = {sample_id: of.to_dicts() for (sample_id,), of in rows.group_by("sample_id", maintain_order=True)}
-        known = log_probs(batch, rows) if any(r.log_probs for r in batch.requests) and "text" in rows.columns else {}
-        for request in batch.found.missing:
+        known = log_probs(batch, rows) if any(r.log_probs for r in batch.requests()) and "text" in rows.columns else {}
+        for request in batch.open():
             of = by_id[request.question.sample_id]
             if "choice" in rows.columns:
                 choices = [_words(of)]

@@ -11,7 +11,7 @@ import polars as pl
 from dualread import plugins
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.thumbnails import THUMBNAILS
-from dualread.artifacts.tables import from_rows, write_table
+from dualread.artifacts.tables import from_many_rows, write_table
 from dualread.data.datasets.base import Loaded
 from dualread.data.questions.audit import HARD_TO_SEE, refuse_broken
 from dualread.data.questions.build import build
@@ -41,17 +41,15 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
     )
     refuse_another(manifest, spec.expect_sha256, file=loaded.file, dataset=spec.dataset, split=spec.split)
     images = {pictures.files[row.image]: row.image for row in selected.rows}
+    looks: dict[str, bytes] = {}
     for file, image in images.items():
         target = out / file.file
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(pictures.copy(image))
-    looks = [{"pixel_sha256": file.pixel_sha256, "thumbnail": file.thumbnail} for file in images]
+        looks.setdefault(file.pixel_sha256, file.thumbnail)
     write_table(out / "manifest.parquet", manifest, MANIFEST)
-    write_table(
-        out / "thumbnails.parquet",
-        from_rows(looks, THUMBNAILS).unique("pixel_sha256", keep="first", maintain_order=True),
-        THUMBNAILS,
-    )
+    shown = ({"pixel_sha256": pixels, "thumbnail": look} for pixels, look in looks.items())
+    write_table(out / "thumbnails.parquet", from_many_rows(shown, THUMBNAILS), THUMBNAILS)
     audit.write_parquet(out / "audit.parquet", compression="zstd")
     (out / "manifest_digest.txt").write_text(f"{digest(manifest)}\n")
     [doubts] = audit.filter(pl.col("step") == HARD_TO_SEE)["reason"]

@@ -19,7 +19,7 @@ from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import empty_table, read_table, write_table
 from dualread.artifacts.tensors import lazy_tensors, read_header
 from dualread.errors import ArtifactError, ConfigError, ReaderError
-from dualread.evaluation.metrics.decimals import as_float64
+from dualread.evaluation.decimals import as_float64
 from dualread.readers.artifact import check_named, load_reader
 from dualread.readers.base import Answers, FittedReader, score
 from dualread.readers.join import committed, join_answers

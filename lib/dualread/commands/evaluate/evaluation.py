@@ -18,7 +18,7 @@ from dualread.commands.evaluate.thresholds import (
     thresholds,
 )
 from dualread.errors import ConfigError
-from dualread.evaluation.metrics.decimals import as_float64
+from dualread.evaluation.decimals import as_float64
 from dualread.evaluation.metrics.risk_control import DELTA
 
 REPLICATES = 10_000

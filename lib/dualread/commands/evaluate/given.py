@@ -13,7 +13,7 @@ import polars as pl
 from dualread import plugins
 from dualread.commands.evaluate.texts import listed, whole
 from dualread.errors import DataError, did_you_mean
-from dualread.evaluation.metrics.decimals import as_float64
+from dualread.evaluation.decimals import as_float64
 
 ANSWERS = (
     *("confidence", "correct", "answer", "reference_answer", "image_id", "question", "answer_type", "method"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.tables import from_rows
+from dualread.artifacts.tables import from_many_rows
 from dualread.data.datasets.base import Loaded, Row, refuse
 from dualread.data.questions.audit import audit_steps, where_is
 from dualread.data.questions.partition import assign_roles
@@ -46,7 +46,7 @@ def build(
     image_ids = image_identities(loaded, images)
     role_of = assign_roles(image_ids.values(), roles, seed)
     keys = {question: question_key(question) for question in {row.question for row in loaded.rows}}
-    records = [
+    records = (
         {
             "sample_id": f"{dataset}/{split}/{row.official_id}",
             "dataset": dataset,
@@ -66,8 +66,8 @@ def build(
             "donor_sample_id": None if row.donor_id is None else f"{dataset}/{split}/{row.donor_id}",
         }
         for row in loaded.rows
-    ]
-    manifest = from_rows(records, MANIFEST)
+    )
+    manifest = from_many_rows(records, MANIFEST)
     steps = [*loaded.audit, *audit_steps(loaded.rows, image_ids, manifest, images)]
     return manifest, pl.DataFrame([asdict(step) for step in steps], schema=_AUDIT)
 

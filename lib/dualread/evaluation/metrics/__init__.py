@@ -5,7 +5,8 @@
     1.0
 
 `confidence` is [n], the probability in [0, 1] that an answer is correct: a list, an array, a column of a data frame or
-a tensor. Metrics compute in float64; a float32 or bfloat16 .9 counts as .9 and not as 0.89999998 (`metrics.decimals`).
+a tensor. Metrics compute in float64; a float32 or bfloat16 .9 counts as .9 and not as 0.89999998 (see
+`dualread.evaluation.decimals`).
 `correct` is bool [n], or integers that are 0 or 1. Every function raises ValueError for NaN, missing and masked values,
 values outside [0, 1] and arrays of different lengths. Where a metric has no value, it raises UndefinedMetricError and
 returns no number. The order of the rows has no influence.

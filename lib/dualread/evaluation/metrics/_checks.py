@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.metrics.decimals import as_array, as_float64
+from dualread.evaluation.decimals import as_array, as_float64
 
 
 def checked_confidence(confidence: npt.ArrayLike, *, name: str = "confidence") -> np.ndarray:

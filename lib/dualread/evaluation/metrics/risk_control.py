@@ -22,9 +22,9 @@ import numpy.typing as npt
 import scipy  # loads its submodules when they are first used
 
 from dualread.errors import UndefinedMetricError
+from dualread.evaluation.decimals import as_number
 from dualread.evaluation.metrics._bets import log_largest_wealth
 from dualread.evaluation.metrics._checks import checked, checked_correct, checked_groups, same_length
-from dualread.evaluation.metrics.decimals import as_number
 from dualread.seeding import generator
 
 __all__ = ["DELTA", "certified_threshold", "risk_p_values", "smallest_certified", "starts"]

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dualread.errors import UndefinedMetricError
+from dualread.evaluation.decimals import as_number
 from dualread.evaluation.metrics._checks import checked, checked_confidence, not_empty
-from dualread.evaluation.metrics.decimals import as_number
 
 __all__ = ["HIGH_CONFIDENCE", "aurc", "coverage", "hce", "kept_risk", "risks", "threshold"]
 

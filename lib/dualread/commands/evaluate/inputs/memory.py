@@ -16,7 +16,7 @@ from dualread.commands.evaluate.inputs.table import given_of
 from dualread.data.foreign_tables.content import LARGEST_COLUMNS
 from dualread.data.foreign_tables.read import column_of
 from dualread.errors import ConfigError, DataError, in_a_line
-from dualread.evaluation.metrics.decimals import as_float64
+from dualread.evaluation.decimals import as_float64
 
 _EXPECTED = "expected a data frame (polars, pandas, pyarrow, datasets), a mapping of columns, a list of rows, or a path"
 

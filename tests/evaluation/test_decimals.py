@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dualread.evaluation import metrics
-from dualread.evaluation.metrics.decimals import as_float64, as_number
+from dualread.evaluation.decimals import as_float64, as_number
 
 HUNDREDTHS = np.arange(101) / 100
 NARROW = {
