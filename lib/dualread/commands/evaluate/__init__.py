@@ -6,7 +6,7 @@
    what a cell means, and `options` which option of a multiple-choice question.
 2. `answers` and `cells` convert the rows to the form from which the workflow computes metrics; `grades` says which
    answers are right, and `scale` which confidences are probabilities.
-3. `metrics` computes every metric, and the differences between methods, on their `common` questions.
+3. `metrics` computes every metric, and the differences between methods, on their `common_questions`.
 4. `thresholds` finds from which confidence on an answer can be kept.
 5. `report` prints the results in the words of `words`, and `files` writes them.
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from dualread.commands.evaluate.cells import Cells, cells_of
-from dualread.commands.evaluate.common import on_common_questions
+from dualread.commands.evaluate.common_questions import on_common_questions
 from dualread.commands.evaluate.metrics import differences, measure
 from dualread.commands.evaluate.tables import Names, read_tables
 from dualread.commands.evaluate.thresholds import (
