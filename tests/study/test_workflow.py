@@ -1,3 +1,4 @@
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,6 +32,8 @@ def test_what_the_functions_rely_on_is_in_the_installed_version():
         "def remote_exec",
         "def register_resource",
         "output_settings",
+        "self._executor_plugin = None",
+        "self._executor_plugin = executor_plugin",
         "resource_settings",
         "def _prepare_dag(",
         "self._prepare_dag(",
@@ -81,6 +84,14 @@ def test_the_lock_that_another_machine_held_last_stays(tmp_path):
     lock.write_text("x")
     insides.free_dead_locks(tmp_path).close()
     assert lock.exists()
+
+
+def test_two_runs_of_one_study_are_refused_as_long_as_the_first_runs(tmp_path):
+    first = insides.hold(tmp_path)
+    with pytest.raises(ConfigError, match=rf"another run .* \(process {os.getpid()} on {HOST}\)"):
+        insides.hold(tmp_path)
+    first.close()
+    insides.hold(tmp_path).close()
 
 
 def test_only_jobs_of_this_machine_are_forked(tmp_path):

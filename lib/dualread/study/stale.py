@@ -46,10 +46,6 @@ class Plan:
         self._stat_cache.save()
         return found
 
-    def recipes(self) -> dict[str, str]:
-        """Return the recipe of each artifact, by directory (see `dualread.store.planned`)."""
-        return {output: self.action(output, self.made(output)).recipe for output in self.jobs}
-
     def made(self, output: str) -> Manifest | None:
         """Return the manifest of an artifact; None if it is not there, or damaged."""
         if output not in self._made:
