@@ -32,6 +32,7 @@ def test_what_the_functions_rely_on_is_in_the_installed_version():
         "def remote_exec",
         "def register_resource",
         "output_settings",
+        "execution_settings",
         "self._executor_plugin = None",
         "self._executor_plugin = executor_plugin",
         "resource_settings",
@@ -49,6 +50,7 @@ def test_what_the_functions_rely_on_is_in_the_installed_version():
         "def jobs",
     ):
         assert name in dag, name
+    assert "error and not self.dag.workflow.execution_settings.keep_incomplete" in (folder / "jobs.py").read_text()
     shell = (folder / "shell.py").read_text()
     assert set(re.findall(r'envvars\["(\w+)"\] = threads', shell)) == set(insides.job_environment({}))
     assert "if self.job_rate_limiter is not None" in scheduler
@@ -87,11 +89,15 @@ def test_the_lock_that_another_machine_held_last_stays(tmp_path):
 
 
 def test_two_runs_of_one_study_are_refused_as_long_as_the_first_runs(tmp_path):
-    first = insides.hold(tmp_path)
+    results = tmp_path / "results/small"
+    first = insides.hold(results)
     with pytest.raises(ConfigError, match=rf"another run .* \(process {os.getpid()} on {HOST}\)"):
-        insides.hold(tmp_path)
+        insides.hold(results)
     first.close()
-    insides.hold(tmp_path).close()
+    insides.hold(results).close()
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be written to"):
+        insides.hold(tmp_path / "file")
 
 
 def test_only_jobs_of_this_machine_are_forked(tmp_path):
@@ -132,9 +138,11 @@ def test_files_to_make_again_are_looked_for_once_when_all_jobs_are_known():
 
 def test_a_job_elsewhere_is_made_as_it_was_planned():
     running = planning(main=False)
+    running.execution_settings = SimpleNamespace(keep_incomplete=False)
     insides.plan_with(running, lambda: setattr(running, "checked", True), lambda: ["b"])
     running._prepare_dag(forceall=False)
     assert running.dag.forcefiles == {"a"}
+    assert running.execution_settings.keep_incomplete
 
 
 def test_targets_that_are_neither_there_nor_made_are_unknown(tmp_path, monkeypatch):

@@ -118,9 +118,13 @@ def hold(results: Path) -> IO[str]:
     plan with results that the other is about to replace.
 
     Raises:
-        ConfigError: Another run holds it.
+        ConfigError: Another run holds it, or the folder cannot be written to.
     """
-    running = (results / "running").open("a+")
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        running = (results / "running").open("a+")
+    except OSError as error:
+        raise ConfigError(f"{results}: cannot be written to ({error.strerror}). Make the folder writable.") from error
     try:
         fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -233,6 +237,10 @@ def plan_with(workflow: Any, check: Callable[[], None], find: Callable[[], Itera
         prepare(*arguments, **options)
         if workflow.is_main_process:
             workflow.dag.forcefiles = _Forced(workflow.dag.forcefiles, find)
+        else:
+            # Snakemake would remove the outputs of a job that fails. There is none but whole results, and where the job
+            # has outlived its run, they are those of a later one.
+            workflow.execution_settings.keep_incomplete = True
 
     workflow._prepare_dag = prepared
 
