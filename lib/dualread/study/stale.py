@@ -88,9 +88,9 @@ class Plan:
 
     def _digest(self, name: str, path: Path, like: Manifest | None) -> str:
         """Return the digest of an input; `_UNKNOWN` if it is not there and its job would not make what `like` read."""
-        if path.name != MANIFEST_NAME:
+        output, _, file = str(path).rpartition("/")
+        if file != MANIFEST_NAME:
             return self._raw_digest(path)
-        output = str(path.parent)
         if made := self.made(output):
             return made.digest
         recorded = (like.input_keys.get(name, ""), like.action.inputs.get(name, _UNKNOWN)) if like else ("", _UNKNOWN)
