@@ -28,6 +28,8 @@ ANSWER_TYPES = {  # the words of VQA, and of others
     **dict.fromkeys(("yes/no", "yes-no", "yesno", "y/n", "binary", "close", "closed-ended", "close-ended"), "closed"),
     **dict.fromkeys(("number", "other", "open-ended", "free-form"), "open"),
 }
+_COMMAS = r"^[+-]?(?:[0-9]+|[0-9]*,[0-9]+)(?:[eE][+-]?[0-9]+)?\s*%?$"
+_NO_THOUSANDS = r"^[+-]?(?:0?,|[0-9]+,(?:[0-9]{1,2}|[0-9]{4,})(?:[^0-9]|$))"
 _WHOLE = r"^[+-]?[0-9]+(?:\.0+)?$"
 _TRUTHS = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
 
@@ -140,10 +142,14 @@ class Given:
     def number(self, column: str) -> pl.Series:
         """Return the column as float64 [n], finite; of a column of percentages ("85%") the hundredth part.
 
+        A comma is a decimal comma where no number has a point, and one at least cannot have thousands separated by it.
+
         Raises:
             DataError: A row has no value, NaN, or something else than a finite number.
         """
         text = self.text(column, advice := _without_confidence(column))
+        if has_decimal_commas(text):
+            text = text.str.replace(",", ".", literal=True)
         if text.str.ends_with("%").all():  # the sign decides; where only some have it, it is refused
             percent = text.str.strip_chars_end("% ")
             numbers = percent.cast(pl.Float64, strict=False) / 100
@@ -262,6 +268,8 @@ def about_values(given: Given) -> list[str]:
     for column in ("confidence", "donor_confidence"):
         if given.has(column) and given.optional_text(column).str.ends_with("%").all():
             said.append(f"{given.column(column)} holds percentages; they are divided by 100")
+        if given.has(column) and has_decimal_commas(given.optional_text(column).drop_nulls()):
+            said.append(f"{given.column(column)} has decimal commas, such as 0,5; read as 0.5")
     for column in ("answer", "donor_answer"):
         if given.has(column) and not given.frame[column].dtype.is_nested() and given.frame[column].dtype != pl.Object:
             text = given.optional_text(column)
@@ -275,6 +283,11 @@ def about_values(given: Given) -> list[str]:
             listed = ", ".join(f"{kind} as {ANSWER_TYPES[kind]}" for kind in sorted(kinds))
             said.append(f"{given.column('answer_type')} is read so: {listed}")
     return said
+
+
+def has_decimal_commas(text: pl.Series) -> bool:
+    """Whether numbers are written with decimal commas: all with commas or as whole numbers, and not all like 1,234."""
+    return bool(text.str.contains(_COMMAS).all() and text.str.contains(_NO_THOUSANDS).any())
 
 
 def _with_negated(given: Given, columns: Mapping[str, str], known: Collection[str]) -> Given:
