@@ -1,5 +1,6 @@
 """What the cells of somebody else's table mean; each case is right by hand, or refused by name."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -237,3 +238,21 @@ def test_names_in_two_ways():
     )
     with pytest.raises(DataError, match=r"'donor_image_id' is 'X1' where the answers have 'x 1'\. These count as two"):
         with_pair(["1", "2"], ["ct", "x 1"], "1", "X1")
+
+
+def test_float32_numbers_that_became_longer_are_those_that_were_meant():
+    longer = [float(value) for value in np.float32([0.9, 0.1, 1])]  # 0.8999999761581421, as Python and files keep it
+    for column in (longer, list(map(repr, longer)), np.array(longer)):
+        found = dualread.evaluate({"confidence": column, "correct": [0, 1, 1]}, replicates=0)
+        assert found.parts[0].methods["predictions"].answers["confidence"].sort().to_list() == [0.1, 0.9, 1]
+        assert estimate(found, "hce90") == pytest.approx(1 / 3)
+        assert "holds float32 numbers with more digits than they had" in found.notes[0]
+    shares = [k / 64 for k in range(65)]
+    found = dualread.evaluate({"confidence": shares, "correct": [1, 0] * 32 + [1]}, replicates=0)
+    assert found.parts[0].methods["predictions"].answers["confidence"].sort().to_list() == shares
+    assert not found.notes
+
+
+def test_record_arrays_are_tables():
+    table = np.array([(0.9, True), (0.2, False)], dtype=[("confidence", "f4"), ("correct", "?")])
+    assert estimate(dualread.evaluate(table, replicates=0), "brier") == pytest.approx((0.01 + 0.04) / 2)

@@ -327,3 +327,9 @@ def test_rows_beside_the_names_of_columns(tmp_path, content):
 def test_rows_that_do_not_fit_their_names_are_refused(tmp_path, content, message):
     with pytest.raises(DataError, match=message):
         read_columns(wrote(tmp_path, json.dumps(content), "mine.json"))
+
+
+def test_a_key_of_json_may_be_empty(tmp_path):
+    path = wrote(tmp_path, json.dumps([{"": "x", "a": "1"}]), "mine.json")
+    for used in (None, {"a"}, set()):
+        assert read_columns(path, used).frame.columns == ["", "a"]

@@ -13,7 +13,7 @@ import polars as pl
 from dualread import plugins
 from dualread.commands.evaluate.texts import listed, whole
 from dualread.errors import DataError, did_you_mean
-from dualread.evaluation.decimals import as_float64
+from dualread.evaluation.decimals import as_float64, once_float32
 
 ANSWERS = (
     *("confidence", "correct", "answer", "reference_answer", "image_id", "question", "answer_type", "method"),
@@ -143,6 +143,7 @@ class Given:
         """Return the column as float64 [n], finite; of a column of percentages ("85%") the hundredth part.
 
         A comma is a decimal comma where no number has a point, and one at least cannot have thousands separated by it.
+        Numbers that had been float32 are what they meant: 0.8999999761581421 is .9.
 
         Raises:
             DataError: A row has no value, NaN, or something else than a finite number.
@@ -160,7 +161,8 @@ class Given:
         self.refuse(
             column, text, ~numbers.is_finite().fill_null(False), "expected a finite number with a decimal point"
         )
-        return numbers
+        meant = once_float32(numbers.to_numpy())
+        return numbers if meant is None else pl.Series(numbers.name, meant)
 
     def truth(self, column: str) -> pl.Series:
         """Return the column as bool [n].
@@ -265,11 +267,15 @@ def mapped(given: Given, columns: Mapping[str, str], known: Collection[str], *, 
 def about_values(given: Given) -> list[str]:
     """Return sentences about values that are read as something else than what is written there."""
     said = []
-    for column in ("confidence", "donor_confidence"):
-        if given.has(column) and given.optional_text(column).str.ends_with("%").all():
+    for column in filter(given.has, ("confidence", "donor_confidence")):
+        text = given.optional_text(column).drop_nulls()
+        if text.str.ends_with("%").all():
             said.append(f"{given.column(column)} holds percentages; they are divided by 100")
-        if given.has(column) and has_decimal_commas(given.optional_text(column).drop_nulls()):
+        if has_decimal_commas(text):
             said.append(f"{given.column(column)} has decimal commas, such as 0,5; read as 0.5")
+        numbers = text.cast(pl.Float64, strict=False)
+        if numbers.is_finite().all() and once_float32(numbers.to_numpy()) is not None:
+            said.append(f"{given.column(column)} holds float32 numbers with more digits than they had; read as those")
     for column in ("answer", "donor_answer"):
         if given.has(column) and not given.frame[column].dtype.is_nested() and given.frame[column].dtype != pl.Object:
             text = given.optional_text(column)

@@ -109,9 +109,10 @@ def _with_others(frame: pl.DataFrame, names: Sequence[str], filled: pl.Series) -
     others = [name for name in names if name not in frame.columns]
     if not others:
         return frame
-    first = filled.replace_strict({True: True}, default=None, return_dtype=pl.Boolean).alias(others[0])
-    empty = [pl.Series(name, [None], dtype=pl.Null).new_from_index(0, len(filled)) for name in others[1:]]
-    return pl.concat([frame, pl.DataFrame([first, *empty])], how="horizontal").select(names)
+    first = filled.replace_strict({True: True}, default=None, return_dtype=pl.Boolean)
+    empty = pl.Series([None], dtype=pl.Null).new_from_index(0, len(filled))
+    said = pl.DataFrame({name: first if name == others[0] else empty for name in others})
+    return pl.concat([frame, said], how="horizontal").select(names)
 
 
 def read_records(path: Path) -> Records:
@@ -237,7 +238,7 @@ def _object_columns(
             series.append(column_of(name, [_texts(found.get(name)) for _, found in chunk]))
         numbers += [number for number, _ in chunk]
         filled += [any(found[name] is not None for name in found if name not in parts) for _, found in chunk]
-    frame = pl.DataFrame([_joined(name, series) for name, series in parts.items()])
+    frame = pl.DataFrame({name: _joined(name, series) for name, series in parts.items()})
     return _with_others(frame, list(names), pl.Series(filled, dtype=pl.Boolean)), pl.Series(numbers, dtype=pl.Int64)
 
 

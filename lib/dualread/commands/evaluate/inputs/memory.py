@@ -71,7 +71,9 @@ def _known_frame(table: Any, name: str) -> Any:
 
 
 def _columns(table: Any, name: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(table, Mapping):
+    if isinstance(table, np.ndarray) and table.dtype.names:  # a record array
+        yield from ((column, table[column]) for column in table.dtype.names)
+    elif isinstance(table, Mapping):
         yield from ((str(column), values) for column, values in table.items())
     elif hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas, or what has its form
         names = [str(column) for column in table.columns]
