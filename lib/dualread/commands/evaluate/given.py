@@ -24,6 +24,7 @@ PAIRS = (
     *("method", "dataset", "split"),
 )
 _SHOWN = 5  # rows that an error names
+_LONGEST = 200  # characters of a value that an error shows
 ANSWER_TYPES = {  # the words of VQA, and of others
     **dict.fromkeys(("yes/no", "yes-no", "yesno", "y/n", "binary", "close", "closed-ended", "close-ended"), "closed"),
     **dict.fromkeys(("number", "other", "open-ended", "free-form"), "open"),
@@ -234,7 +235,7 @@ class Given:
     def refuse(self, column: str, text: pl.Series, wrong: pl.Series, expected: str) -> None:
         """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first such rows and values."""
         if rows := self.rows.filter(wrong).to_list():
-            shown = [f"row {row}: {value!r}" for row, value in zip(rows, text.filter(wrong), strict=True)]
+            shown = [f"row {row}: {_short(value)}" for row, value in zip(rows, text.filter(wrong), strict=True)]
             raise self.error(f"{self.column(column)} is wrong in {self._count(rows)}: {some(shown)}; {expected}.")
 
     def _count(self, rows: Sequence[int]) -> str:
@@ -316,6 +317,11 @@ def _harness_of(columns: Sequence[str]) -> str:
 
 def _without_confidence(column: str) -> str:
     return f"Drop these rows for every method, or impute a {column} (the workflow uses 0.5) and report that you did."
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}... ({len(shown):,} characters)"
 
 
 def some(shown: Sequence[object]) -> str:

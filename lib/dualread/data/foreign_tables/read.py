@@ -23,6 +23,8 @@ from dualread.errors import DataError, in_a_line
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _CHUNK = 50_000  # rows that are Python objects at one time
 _BATCH = 256  # rows of a .parquet, which may hold images
+_HELD = 8  # of these rows, as Python objects at one time
+_LARGEST_TEXTS = 4_000_000_000  # bytes of one column
 _PLAIN = ("commas, utf-8", "tabs, utf-8", "semicolons, utf-8", "JSON lines, utf-8", "a JSON list, utf-8", "parquet")
 
 
@@ -147,6 +149,7 @@ def _read_parquet(path: Path, used: Collection[str] | None) -> pl.DataFrame:
     with _open_parquet(path) as (scan, n):
         names = scan().collect_schema().names()
         mine = [name for name in names if _is_used(name, used)]
+        _refuse_long(path, scan().select(mine))
         frame = scan().select(mine).collect()
         if len(mine) == len(names):
             return frame
@@ -158,6 +161,20 @@ def _read_parquet(path: Path, used: Collection[str] | None) -> pl.DataFrame:
         return _with_others(frame, names, filled)
 
 
+def _refuse_long(path: Path, table: pl.LazyFrame) -> None:
+    """Refuse texts that are longer together than a table can be: in a .parquet, equal ones take no room."""
+    texts = [name for name, kind in table.collect_schema().items() if kind in (pl.String, pl.Binary)]
+    if not texts:
+        return
+    lengths = (pl.col(name).cast(pl.Binary).bin.size().cast(pl.Int64).sum() for name in texts)
+    for name, n in zip(texts, table.select(lengths).collect(engine="streaming").row(0), strict=True):
+        if n > _LARGEST_TEXTS:
+            raise DataError(
+                f"{path}: column {name!r} holds {n:,} bytes of text, expected at most {_LARGEST_TEXTS:,}. Shorten or"
+                " split it."
+            )
+
+
 def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of a .parquet, a few at a time: each row holds its own copy of an image that others show, too.
 
@@ -166,7 +183,7 @@ def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
     first_of_equal: dict[bytes, bytes] = {}
     with _open_parquet(path) as (scan, n):
         for start in range(0, n, _BATCH):
-            for record in scan().slice(start, _BATCH).collect().iter_rows(named=True):
+            for record in scan().slice(start, _BATCH).collect().iter_rows(named=True, buffer_size=_HELD):
                 yield {name: _shared(value, first_of_equal) for name, value in record.items()}
 
 
