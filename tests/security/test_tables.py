@@ -57,7 +57,7 @@ def test_a_parquet_whose_equal_texts_take_no_room_is_refused_before_they_are_rea
     pl.DataFrame(table).write_parquet(tmp_path / "a.parquet")
     monkeypatch.setattr(read, "_LARGEST_TEXTS", 49_999)
     with pytest.raises(
-        DataError, match=r"a\.parquet: column 'answer' holds 50,000 bytes of text, expected at most 49,999"
+        DataError, match=r"a\.parquet: column 'answer' holds more than 49,999 bytes of text up to row 50\."
     ):
         dualread.evaluate(tmp_path / "a.parquet")
     monkeypatch.setattr(read, "_LARGEST_TEXTS", 50_000)  # the column that is not used does not count

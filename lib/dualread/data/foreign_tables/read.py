@@ -25,6 +25,7 @@ _CHUNK = 50_000  # rows that are Python objects at one time
 _BATCH = 256  # rows of a .parquet, which may hold images
 _HELD = 8  # of these rows, as Python objects at one time
 _LARGEST_TEXTS = 4_000_000_000  # bytes of one column
+_LOOKED_AT, _MOST_LOOKED_AT = 10**9, 50_000  # bytes and rows whose lengths are added up at one time
 _PLAIN = ("commas, utf-8", "tabs, utf-8", "semicolons, utf-8", "JSON lines, utf-8", "a JSON list, utf-8", "parquet")
 
 
@@ -149,7 +150,7 @@ def _read_parquet(path: Path, used: Collection[str] | None) -> pl.DataFrame:
     with _open_parquet(path) as (scan, n):
         names = scan().collect_schema().names()
         mine = [name for name in names if _is_used(name, used)]
-        _refuse_long(path, scan().select(mine))
+        _refuse_long(path, scan().select(mine), n)
         frame = scan().select(mine).collect()
         if len(mine) == len(names):
             return frame
@@ -161,18 +162,29 @@ def _read_parquet(path: Path, used: Collection[str] | None) -> pl.DataFrame:
         return _with_others(frame, names, filled)
 
 
-def _refuse_long(path: Path, table: pl.LazyFrame) -> None:
-    """Refuse texts that are longer together than a table can be: in a .parquet, equal ones take no room."""
-    texts = [name for name, kind in table.collect_schema().items() if kind in (pl.String, pl.Binary)]
-    if not texts:
-        return
-    lengths = (pl.col(name).cast(pl.Binary).bin.size().cast(pl.Int64).sum() for name in texts)
-    for name, n in zip(texts, table.select(lengths).collect(engine="streaming").row(0), strict=True):
-        if n > _LARGEST_TEXTS:
-            raise DataError(
-                f"{path}: column {name!r} holds {n:,} bytes of text, expected at most {_LARGEST_TEXTS:,}. Shorten or"
-                " split it."
-            )
+def _refuse_long(path: Path, table: pl.LazyFrame, n_rows: int) -> None:
+    """Refuse texts that are longer together than a table can be: in a .parquet, equal ones take no room.
+
+    The first rows are looked at one by one, so that long ones end it at once.
+    """
+    kinds = table.collect_schema()
+    texts = [name for name, kind in kinds.items() if kind in (pl.String, pl.Binary, pl.Categorical, pl.Enum)]
+    lengths = [
+        pl.col(name).bin.size() if kinds[name] == pl.Binary else pl.col(name).cast(pl.String).str.len_bytes()
+        for name in texts
+    ]
+    seen, start, step = dict.fromkeys(texts, 0), 0, 1
+    while texts and start < n_rows:
+        found = table.slice(start, step).select(one.cast(pl.Int64).sum() for one in lengths).collect().row(0)
+        start = min(start + step, n_rows)
+        for name, n in zip(texts, found, strict=True):
+            seen[name] += n
+            if seen[name] > _LARGEST_TEXTS:
+                raise DataError(
+                    f"{path}: column {name!r} holds more than {_LARGEST_TEXTS:,} bytes of text up to row {start:,}."
+                    " Shorten or split it."
+                )
+        step = min(_MOST_LOOKED_AT, 10 * step, max(1, _LOOKED_AT * start // (1 + sum(seen.values()))))
 
 
 def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
