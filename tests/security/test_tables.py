@@ -113,3 +113,13 @@ def test_no_control_character_reaches_the_terminal(tmp_path, capsys):
 def test_dollar_signs_in_a_name_are_no_mathematics(tmp_path):
     (tmp_path / "a.csv").write_text("method,confidence,correct\n$\\frac{,0.5,1\na_b^c$$,0.4,0\n")
     assert program.main(["evaluate", str(tmp_path / "a.csv"), "--replicates", "0", "--out", str(tmp_path / "o")]) == 0
+
+
+@pytest.mark.parametrize("answer", ["a" + "\u0301\u0323" * 300_000, "|".join("ab" * 100_000), "-" * 300_000 + "5"])
+def test_long_cells_end_soon_and_messages_stay_short(tmp_path, capsys, answer):
+    table = {"confidence": [0.5, 0.4], "answer": ["a", "liver"], "reference_answer": [answer, "liver"]}
+    pl.DataFrame(table).write_csv(tmp_path / "a.csv")
+    start = time.perf_counter()
+    program.main(["evaluate", str(tmp_path / "a.csv"), "--replicates", "0"])
+    assert time.perf_counter() - start < 30
+    assert len(capsys.readouterr().err) < 2_000

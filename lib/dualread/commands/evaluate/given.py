@@ -235,7 +235,7 @@ class Given:
     def refuse(self, column: str, text: pl.Series, wrong: pl.Series, expected: str) -> None:
         """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first such rows and values."""
         if rows := self.rows.filter(wrong).to_list():
-            shown = [f"row {row}: {_short(value)}" for row, value in zip(rows, text.filter(wrong), strict=True)]
+            shown = [f"row {row}: {short(value)}" for row, value in zip(rows, text.filter(wrong), strict=True)]
             raise self.error(f"{self.column(column)} is wrong in {self._count(rows)}: {some(shown)}; {expected}.")
 
     def _count(self, rows: Sequence[int]) -> str:
@@ -319,7 +319,8 @@ def _without_confidence(column: str) -> str:
     return f"Drop these rows for every method, or impute a {column} (the workflow uses 0.5) and report that you did."
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """Return a value as messages show it: cut, if it is long."""
     shown = repr(value)
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}... ({len(shown):,} characters)"
 

@@ -10,7 +10,7 @@ from itertools import product
 
 import polars as pl
 
-from dualread.commands.evaluate.given import Given, some
+from dualread.commands.evaluate.given import Given, short, some
 from dualread.commands.evaluate.texts import form_of
 from dualread.grading.canonical import canonical, is_correct
 
@@ -98,7 +98,7 @@ def _refuse_doubtful_alternatives(
         ]
         if found:
             raise given.error(
-                f"{given.column(reference)} holds texts with {separator.strip()!r}, such as {found[0][1]!r} in row"
+                f"{given.column(reference)} holds texts with {separator.strip()!r}, such as {short(found[0][1])} in row"
                 f" {found[0][0]}. If these are alternatives, {len(found)} more answers are right: add --alternatives"
                 f" {separator!r} (in Python alternatives={separator!r}). If they are one answer, add"
                 " --alternatives '#'."
@@ -151,7 +151,7 @@ def _refuse_clashes(
             continue
         row = rows[0]
         place = rows_of.index(row)
-        what = f"{texts[place]!r} against {' or '.join(references[place])!r}"
+        what = f"{short(texts[place])} against {short(' or '.join(references[place]))}"
         advice = "Write both in the same way"
         if not words:
             advice = "Name the columns that hold the options (--options A B C D), or write both as texts"
