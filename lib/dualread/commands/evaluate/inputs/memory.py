@@ -71,8 +71,8 @@ def _known_frame(table: Any, name: str) -> Any:
 
 
 def _columns(table: Any, name: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(table, np.ndarray) and table.dtype.names:  # a record array
-        yield from ((column, table[column]) for column in table.dtype.names)
+    if fields := getattr(getattr(table, "dtype", None), "names", None):  # a record array
+        yield from ((column, table[column]) for column in fields)
     elif isinstance(table, Mapping):
         yield from ((str(column), values) for column, values in table.items())
     elif hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas, or what has its form
