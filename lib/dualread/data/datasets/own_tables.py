@@ -17,7 +17,7 @@ SPLITS = ("train", "validation", "test")
 _SPLIT_NAMES = {"training": "train", "val": "validation", "valid": "validation", "dev": "validation", "testing": "test"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
     """One row of a table as it was read.
 

@@ -43,6 +43,7 @@ import re
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -163,11 +164,8 @@ def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[L
 
 def rows_of(folder: Path, files: Sequence[Path], lines: Sequence[Line]) -> list[Row]:
     """Return a question for each of the `lines` of `files`, which have the form that `formed` and `with_texts` give."""
-    first_of_equal: dict[bytes, bytes] = {}
-    return [
-        _row(folder.absolute(), line.number if len(files) == 1 else i, line.record, first_of_equal)
-        for i, line in enumerate(lines)
-    ]
+    image_of = cache(partial(_image, folder.absolute()))  # the rows about one picture share its path or bytes
+    return [_row(line.number if len(files) == 1 else i, line.record, image_of) for i, line in enumerate(lines)]
 
 
 def loaded(
@@ -218,14 +216,19 @@ def _problems(lines: Sequence[Line], required: Mapping[str, _Column]) -> Iterato
                 yield f"{place}: {column} is {reprlib.repr(value)}, expected {expected}. Correct it."
 
 
-def _row(folder: Path, source_row: int, record: Mapping[str, Any], first_of_equal: dict[bytes, bytes]) -> Row:
+def _image(folder: Path, value: str | bytes | None) -> tuple[Path | bytes, str]:
+    """Return the image that a picture's path or bytes stand for, and its name."""
+    if isinstance(value, bytes):
+        return value, hashlib.sha256(value).hexdigest()
+    return folder / str(value), str(PurePosixPath(str(value)))
+
+
+def _row(
+    source_row: int, record: Mapping[str, Any], image_of: Callable[[str | bytes | None], tuple[Path | bytes, str]]
+) -> Row:
     answers = tuple(record["reference_answers"])
     options = tuple(record.get("options") or ())
-    picture = _picture(record["image"])
-    if isinstance(picture, bytes):
-        image, name = first_of_equal.setdefault(picture, picture), hashlib.sha256(picture).hexdigest()
-    else:
-        image, name = folder / str(picture), str(PurePosixPath(str(picture)))
+    image, name = image_of(_picture(record["image"]))
     content = json.dumps([record["question"], answers, options, name])
     closed = all(canonical(answer) in ("yes", "no") for answer in answers)
     return Row(
