@@ -54,6 +54,15 @@ def read_table(path: Path, schema: Schema, columns: Collection[str] = ()) -> pl.
     return frame.select(_check(frame, schema, where=str(path)))
 
 
+def scan_table(path: Path, columns: Collection[str], **values: str) -> pl.LazyFrame:
+    """Return these columns of a table, of the rows with these values; they are read when they are collected.
+
+    It is for tables that are verified inputs, and larger than what is needed of them.
+    """
+    found = pl.scan_parquet(path, glob=False)
+    return (found.filter(**values) if values else found).select(columns)
+
+
 def reason_of(path: Path) -> str | None:
     """Return why a table that `write_table` wrote has no rows; None for any other, also one that cannot be read."""
     try:

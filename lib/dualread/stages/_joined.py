@@ -1,6 +1,6 @@
 """Join one method's confidences on one (data set, split) with the grades that are inputs of a stage."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,25 +10,29 @@ from dualread.artifacts.schemas import Schema
 from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.tables import read_table
+from dualread.artifacts.tables import read_table, scan_table
 from dualread.errors import ArtifactError
 from dualread.evaluation.join import Joined, join
 
 # Tables that all methods of an actor share, by name.
 _SHARED = {schema.name: schema for schema in (GRADED, MANIFEST, PAIRS)}
+# Those of more bytes, 200,000 rows or so, are not kept in the memory but read again for each method.
+_MOST_KEPT = 2**20
 # The columns that a join uses.
-_OF_PREDICTIONS = ("sample_id", "condition", "confidence", "imputed")
+_OF_PREDICTIONS = ("sample_id", "confidence", "imputed")
 _OF_GRADED = ("sample_id", "image_id", "canonical_answer", "correct")
+_OF_PAIRS = ("sample_id", "source_image_id", "donor_image_id")
 
 
 def read_joined(
     dataset: str,
     split: str,
     manifest: pl.DataFrame,
-    predictions: pl.DataFrame,
+    predictions: Path,
     inputs: Mapping[str, Path],
     *,
     run: str = "",
+    conditions: Collection[str] = (),
 ) -> Joined:
     """Read the grades of a (data set, split), and the pairs if they are an input, and join the predictions with them.
 
@@ -36,20 +40,27 @@ def read_joined(
         dataset: The data set's name in the config.
         split: train, validation or test.
         manifest: The manifest table of the split.
-        predictions: Predictions of one method and actor; those of other data sets and splits are ignored.
+        predictions: The artifact with the predictions of one method and actor; those of other data sets and splits are
+            not read.
         inputs: graded/<run><dataset>/<split>/<condition>, and pairs/<dataset>/<split> where there are donors.
         run: "<backbone>/<actor>/<seed>/" where the inputs belong to several runs.
+        conditions: The only conditions whose predictions are read; all if empty.
 
     Raises:
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
     """
     prefix = f"graded/{run}{dataset}/{split}/"
-    shard = predictions.filter((pl.col("dataset") == dataset) & (pl.col("split") == split)).select(_OF_PREDICTIONS)
+    table, shard = predictions / "predictions.parquet", {"dataset": dataset, "split": split}
+    found = scan_table(table, ("condition",), **shard).unique().collect(engine="streaming")["condition"].sort()
     return join(
         where=f"{run}{dataset}/{split}",
         manifest=manifest,
-        pairs=read(inputs, name, PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
-        predictions={name: shard.filter(condition=name) for name in shard["condition"].unique().sort()},
+        pairs=read(inputs, name, PAIRS, _OF_PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
+        predictions={
+            name: scan_table(table, _OF_PREDICTIONS, **shard, condition=name).collect(engine="streaming")
+            for name in found
+            if name in conditions or not conditions
+        },
         graded={
             name.removeprefix(prefix): read(inputs, name, GRADED, _OF_GRADED)
             for name in inputs
@@ -67,7 +78,7 @@ def read(inputs: Mapping[str, Path], name: str, schema: Schema, columns: tuple[s
     if name not in inputs:
         raise ArtifactError(f"no input {name!r}. Given: {', '.join(sorted(inputs))}. Add it to the inputs of the job.")
     path = inputs[name] / f"{schema.name}.parquet"
-    if schema.name in _SHARED and path.exists():
+    if schema.name in _SHARED and path.exists() and path.stat().st_size <= _MOST_KEPT:
         return _read_once(path, path.stat().st_mtime_ns, schema.name, columns)
     return read_table(path, schema, columns)
 

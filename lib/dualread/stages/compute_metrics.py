@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.metrics import METRICS
-from dualread.artifacts.schemas.predictions import PREDICTIONS
-from dualread.artifacts.tables import from_rows, reason_of, write_table
+from dualread.artifacts.tables import from_rows, reason_of, scan_table, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
@@ -35,7 +33,6 @@ from dualread.evaluation.without_confidences import without_confidences
 from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages._joined import read, read_joined
 
-_OF_PREDICTIONS = tuple(name for name in PREDICTIONS.columns if name != "score")
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id")
 
 
@@ -45,16 +42,15 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     Raises:
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
     """
-    predictions = read(inputs, "predictions", PREDICTIONS, _OF_PREDICTIONS)
-    _check_run(predictions, spec, inputs["predictions"])
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
-    _check_shards(predictions, shards, inputs["predictions"])
+    _check_predictions(inputs["predictions"], spec, shards)
     manifests = {shard: read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST, _OF_MANIFEST) for shard in shards}
     if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
         of = {shard: without_confidences(manifests[shard], spec.target_risk_percent, reason) for shard in shards}
         _write(out, spec, [{"dataset": d, "split": s, **row} for (d, s), rows in of.items() for row in rows], {})
         return f"wrote no estimates: {reason}"
-    found = {shard: read_joined(*shard, manifest, predictions, inputs) for shard, manifest in manifests.items()}
+    predicted = inputs["predictions"]
+    found = {shard: read_joined(*shard, manifest, predicted, inputs) for shard, manifest in manifests.items()}
     cells = {shard: CellColumns.of(joined) for shard, joined in found.items()}
     thresholds = choose(_chooser(spec, cells).answers, spec.target_risk_percent)
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
@@ -86,14 +82,13 @@ def _write(out: Path, spec: ComputeMetricsSpec, rows: Sequence[dict], replicates
     write_tensors(out / "replicates.safetensors", replicates, run)
 
 
-def _check_run(predictions: pl.DataFrame, spec: ComputeMetricsSpec, path: Path) -> None:
+def _check_predictions(path: Path, spec: ComputeMetricsSpec, shards: list[tuple[str, str]]) -> None:
+    table = scan_table(path / "predictions.parquet", (*spec.run, "dataset", "split"))
+    distinct = table.unique().collect(engine="streaming")
     for key, expected in spec.run.items():
-        if other := [value for value in predictions[key].unique().to_list() if value != expected]:
+        if other := [value for value in distinct[key].unique().to_list() if value != expected]:
             raise ArtifactError(f"{path}: has predictions of {key} {other[0]!r}. Expected only {expected!r}.")
-
-
-def _check_shards(predictions: pl.DataFrame, shards: list[tuple[str, str]], path: Path) -> None:
-    if extra := sorted(set(predictions.select("dataset", "split").unique().iter_rows()) - set(shards)):
+    if extra := sorted(set(distinct.select("dataset", "split").iter_rows()) - set(shards)):
         raise ArtifactError(
             f"{path}: has predictions of {'/'.join(extra[0])}, which the spec does not evaluate. "
             f"Expected: {', '.join('/'.join(shard) for shard in shards)}."
