@@ -214,8 +214,8 @@ def _aliases(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_of_others(targets: tuple[str, ...], package: str) -> bool:
-    inside = f"{package.partition('.')[0]}."
-    return not all(target.startswith(inside) or target == "typing.TYPE_CHECKING" for target in targets)
+    top = package.partition(".")[0]
+    return not all(target.partition(".")[0] == top or target == "typing.TYPE_CHECKING" for target in targets)
 
 
 def _stars(node: ast.AST, package: str) -> Iterator[str]:
