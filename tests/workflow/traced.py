@@ -12,7 +12,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import import_module
+from inspect import CO_GENERATOR
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 
@@ -35,11 +37,28 @@ _FOLDER = f"{read_once.ROOT}{os.sep}"
 _MODULE = "<module>"
 
 
+@dataclass(frozen=True)
+class Ran:
+    """One piece of code that ran.
+
+    Attributes:
+        code: The code.
+        caller: The code that called it.
+        importing: The module that was imported meanwhile, if any, ...
+        line: ... and the line of that module that ran.
+    """
+
+    code: CodeType
+    caller: CodeType
+    importing: CodeType | None
+    line: int
+
+
 class Trace:
-    """The code of the library that runs inside the block, and the line of a module that was imported meanwhile."""
+    """The code of the library that runs inside the block."""
 
     def __init__(self) -> None:
-        self.ran: set[tuple[CodeType, CodeType | None, int]] = set()
+        self.ran: set[Ran] = set()
 
     def __enter__(self) -> "Trace":
         threading.settrace(self._called)
@@ -51,14 +70,15 @@ class Trace:
         threading.settrace(None)
 
     def _called(self, frame: FrameType, event: str, argument: object) -> None:
-        if frame.f_code.co_filename.startswith(_FOLDER):
+        code = frame.f_code
+        if code.co_filename.startswith(_FOLDER):
             importing: FrameType | None = frame
             while importing and not _is_import(importing):
                 importing = importing.f_back
-            if importing is frame:
-                self.ran.add((frame.f_code, frame.f_code, 0))
-            else:
-                self.ran.add((frame.f_code, importing and importing.f_code, importing.f_lineno if importing else 0))
+            # A generator runs for whoever asks it for more.
+            caller = code if frame.f_back is None or code.co_flags & CO_GENERATOR else frame.f_back.f_code
+            line = importing.f_lineno if importing else 0
+            self.ran.add(Ran(code, caller, importing and importing.f_code, 0 if importing is frame else line))
 
 
 def _is_import(frame: FrameType) -> bool:
@@ -76,9 +96,11 @@ class Places:
 
     def missing(self, trace: Trace, closure: set[Node]) -> Iterator[str]:
         """Yield what ran, or was read by what ran, and is not in `closure`."""
-        for code, importing, line in sorted(trace.ran, key=str):
+        for ran in trace.ran:
+            code, importing, line = ran.code, ran.importing, ran.line
             module = _module(code)
-            if self._index.is_outside(module):
+            # What only these call, such as the check of a message that is printed, changes no result.
+            if self._index.is_outside(module) or self._index.is_outside(_module(ran.caller)):
                 continue
             if code.co_name == _MODULE:
                 if (module, IMPORTED) not in closure:

@@ -153,6 +153,8 @@ class CodeIndex:
             yield from self._imported(source.imports)
             yield from ((module, name) for name in source.unused)
             yield from ((star, HELD) for star in source.stars if self._is_inside(star))
+            # Python asks it for each submodule that is imported by `from package import submodule`.
+            yield from ((module, number) for number in self._bound(module).get("__getattr__", ()))
             for number, it in enumerate(source.definitions):
                 if self._has_effects(module, it.at_import) or any(self._has_hooks(module, base) for base in it.bases):
                     yield module, number
