@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dualread.evaluation import metrics
-from dualread.evaluation.decimals import as_float64, as_number
+from dualread.evaluation.decimals import as_float64, as_number, once_float32
 
 HUNDREDTHS = np.arange(101) / 100
 NARROW = {
@@ -106,3 +106,11 @@ def test_missing_values_of_other_columns_are_named():
         metrics.within_question_auroc([0.1, 0.2], [True, False], ["q", None])
     with pytest.raises(ValueError, match="images: row 0 is nan"):
         metrics.squared_calibration_error([0.1, 0.2], [True, False], [np.nan, 1.0])
+
+
+def test_numbers_that_had_been_float32():
+    assert once_float32(np.float32([0.9, -0.1, 0]).astype(float)).tolist() == [0.9, -0.1, 0]
+    for other in ([0.9, 0.1], [0.5, 0.25], [], [float(np.float32(0.9)), 0.9], [float(np.float32(0.9)), 1e300]):
+        assert once_float32(np.array(other, dtype=float)) is None
+    for n in (3, 7, 10, 64, 1000, 2048):  # shares of n draws
+        assert once_float32(np.arange(n + 1) / n) is None

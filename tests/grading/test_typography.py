@@ -118,3 +118,11 @@ def test_the_form_of_a_form_is_itself(text):
         assert canonical(form) == form
     assert question_key(question_key(text)) == question_key(text)
     assert untyped(untyped(text)) == untyped(text)
+
+
+def test_very_many_marks_on_one_letter_take_no_time():
+    many = untyped("a" + "\u0323\u0301" * 500_000)  # to order all of them would take hours
+    assert len(many) <= 31
+    assert untyped(many) == many
+    text = "é" * 20_000
+    assert untyped(text.replace("é", "e\u0301")) == text

@@ -178,6 +178,36 @@ def test_dicom_that_is_damaged_or_lies_is_refused_in_one_sentence_without_the_pa
     assert PATIENT not in str(refused.value)
 
 
+def _within_dicom(elements):
+    """Return a DICOM file with these bytes before its last element, which are its pixels."""
+    made = dicom(DRAWN)
+    at = made.rindex(b"\xe0\x7f\x10\x00")
+    return made[:at] + elements + made[at:]
+
+
+SEQUENCE = struct.pack("<HH2sHI", 0x0040, 0xA730, b"SQ", 0, 0xFFFFFFFF)
+ITEM, END = struct.pack("<HHI", 0xFFFE, 0xE000, 0), struct.pack("<HHI", 0xFFFE, 0xE0DD, 0)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_millions_of_empty_items_are_refused_at_once(tmp_path):
+    made = _within_dicom(SEQUENCE + ITEM * 1_000_000 + END)  # 8 MB
+    (tmp_path / "a.dcm").write_bytes(made)
+    started = time.monotonic()
+    for source in (made, tmp_path / "a.dcm"):
+        with pytest.raises(DataError, match=r"a DICOM file with 1,000,000 items, expected at most 200,000"):
+            read(source)
+    assert time.monotonic() - started < 10
+    assert read(_within_dicom(SEQUENCE + ITEM * 100 + END)).image.size == (8, 8)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sequences_within_sequences_are_a_sentence():
+    deep = (SEQUENCE + struct.pack("<HHI", 0xFFFE, 0xE000, 0xFFFFFFFF)) * 50_000
+    with pytest.raises(DataError, match="the DICOM file cannot be decoded"):
+        read(_within_dicom(deep))
+
+
 def test_a_deflated_bomb_is_not_unpacked():
     made = dataset(DRAWN, syntax="1.2.840.10008.1.2.1.99")
     made.add_new(0x00091001, "OB", bytes(300_000_000))

@@ -9,7 +9,9 @@ import pytest
 import dualread
 from dualread.commands import main as program
 from dualread.commands.evaluate.files import as_texts
+from dualread.data.foreign_tables import read
 from dualread.errors import DataError
+from tests.drawn import attempt
 
 FORMULAS = ["=cmd()", "+x", "@y", "-z"]
 
@@ -45,6 +47,45 @@ def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path):
         dualread.evaluate(tmp_path / "bomb.csv.gz")
 
 
+def test_a_parquet_whose_equal_texts_take_no_room_is_refused_before_they_are_read(tmp_path, monkeypatch):
+    table = {
+        "confidence": [0.5] * 50,
+        "answer": ["x" * 1000] * 50,
+        "reference_answer": ["x"] * 50,
+        "note": ["y" * 9000] * 50,
+    }
+    pl.DataFrame(table).write_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr(read, "_LARGEST_TEXTS", 49_999)
+    with pytest.raises(
+        DataError, match=r"a\.parquet: column 'answer' holds more than 49,999 bytes of text up to row 50\."
+    ):
+        dualread.evaluate(tmp_path / "a.parquet")
+    monkeypatch.setattr(read, "_LARGEST_TEXTS", 50_000)  # the column that is not used does not count
+    assert dualread.evaluate(tmp_path / "a.parquet", replicates=0).unused
+    monkeypatch.setattr(read, "LARGEST_ROWS", 49)
+    with pytest.raises(DataError, match=r"a\.parquet: has 4 columns and 50 rows, expected at most"):
+        dualread.evaluate(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize(
+    "number", ["0." + "9" * 100_000, "1" + "0" * 100_000, "1e999999999", "-" + "1" * 5_000, "1" * 4_300 + ".5"]
+)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv"])
+def test_numbers_of_100000_digits_are_a_sentence_or_a_number(tmp_path, name, number):
+    lines = [f'{{"confidence": {number}, "correct": 1}}', '{"confidence": 0.5, "correct": 0}']
+    text = {
+        "a.jsonl": "\n".join(lines),
+        "a.json": f"[{','.join(lines)}]",
+        "a.csv": f"confidence,correct\n{number},1\n.5,0",
+    }
+    (tmp_path / name).write_text(text[name])
+    start = time.perf_counter()
+    found, error = attempt(lambda: dualread.evaluate(tmp_path / name, replicates=0), DataError)
+    assert (found is not None) == number.startswith("0.")
+    assert error is None or len(str(error)) < 2_000
+    assert time.perf_counter() - start < 10
+
+
 def test_names_that_could_be_formulas_are_written_as_text(tmp_path):
     table = {"method": FORMULAS * 2, "confidence": [0.5, 0.4] * 4, "correct": [1] * 4 + [0] * 4}
     pl.DataFrame(table).write_csv(tmp_path / "a.csv")
@@ -72,3 +113,13 @@ def test_no_control_character_reaches_the_terminal(tmp_path, capsys):
 def test_dollar_signs_in_a_name_are_no_mathematics(tmp_path):
     (tmp_path / "a.csv").write_text("method,confidence,correct\n$\\frac{,0.5,1\na_b^c$$,0.4,0\n")
     assert program.main(["evaluate", str(tmp_path / "a.csv"), "--replicates", "0", "--out", str(tmp_path / "o")]) == 0
+
+
+@pytest.mark.parametrize("answer", ["a" + "\u0301\u0323" * 300_000, "|".join("ab" * 100_000), "-" * 300_000 + "5"])
+def test_long_cells_end_soon_and_messages_stay_short(tmp_path, capsys, answer):
+    table = {"confidence": [0.5, 0.4], "answer": ["a", "liver"], "reference_answer": [answer, "liver"]}
+    pl.DataFrame(table).write_csv(tmp_path / "a.csv")
+    start = time.perf_counter()
+    program.main(["evaluate", str(tmp_path / "a.csv"), "--replicates", "0"])
+    assert time.perf_counter() - start < 30
+    assert len(capsys.readouterr().err) < 2_000

@@ -2,11 +2,15 @@
 
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from PIL import Image
 
 from dualread.errors import ArtifactError
 from dualread.models.backbones import trial
+from dualread.models.backbones.checkpoint import read_config
+from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.processor import load_processor
 from tests import families
 
@@ -50,6 +54,43 @@ def test_a_template_without_an_end_is_refused(folder, monkeypatch, start):
     with pytest.raises(ArtifactError, match=r"its chat template (does not end within 1 s|takes more than 1 GB)"):
         load_processor(folder, families.SETTINGS)
     assert time.monotonic() - started < 30
+
+
+def test_a_template_without_an_end_for_one_question_is_refused(folder, monkeypatch):
+    file = folder / "chat_template.jinja"
+    asked = "{%- if 'spleen' in messages[0]['content'][-1]['text'] -%}" + RANGES + "{%- endif -%}"
+    file.write_text(asked + file.read_text())
+    config = read_config(folder)
+    encoder = Encoder(load_processor(folder, families.SETTINGS), config, families.SETTINGS)
+    picture = Image.new("RGB", (64, 64))
+    assert encoder.inputs("Is this a liver?", picture)
+    monkeypatch.setattr(trial, "SECONDS", 1.0)
+    started = time.monotonic()
+    with pytest.raises(ArtifactError, match=r"does not end within 1 seconds for the question 'Is this a spleen\?'"):
+        encoder.inputs("Is this a spleen?", picture)
+    assert time.monotonic() - started < 30
+    assert encoder.inputs("Is this a liver?", picture)  # and nothing is left behind
+
+
+def test_limits_hold_in_the_main_thread(monkeypatch):
+    monkeypatch.setattr(trial, "SECONDS", 0.1)
+    with pytest.raises(trial.LimitError, match="takes more memory"), trial.within_limits():
+        raise MemoryError
+    with ThreadPoolExecutor(1) as other, trial.within_limits():
+        assert other.submit(_limited).result() == 1
+    with pytest.raises(trial.LimitError, match="does not end"):
+        _without_end()
+
+
+def _without_end():
+    with trial.within_limits():
+        while True:
+            pass
+
+
+def _limited():
+    with trial.within_limits():
+        return 1
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_tables(options: argparse.Namespace) -> None:
+    from dualread.artifacts.tables import for_spreadsheets
     from dualread.commands.evaluate.inputs.study import read_study
 
     run = f"{options.backbone}/{options.actor}/{options.seed}"
@@ -74,7 +75,7 @@ def _write_tables(options: argparse.Namespace) -> None:
         raise ConfigError(f"--pairs {options.pairs}: no data set of {options.study} has donor pairs. Leave it out.")
     for path, table in ((options.predictions, tables.answers), (options.pairs, tables.pairs)):
         if path is not None and table is not None:
-            table.write_csv(path)
+            for_spreadsheets(table).write_csv(path)  # the apostrophe changes no grade: punctuation at an end is cut
             print(f"wrote {path}: {len(table)} rows")
 
 

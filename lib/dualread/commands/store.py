@@ -30,7 +30,8 @@ Nobody who uses the other store, or pulls from it, has to compute these results 
 
 To copy over ssh, copy into a new folder that no workflow uses, and pull from there:
 
-    rsync -a --exclude tmp --exclude partial --exclude damaged --exclude roots host:dualread/results/store/ incoming/
+    rsync -a --exclude tmp --exclude partial --exclude damaged --exclude roots --exclude '/*.json' \\
+        host:dualread/results/store/ incoming/
     dualread store pull incoming
 """
 _PULL = """

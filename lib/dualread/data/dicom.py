@@ -22,6 +22,7 @@ import numpy as np
 from PIL import Image
 
 from dualread.data import dicom_decoder
+from dualread.data.dicom_items import check_items
 from dualread.data.frames import NAMED
 from dualread.data.gray import SAY_BITS, little_contrast, to_8_bits
 from dualread.data.images import Decoded, check_size
@@ -85,6 +86,7 @@ def render(source: Path | bytes, name: str, *, frame: int | None = None, bits: i
     with _opened(source) as file, _silent():
         try:
             _check_transfer_syntax(file, name)
+            check_items(source, name)
             says = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=list(_READ))
             number = _frame(says, frame, name)
             pixels = _pixels(source, file, says, number, name)

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-__all__ = ["as_array", "as_float64", "as_number"]
+__all__ = ["as_array", "as_float64", "as_number", "once_float32"]
+
+
+_LONG = 15  # digits: more than the shares of up to 2,000 draws have that are float32, too
 
 
 def as_float64(values: Any, *, name: str = "values") -> np.ndarray:
@@ -58,6 +61,28 @@ def as_number(value: Any, *, name: str) -> float:
     if array.size != 1:
         raise ValueError(f"{name}: {array.size} values, expected one number.")
     return float(array.reshape(()))
+
+
+def once_float32(values: np.ndarray) -> np.ndarray | None:
+    """Return what float64 numbers meant that had been float32: .9 for 0.8999999761581421; None where they had not.
+
+    Python and files keep a float32 so once it is a plain number. All values have to be numbers that a float32 can be,
+    and one at least so long as no short decimal or fraction is: of other numbers, one in 5 * 10**8 is a float32.
+
+    Args:
+        values: float64 [n].
+    """
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float32)
+    if not np.array_equal(narrow, values) or not any(_digits(value) >= _LONG for value in values.tolist()):
+        return None
+    return as_float64(narrow)
+
+
+def _digits(value: float) -> int:
+    """Return how many significant digits it takes to write a number."""
+    digits = f"{value!r}".lower().partition("e")[0].replace(".", "").lstrip("-0")
+    return len(digits.rstrip("0"))
 
 
 def as_array(values: Any, *, name: str = "values") -> np.ndarray:

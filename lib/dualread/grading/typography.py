@@ -12,6 +12,7 @@ The form is Unicode NFKC, with these decisions:
 """
 
 import unicodedata
+from itertools import groupby
 
 __all__ = ["untyped"]
 
@@ -20,6 +21,8 @@ _QUOTES = "\u00ab\u00bb\u02ba\u02ee\u05f4\u201c\u201d\u201e\u201f\u2033\u2036\u2
 _DASHES = "\u02d7\u2043\u2212"  # and the category Pd
 _SEEN = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u08e2"  # of the category Cf, but not invisible
 _UNSEEN = "\u034f\u115f\u1160\u3164\uffa0"  # of other categories
+_SHORT = 10_000  # characters
+_MOST_MARKS = 30  # as in Unicode's stream-safe text format
 _VARIATION_SELECTORS = (range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 
 
@@ -30,7 +33,14 @@ def untyped(text: str) -> str:
     """
     if text.isascii() and text.isprintable() and "`" not in text:
         return text
-    return unicodedata.normalize("NFC", text.translate(_CHARACTERS))
+    text = text.translate(_CHARACTERS)
+    return unicodedata.normalize("NFC", text if len(text) <= _SHORT else _with_few_marks(text))
+
+
+def _with_few_marks(text: str) -> str:
+    """Cut each run of combining marks to 30, which no language exceeds: to order n of them takes n^2 steps."""
+    runs = (list(run) for _, run in groupby(text, lambda one: unicodedata.combining(one) > 0))
+    return "".join("".join(run[:_MOST_MARKS] if unicodedata.combining(run[0]) else run) for run in runs)
 
 
 class _Characters(dict[int, str]):

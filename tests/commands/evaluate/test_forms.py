@@ -1,5 +1,6 @@
 """What the cells of somebody else's table mean; each case is right by hand, or refused by name."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -199,3 +200,59 @@ def test_columns_of_vqa():
     assert counts == {"all": 4, "open": 3, "closed": 1}
     with pytest.raises(DataError, match=r"column 'imageid' would be ignored"):
         dualread.evaluate({**table, "imageid": [1, 2, 3, 4]}, replicates=0)
+
+
+def test_a_few_answers_of_another_form_may_just_be_wrong():
+    answers, references = ["yes"] * 9 + ["no", "yes"], ["yes"] * 9 + ["2", "1"]  # "how many?"
+    assert accuracy(answers, references) == pytest.approx(9 / 11)
+    assert accuracy(["no"] * 3 + ["liver"] * 20, ["2", "3", "4"] + ["liver"] * 20) == pytest.approx(20 / 23)
+    with pytest.raises(DataError, match=r"in 3 of 23 rows, .* is yes or no and .* is a number: 'no' against '1'"):
+        accuracy(["no"] * 3 + ["liver"] * 20, ["1", "0", "1"] + ["liver"] * 20)
+
+
+def test_decimal_commas():
+    found = dualread.evaluate({"confidence": ["0,85", "1", ",055", "1,000"], "correct": [1, 0, 1, 1]}, replicates=0)
+    assert found.parts[0].methods["predictions"].answers["confidence"].sort().to_list() == [0.055, 0.85, 1, 1]
+    assert "predictions: column 'confidence' has decimal commas, such as 0,5; read as 0.5" in found.notes
+    found = dualread.evaluate({"confidence": ["85,5%", "5 %"], "correct": [1, 0]}, replicates=0)
+    assert found.parts[0].methods["predictions"].answers["confidence"].sort().to_list() == [0.05, 0.855]
+    for doubtful in (["1,234", "5,678"], ["0,5", "0.7"], ["1,2,3", "0,5"]):
+        with pytest.raises(DataError, match="expected a finite number with a decimal point"):
+            dualread.evaluate({"confidence": doubtful, "correct": [1, 0]}, replicates=0)
+
+
+def test_names_in_two_ways():
+    table = {"sample_id": ["1", "2", "3"], "image_id": ["CT-1", "ct-1", "x 1"], "confidence": [0.9, 0.1, 0.5]}
+    table["correct"] = [1, 0, 1]
+    (said,) = dualread.evaluate(table, replicates=0).warnings
+    assert (
+        "names that differ only in zeros, case or spaces count as different (column 'image_id': 'CT-1', 'ct-1')" in said
+    )
+    other = {"sample_id": ["01", "2.0", "7"], "image_id": ["ct-1", "CT-1", "x1"], "confidence": [0.9, 0.1, 0.4]}
+    other["correct"] = [1, 0, 1]
+    options = {"calibration": other, "target_risk": [0.2], "replicates": 0}
+    doubts = [said for said in dualread.evaluate(table, **options).warnings if "are in calibration too" in said]
+    assert len(doubts) == 1
+    assert doubts[0].startswith(
+        "warning: 2 of 3 questions of predictions are in calibration too (equal sample_id, image_id, where 007 and 7"
+    )
+    with pytest.raises(DataError, match=r"'donor_image_id' is 'X1' where the answers have 'x 1'\. These count as two"):
+        with_pair(["1", "2"], ["ct", "x 1"], "1", "X1")
+
+
+def test_float32_numbers_that_became_longer_are_those_that_were_meant():
+    longer = [float(value) for value in np.float32([0.9, 0.1, 1])]  # 0.8999999761581421, as Python and files keep it
+    for column in (longer, list(map(repr, longer)), np.array(longer)):
+        found = dualread.evaluate({"confidence": column, "correct": [0, 1, 1]}, replicates=0)
+        assert found.parts[0].methods["predictions"].answers["confidence"].sort().to_list() == [0.1, 0.9, 1]
+        assert estimate(found, "hce90") == pytest.approx(1 / 3)
+        assert "holds float32 numbers with more digits than they had" in found.notes[0]
+    shares = [k / 64 for k in range(65)]
+    found = dualread.evaluate({"confidence": shares, "correct": [1, 0] * 32 + [1]}, replicates=0)
+    assert found.parts[0].methods["predictions"].answers["confidence"].sort().to_list() == shares
+    assert not found.notes
+
+
+def test_record_arrays_are_tables():
+    table = np.array([(0.9, True), (0.2, False)], dtype=[("confidence", "f4"), ("correct", "?")])
+    assert estimate(dualread.evaluate(table, replicates=0), "brier") == pytest.approx((0.01 + 0.04) / 2)

@@ -38,9 +38,11 @@ def test_the_first_line_says_what_separates_columns(tmp_path, separator):
     assert read.text("image_id").to_list() == ["a", "b"]
 
 
-def test_a_decimal_comma_is_no_number(tmp_path):
-    with pytest.raises(DataError, match=r"'0,9'.*decimal point"):
-        of_text(tmp_path, "confidence;correct\n0,9;1\n").number("confidence")
+def test_decimal_commas_are_read_where_they_cannot_be_anything_else(tmp_path):
+    assert of_text(tmp_path, "confidence;correct\n0,9;1\n1;0\n").number("confidence").to_list() == [0.9, 1]
+    for doubtful in ("1,234;1", "0,9;1\n0.8;1", "0,9,1;0"):
+        with pytest.raises(DataError, match=r"'[0-9,.]+'.*decimal point"):
+            of_text(tmp_path, f"confidence;correct\n{doubtful}\n").number("confidence")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -239,3 +239,97 @@ def test_lines_keep_their_numbers_and_broken_ones_are_listed_together(tmp_path):
     assert found[1].startswith("line 3: not JSON")
     assert found[2] == "line 4: is null, expected an object."
     assert found[3].startswith("line 5: not JSON (the key 'a' occurs twice")
+
+
+LABELS = {
+    "right": {"names": ["true", "false"], "_type": "ClassLabel"},  # 0 means true
+    "golds": {"feature": {"names": ["no", "yes"], "_type": "ClassLabel"}, "_type": "List"},
+    "old": [{"names": ["no", "yes"], "_type": "ClassLabel"}],
+    "n": {"dtype": "int64", "_type": "Value"},
+}
+
+
+def test_class_labels_of_datasets_are_read_by_their_names(tmp_path):
+    columns = {"right": [0, 1, -1, 7], "golds": [[0, 1], [1], [], None], "old": [[1], [0], [], [1]], "n": [0, 1, 2, 3]}
+    metadata = {"huggingface": json.dumps({"info": {"features": LABELS}})}
+    pl.DataFrame(columns).write_parquet(tmp_path / "mine.parquet", metadata=metadata)
+    expected = {
+        "right": ["true", "false", None, "7"],
+        "golds": [["no", "yes"], ["yes"], [], None],
+        "old": [["yes"], ["no"], [], ["yes"]],
+        "n": [0, 1, 2, 3],
+    }
+    assert read_columns(tmp_path / "mine.parquet").frame.to_dict(as_series=False) == expected
+    records = [record for _, record in read_records(tmp_path / "mine.parquet").rows]
+    assert [record["right"] for record in records] == expected["right"]
+
+
+@pytest.mark.parametrize(
+    "metadata", ["{", "[]", '{"info": 3}', '{"info": {"features": {"a": {"names": 3}}}}', "[" * 9999]
+)
+def test_damaged_metadata_name_nothing(tmp_path, metadata):
+    pl.DataFrame({"a": [0, 1]}).write_parquet(tmp_path / "mine.parquet", metadata={"huggingface": metadata})
+    assert read_columns(tmp_path / "mine.parquet").frame["a"].to_list() == [0, 1]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl", ".parquet", ".csv.gz"])
+@pytest.mark.parametrize("used", [{"a", "c"}, {"a", "b", "c"}, {"z"}, set()])
+def test_columns_that_are_not_used_take_no_memory(tmp_path, suffix, used):
+    frame = pl.DataFrame(
+        {" b": ["x", None, None], "a": ["1", "2", None], "d": [None, "y", None], " c": ["3", None, None]}
+    )
+    path = tmp_path / f"mine{suffix}"
+    if suffix == ".parquet":
+        frame.write_parquet(path)
+    elif suffix.startswith(".csv"):
+        text = frame.write_csv().replace("\n,,,\n", "\n,, ,\n").encode()
+        path.write_bytes(gzip.compress(text) if suffix == ".csv.gz" else text)
+    else:
+        path.write_text(json.dumps(frame.to_dicts()))
+    read = read_columns(path, used).frame
+    names = [name.strip() if suffix.startswith(".csv") else name for name in frame.columns]
+    assert read.columns == names
+    rows = 2 if suffix.startswith(".csv") else 3  # blank rows of .csv are no rows
+    others = [name for name in names if name.strip() not in used]
+    filled = frame.select(
+        pl.any_horizontal(pl.col(one for one in frame.columns if one.strip() not in used).is_not_null())
+    )
+    for name, own in zip(names, frame.columns, strict=True):
+        values = frame[own].to_list()[:rows] if name not in others else [None] * rows
+        if name == others[0]:
+            values = [one or None for one in filled.to_series().to_list()[:rows]]
+        assert read[name].to_list() == values
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"columns": ["a", "b"], "index": [0, 1], "data": [[1, "x"], [2, None]]},
+        {"columns": ["a", "b"], "data": [[1, "x"], [2, None]]},  # pandas without its index
+        {"columns": ["a", "b"], "data": [[1, "x"], [2, None]], "ncols": 2, "nrows": 2, "column_types": {}},  # wandb
+        {"schema": {"fields": []}, "data": [{"a": 1, "b": "x"}, {"a": 2, "b": None}]},
+    ],
+)
+def test_rows_beside_the_names_of_columns(tmp_path, content):
+    path = wrote(tmp_path, json.dumps(content), "mine.json")
+    assert read_columns(path).frame.to_dict(as_series=False) == {"a": ["1", "2"], "b": ["x", None]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"columns": ["a", "a"], "data": [[1, 2]]}, "column 'a' occurs more than once"),
+        ({"columns": ["a", "b"], "data": [[1, 2], [3]]}, "do not have as many values as 'columns' has names"),
+        ({"columns": ["a"], "data": [1]}, "do not have as many values"),
+        ({"schema": {}, "data": [[1]]}, "row 1: is a list, expected an object"),
+    ],
+)
+def test_rows_that_do_not_fit_their_names_are_refused(tmp_path, content, message):
+    with pytest.raises(DataError, match=message):
+        read_columns(wrote(tmp_path, json.dumps(content), "mine.json"))
+
+
+def test_a_key_of_json_may_be_empty(tmp_path):
+    path = wrote(tmp_path, json.dumps([{"": "x", "a": "1"}]), "mine.json")
+    for used in (None, {"a"}, set()):
+        assert read_columns(path, used).frame.columns == ["", "a"]

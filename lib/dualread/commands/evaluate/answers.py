@@ -1,12 +1,13 @@
 """Step 2: convert a table of answers, and one of donor pairs, to rows of the form that the workflow evaluates."""
 
-import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
 from dualread.commands.evaluate.given import ANSWER_TYPES, Given, some
 from dualread.commands.evaluate.grades import graded
+from dualread.commands.evaluate.texts import plain_ids
 from dualread.grading.canonical import question_key
 
 IMAGE = "image_id"
@@ -98,7 +99,7 @@ def donors_of(given: Given, answers: pl.DataFrame, source: Given, cluster: str) 
 
 
 def _refuse_written_otherwise(given: Given, column: str, ids: pl.Series, known: pl.Series) -> None:
-    """Refuse ids that are those of the answers but for zeros: 7 here and 007 there, as a spreadsheet leaves them.
+    """Refuse ids that are those of the answers but for zeros, case or spaces: 7 here and 007 there.
 
     Args:
         given: The table of pairs, for messages.
@@ -109,19 +110,38 @@ def _refuse_written_otherwise(given: Given, column: str, ids: pl.Series, known: 
     Raises:
         DataError: There is such an id, which would belong to nothing.
     """
-    written = {_number(one): one for one in known.unique() if _number(one) is not None}
-    for one in sorted(set(ids) - set(known)):
-        if (other := written.get(_number(one))) is not None:
-            raise given.error(
-                f"{given.column(column)} is {one!r} where the answers have {other!r}. These count as two. Write the ids"
-                " of both tables in the same way, as text."
-            )
+    others = ids.filter(~ids.is_in(known.implode())).unique().sort()
+    named = pl.DataFrame({"id": others, "plain": plain_ids(others)})
+    alike = named.join(pl.DataFrame({"plain": plain_ids(known), "known": known}), on="plain", maintain_order="left")
+    if not alike.is_empty():
+        one, other = alike.select("id", "known").row(0)
+        raise given.error(
+            f"{given.column(column)} is {one!r} where the answers have {other!r}. These count as two. Write the ids"
+            " of both tables in the same way, as text."
+        )
 
 
-def _number(text: str) -> str | None:
-    """Return a whole number without zeros that do not count, "7" for "007" and "7.0"; None for other ids."""
-    found = re.fullmatch(r"0*([0-9]+?)(?:\.0+)?", text)
-    return found and found[1]
+def written_twice(given: Given, columns: Sequence[str]) -> str | None:
+    """Return a sentence about names in one column that differ only in zeros, case or spaces; None if there are none.
+
+    Args:
+        given: A table.
+        columns: The columns to look at; those that it lacks are skipped.
+    """
+    found = []
+    for column in filter(given.has, columns):
+        ids = given.identity(column).unique(maintain_order=True)
+        named = pl.DataFrame({"id": ids, "plain": plain_ids(ids)})
+        twice = named.filter(pl.col("plain").is_duplicated())
+        if not twice.is_empty():
+            first = twice.filter(plain=twice["plain"][0])["id"].to_list()
+            found.append(f"{given.column(column)}: {some(list(map(repr, first)))}")
+    if not found:
+        return None
+    return (
+        f"warning: {given.path}: names that differ only in zeros, case or spaces count as different"
+        f" ({'; '.join(found)}). If they are one, write them in the same way."
+    )
 
 
 def _refuse_twice(given: Given, frame: pl.DataFrame) -> None:

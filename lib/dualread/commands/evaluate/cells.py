@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from dualread.commands.evaluate.answers import IMAGE, answers_of, donors_of
+from dualread.commands.evaluate.answers import IMAGE, answers_of, donors_of, written_twice
 from dualread.commands.evaluate.given import Given
 from dualread.commands.evaluate.grades import all_alike, disagreement, empty, mixed_forms
 from dualread.commands.evaluate.scale import Outside, outside, ranks, refuse_mixed, same_scale
 from dualread.evaluation.join import Joined, join
 
+_NAMES = ("sample_id", "method", "dataset", "split")  # and the images
 NO_PAIRS = "no pairs (--pairs)"
 _Tables = tuple[pl.DataFrame, pl.DataFrame | None]  # answers of one method, and its donor pairs
 
@@ -74,13 +75,17 @@ def cells_of(predictions: Given, *, pairs: Given | None = None, cluster: str | N
     known = sorted(set(places))
     of_pairs = [] if pairs is None else _places_of_pairs(pairs, names, known, predictions)
     found = []
+    doubt = written_twice(predictions, [*_NAMES, *([cluster] if cluster else [])])
     for place in known:
         given = predictions.where(pl.Series([one == place for one in places], dtype=pl.Boolean))
         mine = pl.Series([one == place for one in of_pairs], dtype=pl.Boolean)
+        said = (doubt,) if doubt and place == known[0] else ()
         dataset = place[0] if len({one[0] for one in known}) == len(known) else "/".join(place)
+        cells = _cells(given, pairs.where(mine) if pairs is not None and mine.any() else None, cluster, pairs)
         found.append(
             replace(
-                _cells(given, pairs.where(mine) if pairs is not None and mine.any() else None, cluster, pairs),
+                cells,
+                warnings=(*said, *cells.warnings),
                 dataset=dataset if names else None,
                 resamples=_resamples(given, place) if names == ["dataset", "split"] else None,
             )

@@ -13,7 +13,7 @@ import polars as pl
 from dualread import plugins
 from dualread.commands.evaluate.texts import listed, whole
 from dualread.errors import DataError, did_you_mean
-from dualread.evaluation.decimals import as_float64
+from dualread.evaluation.decimals import as_float64, once_float32
 
 ANSWERS = (
     *("confidence", "correct", "answer", "reference_answer", "image_id", "question", "answer_type", "method"),
@@ -24,10 +24,13 @@ PAIRS = (
     *("method", "dataset", "split"),
 )
 _SHOWN = 5  # rows that an error names
+_LONGEST = 200  # characters of a value that an error shows
 ANSWER_TYPES = {  # the words of VQA, and of others
     **dict.fromkeys(("yes/no", "yes-no", "yesno", "y/n", "binary", "close", "closed-ended", "close-ended"), "closed"),
     **dict.fromkeys(("number", "other", "open-ended", "free-form"), "open"),
 }
+_COMMAS = r"^[+-]?(?:[0-9]+|[0-9]*,[0-9]+)(?:[eE][+-]?[0-9]+)?\s*%?$"
+_NO_THOUSANDS = r"^[+-]?(?:0?,|[0-9]+,(?:[0-9]{1,2}|[0-9]{4,})(?:[^0-9]|$))"
 _WHOLE = r"^[+-]?[0-9]+(?:\.0+)?$"
 _TRUTHS = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
 
@@ -140,10 +143,15 @@ class Given:
     def number(self, column: str) -> pl.Series:
         """Return the column as float64 [n], finite; of a column of percentages ("85%") the hundredth part.
 
+        A comma is a decimal comma where no number has a point, and one at least cannot have thousands separated by it.
+        Numbers that had been float32 are what they meant: 0.8999999761581421 is .9.
+
         Raises:
             DataError: A row has no value, NaN, or something else than a finite number.
         """
         text = self.text(column, advice := _without_confidence(column))
+        if has_decimal_commas(text):
+            text = text.str.replace(",", ".", literal=True)
         if text.str.ends_with("%").all():  # the sign decides; where only some have it, it is refused
             percent = text.str.strip_chars_end("% ")
             numbers = percent.cast(pl.Float64, strict=False) / 100
@@ -154,7 +162,8 @@ class Given:
         self.refuse(
             column, text, ~numbers.is_finite().fill_null(False), "expected a finite number with a decimal point"
         )
-        return numbers
+        meant = once_float32(numbers.to_numpy())
+        return numbers if meant is None else pl.Series(numbers.name, meant)
 
     def truth(self, column: str) -> pl.Series:
         """Return the column as bool [n].
@@ -226,7 +235,7 @@ class Given:
     def refuse(self, column: str, text: pl.Series, wrong: pl.Series, expected: str) -> None:
         """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first such rows and values."""
         if rows := self.rows.filter(wrong).to_list():
-            shown = [f"row {row}: {value!r}" for row, value in zip(rows, text.filter(wrong), strict=True)]
+            shown = [f"row {row}: {short(value)}" for row, value in zip(rows, text.filter(wrong), strict=True)]
             raise self.error(f"{self.column(column)} is wrong in {self._count(rows)}: {some(shown)}; {expected}.")
 
     def _count(self, rows: Sequence[int]) -> str:
@@ -259,9 +268,15 @@ def mapped(given: Given, columns: Mapping[str, str], known: Collection[str], *, 
 def about_values(given: Given) -> list[str]:
     """Return sentences about values that are read as something else than what is written there."""
     said = []
-    for column in ("confidence", "donor_confidence"):
-        if given.has(column) and given.optional_text(column).str.ends_with("%").all():
+    for column in filter(given.has, ("confidence", "donor_confidence")):
+        text = given.optional_text(column).drop_nulls()
+        if text.str.ends_with("%").all():
             said.append(f"{given.column(column)} holds percentages; they are divided by 100")
+        if has_decimal_commas(text):
+            said.append(f"{given.column(column)} has decimal commas, such as 0,5; read as 0.5")
+        numbers = text.cast(pl.Float64, strict=False)
+        if numbers.is_finite().all() and once_float32(numbers.to_numpy()) is not None:
+            said.append(f"{given.column(column)} holds float32 numbers with more digits than they had; read as those")
     for column in ("answer", "donor_answer"):
         if given.has(column) and not given.frame[column].dtype.is_nested() and given.frame[column].dtype != pl.Object:
             text = given.optional_text(column)
@@ -275,6 +290,11 @@ def about_values(given: Given) -> list[str]:
             listed = ", ".join(f"{kind} as {ANSWER_TYPES[kind]}" for kind in sorted(kinds))
             said.append(f"{given.column('answer_type')} is read so: {listed}")
     return said
+
+
+def has_decimal_commas(text: pl.Series) -> bool:
+    """Whether numbers are written with decimal commas: all with commas or as whole numbers, and not all like 1,234."""
+    return bool(text.str.contains(_COMMAS).all() and text.str.contains(_NO_THOUSANDS).any())
 
 
 def _with_negated(given: Given, columns: Mapping[str, str], known: Collection[str]) -> Given:
@@ -297,6 +317,12 @@ def _harness_of(columns: Sequence[str]) -> str:
 
 def _without_confidence(column: str) -> str:
     return f"Drop these rows for every method, or impute a {column} (the workflow uses 0.5) and report that you did."
+
+
+def short(value: object) -> str:
+    """Return a value as messages show it: cut, if it is long."""
+    shown = repr(value)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}... ({len(shown):,} characters)"
 
 
 def some(shown: Sequence[object]) -> str:

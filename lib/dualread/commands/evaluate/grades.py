@@ -6,10 +6,11 @@ wrong: such tables are refused by name.
 """
 
 from collections.abc import Sequence
+from itertools import product
 
 import polars as pl
 
-from dualread.commands.evaluate.given import Given, some
+from dualread.commands.evaluate.given import Given, short, some
 from dualread.commands.evaluate.texts import form_of
 from dualread.grading.canonical import canonical, is_correct
 
@@ -19,16 +20,18 @@ _NAMES = {
     "yes": "yes or no",
     "letter": "the letter of an option",
     "number": "a number",
+    "bit": "a number",  # 0 or 1, which alone may stand for no and yes
     "text": "a text",
 }
+_WORDS = ("truth", "yes", "bit")
 _CLASHES = (
-    *(("truth", "yes"), ("yes", "truth"), ("number", "yes"), ("yes", "number")),
-    *(("number", "truth"), ("truth", "number")),
+    *(("truth", "yes"), ("yes", "truth"), ("bit", "yes"), ("yes", "bit")),
+    *(("bit", "truth"), ("truth", "bit")),
     *(("letter", "text"), ("text", "letter"), ("number", "text"), ("text", "number")),
     *(("letter", "number"), ("number", "letter")),
 )
 _MANY = 20  # answers of which not all are alike by chance
-_FEW = 3  # rows of a clash that are worth a warning
+_FEW = 3  # rows of a clash that are worth a word: one or two answers may just be wrong
 
 
 def graded(given: Given, prefix: str = "") -> dict[str, pl.Series]:
@@ -95,7 +98,7 @@ def _refuse_doubtful_alternatives(
         ]
         if found:
             raise given.error(
-                f"{given.column(reference)} holds texts with {separator.strip()!r}, such as {found[0][1]!r} in row"
+                f"{given.column(reference)} holds texts with {separator.strip()!r}, such as {short(found[0][1])} in row"
                 f" {found[0][0]}. If these are alternatives, {len(found)} more answers are right: add --alternatives"
                 f" {separator!r} (in Python alternatives={separator!r}). If they are one answer, add"
                 " --alternatives '#'."
@@ -109,19 +112,24 @@ def _clashes(
     found: dict[tuple[str, str], list[int]] = {}
     golds_of: dict[str, int] = {}
     n = 0
-    known: dict[str, str] = {}
+    known: dict[str, tuple[str, ...]] = {}
     for row, text, golds in zip(rows, texts, references, strict=True):
         if not text or not golds:
             continue
         n += 1
-        forms = {known.get(gold) or known.setdefault(gold, form_of(gold)) for gold in golds}
-        of_answer = known.get(text) or known.setdefault(text, form_of(text))
+        forms = {form for gold in golds for form in known.get(gold) or known.setdefault(gold, _forms(gold))}
+        of_answer = known.get(text) or known.setdefault(text, _forms(text))
         for form in forms:
             golds_of[form] = golds_of.get(form, 0) + 1
-        if of_answer not in forms:
-            for form in forms:
-                found.setdefault((of_answer, form), []).append(row)
+        if forms.isdisjoint(of_answer):
+            for clash in product(of_answer, forms):
+                found.setdefault(clash, []).append(row)
     return found, golds_of, n
+
+
+def _forms(text: str) -> tuple[str, ...]:
+    form = form_of(text)
+    return (form, "bit") if form == "number" and canonical(text) in ("0", "1") else (form,)
 
 
 def _refuse_clashes(
@@ -129,20 +137,21 @@ def _refuse_clashes(
 ) -> None:
     """Refuse a table whose answers and gold answers are written in two ways that never agree.
 
-    A clash of True, False, yes, no and numbers is refused if it concerns at least half of the gold answers of its form;
-    one of options (letters, numbers, texts) at least half of all rows, because one "A" among others may just be wrong.
+    A clash of True, False, yes, no, 1 and 0 is refused if it concerns at least half of the gold answers of its form,
+    and three of them or half of all rows; one of options (letters, numbers, texts) if it concerns at least half of all
+    rows, because one "A" among others may just be wrong.
     """
     rows_of = given.rows.to_list()
     found, golds_of, n = _clashes(texts, references, rows_of)
     for one, other in _CLASHES:
         rows = found.get((one, other), [])
-        words = {one, other} <= {"truth", "yes", "number"}
-        base = golds_of.get(other, 0) if words else max(n, golds_of.get(other, 0))
-        if not rows or 2 * len(rows) < base:
+        words = {one, other} <= set(_WORDS)
+        few = not words or len(rows) < _FEW
+        if not rows or 2 * len(rows) < (n if few else golds_of[other]):
             continue
         row = rows[0]
         place = rows_of.index(row)
-        what = f"{texts[place]!r} against {' or '.join(references[place])!r}"
+        what = f"{short(texts[place])} against {short(' or '.join(references[place]))}"
         advice = "Write both in the same way"
         if not words:
             advice = "Name the columns that hold the options (--options A B C D), or write both as texts"

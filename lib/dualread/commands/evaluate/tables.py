@@ -43,6 +43,13 @@ class Names:
     options: Sequence[str] = ()
     stated_scale: int | None = None
 
+    @property
+    def used(self) -> set[str]:
+        """Names of all columns that may be read in a table."""
+        own = {name for one in self.columns.values() for name in (one, one.removeprefix("-"))}
+        clusters = set() if self.cluster is None else {self.cluster, f"donor_{self.cluster}"}
+        return {*ANSWERS, *PAIRS, *own, *clusters, *self.options}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
@@ -95,7 +102,7 @@ def read_tables(predictions: Any, pairs: Any, calibration: Any, names: Names) ->
     whole: list[tuple[Given, Collection[str]]] = []
     read = Tables(
         answers=_answers(predictions, "predictions", names, whole),
-        pairs=None if pairs is None else _mapped(_given(pairs, "pairs"), PAIRS, names, whole),
+        pairs=None if pairs is None else _mapped(_given(pairs, "pairs", names), PAIRS, names, whole),
         calibration=None if calibration is None else _answers(calibration, "calibration", names, whole),
     )
     _check_mapping(names.columns, whole)
@@ -104,7 +111,7 @@ def read_tables(predictions: Any, pairs: Any, calibration: Any, names: Names) ->
 
 def _answers(table: Any, name: str, names: Names, whole: list[tuple[Given, Collection[str]]]) -> Given:
     if names.log_format is None:
-        return _mapped(_given(table, name), ANSWERS, names, whole)
+        return _mapped(_given(table, name, names), ANSWERS, names, whole)
     if not isinstance(table, str | Path):
         raise ConfigError(f"{name}: {type(table).__name__}; a log (--from {names.log_format}) is given by its path.")
     path = local_file(str(table)) if is_address(table) else Path(table)
@@ -145,12 +152,12 @@ def _kept(names: Names) -> tuple[str, ...]:
     return () if names.cluster is None else (names.cluster,)
 
 
-def _given(table: Any, name: str) -> Given:
+def _given(table: Any, name: str, names: Names) -> Given:
     if isinstance(table, Given):
         return table
     if is_address(table):
-        return read_address(str(table))
-    return read_given(Path(table)) if isinstance(table, str | Path) else given_in_memory(table, name)
+        return read_address(str(table), names.used)
+    return read_given(Path(table), names.used) if isinstance(table, str | Path) else given_in_memory(table, name)
 
 
 def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[Given, Collection[str]]]) -> None:

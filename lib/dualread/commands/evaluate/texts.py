@@ -5,9 +5,11 @@ import json
 import re
 from collections.abc import Sequence
 
+import polars as pl
+
 from dualread.grading.canonical import canonical
 
-__all__ = ["form_of", "forms_of", "listed", "whole"]
+__all__ = ["form_of", "forms_of", "listed", "plain_ids", "whole"]
 
 _STORED_AS_FLOAT = re.compile(r"([+-]?[0-9]+)\.0")
 _BRACKETS = {"[": "]", "(": ")", "{": "}"}
@@ -65,6 +67,15 @@ def whole(text: str | None) -> str | None:
     if text is None or (found := _STORED_AS_FLOAT.fullmatch(text)) is None:
         return text
     return found[1]
+
+
+def plain_ids(ids: pl.Series) -> pl.Series:
+    """Return names without what tables change in them: upper case, white space, zeros that do not count.
+
+    "007", "7" and "7.0" are "7"; "CT 01" and "ct01" are "ct01". Two names that are equal only so are probably one.
+    """
+    text = ids.str.to_lowercase().str.replace_all(r"\s+", "")
+    return text.str.replace(r"^0*([0-9]+?)(?:\.0+)?$", "${1}")
 
 
 def form_of(text: str) -> str:

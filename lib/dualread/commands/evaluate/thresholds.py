@@ -9,6 +9,7 @@ import polars as pl
 
 from dualread.commands.evaluate.cells import Cells
 from dualread.commands.evaluate.metrics import reason_without_probabilities
+from dualread.commands.evaluate.texts import plain_ids
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.risk_control import certified_threshold
@@ -235,9 +236,13 @@ def shared_questions(cells: Cells, chooser: Cells) -> str | None:
     own, chosen_on = (
         pl.concat(of.answers.select(columns) for of in one.methods.values()).unique() for one in (cells, chooser)
     )
-    if (n := len(own.join(chosen_on, on=columns, how="semi"))) == 0:
+    ids = [name for name in columns if name != "question_key"]
+    plain, plain_chosen_on = (one.with_columns(plain_ids(one[name]) for name in ids) for one in (own, chosen_on))
+    if (n := len(plain.join(plain_chosen_on, on=columns, how="semi"))) == 0:
         return None
     named = ", ".join("question" if name == "question_key" else name for name in columns)
+    if n > len(own.join(chosen_on, on=columns, how="semi")):
+        named += ", where 007 and 7 are one, and case and spaces do not count"
     return (
         f"warning: {n} of {len(own)} questions of {cells.source} are in {chooser.source} too (equal {named}). If they"
         " are the same questions, the error rate of the kept answers is too low, and nothing is certified."

@@ -1,6 +1,7 @@
 """Read JSON: one object per line, a list of objects, or a mapping of columns; what is there decides, not the name.
 
-A mapping of columns is {"name": [value, ...]} or, as pandas writes it, {"name": {"0": value, ...}}.
+A mapping of columns is {"name": [value, ...]} or, as pandas writes it, {"name": {"0": value, ...}}; or it has the names
+of columns in `columns` and the rows in `data`.
 """
 
 import json
@@ -140,7 +141,14 @@ def _after_space(text: str, place: int) -> int:
 
 
 def _of_columns(path: Path, content: Any) -> Iterator[dict[str, Any]]:
-    """Yield one object per row of a mapping of columns."""
+    """Yield one object per row of a mapping of columns, or of the names of columns and `data`, a list of rows."""
+    if isinstance(content, dict) and isinstance(content.get("data"), list):
+        if "schema" in content:  # pandas, orient="table"
+            yield from content["data"]
+            return
+        if isinstance(content.get("columns"), list):  # pandas, orient="split", and tables of Weights & Biases
+            yield from _of_split(path, content["columns"], content["data"])
+            return
     columns = list(content.values()) if isinstance(content, dict) else []
     if not columns or not (
         all(isinstance(column, list) for column in columns) or all(isinstance(column, dict) for column in columns)
@@ -150,12 +158,6 @@ def _of_columns(path: Path, content: Any) -> Iterator[dict[str, Any]]:
             f"{path}: is no table: {keys or 'nothing'} at its top. Expected a list of objects, one object per line, or"
             " a mapping from names of columns to lists of values."
         )
-    if set(content) == {"columns", "index", "data"} and isinstance(columns[0], list):  # pandas, orient="split"
-        if not all(isinstance(row, list) and len(row) == len(content["columns"]) for row in content["data"]):
-            raise DataError(f"{path}: its rows in 'data' do not have as many values as 'columns' has names.")
-        names = list(map(str, content["columns"]))
-        yield from (dict(zip(names, row, strict=True)) for row in content["data"])
-        return
     if isinstance(columns[0], dict):
         keys = list(columns[0])
         if any(list(column) != keys for column in columns):
@@ -166,6 +168,14 @@ def _of_columns(path: Path, content: Any) -> Iterator[dict[str, Any]]:
         raise DataError(f"{path}: its columns have different lengths ({lengths}). Expected one value per row.")
     for values in zip(*columns, strict=True):
         yield dict(zip(content, values, strict=True))
+
+
+def _of_split(path: Path, names: list[Any], rows: list[Any]) -> Iterator[dict[str, Any]]:
+    if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
+        raise DataError(f"{path}: its rows in 'data' do not have as many values as 'columns' has names.")
+    if twice := [name for name, n in Counter(map(str, names)).items() if n > 1]:
+        raise DataError(f"{path}: column {twice[0]!r} occurs more than once. Rename or delete the others.")
+    yield from (dict(zip(map(str, names), row, strict=True)) for row in rows)
 
 
 def _read(path: Path, text: str, numbers: Callable[[str], Any] | None) -> Any:

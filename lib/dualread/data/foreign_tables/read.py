@@ -5,7 +5,7 @@ kind, the content decides: what separates cells, the encoding, whether JSON is o
 """
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from dualread.data.foreign_tables.class_names import features_in, with_class_names
 from dualread.data.foreign_tables.content import LARGEST_COLUMNS, LARGEST_ROWS, is_packed, unpacked
 from dualread.data.foreign_tables.delimited import Delimited, open_delimited
 from dualread.data.foreign_tables.objects import open_objects
@@ -22,6 +23,9 @@ from dualread.errors import DataError, in_a_line
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _CHUNK = 50_000  # rows that are Python objects at one time
 _BATCH = 256  # rows of a .parquet, which may hold images
+_HELD = 8  # of these rows, as Python objects at one time
+_LARGEST_TEXTS = 4_000_000_000  # bytes of one column
+_LOOKED_AT, _MOST_LOOKED_AT = 10**9, 50_000  # bytes and rows whose lengths are added up at one time
 _PLAIN = ("commas, utf-8", "tabs, utf-8", "semicolons, utf-8", "JSON lines, utf-8", "a JSON list, utf-8", "parquet")
 
 
@@ -32,7 +36,8 @@ class Columns:
     Attributes:
         frame: The columns. Those of .csv are text, stripped, null where a cell is empty. Those of JSON are text
             (numbers as they are written, true and false), lists of text, or Python objects where values are of several
-            kinds.
+            kinds. Columns that are not used have no values, but the first of them, which is true where a row has any
+            value in them.
         rows: int64 [n], the number of each row: 1 is the first; blank lines are counted.
         form: In words, how the file was read: "semicolons, windows-1252".
     """
@@ -68,8 +73,12 @@ def suffix_of(path: Path) -> str:
     return Path(name).suffix
 
 
-def read_columns(path: Path) -> Columns:
-    """Read a table as columns, in bounded memory beside them.
+def read_columns(path: Path, used: Collection[str] | None = None) -> Columns:
+    """Read a table as columns, in bounded memory beside those that are used.
+
+    Args:
+        path: The file.
+        used: Names of columns whose values are needed; None for all. Other columns take next to no memory.
 
     Raises:
         DataError: The file cannot be read, has another form, too many columns or rows, or two ways to be read; the
@@ -77,15 +86,36 @@ def read_columns(path: Path) -> Columns:
     """
     kind = _kind(path)
     if kind == ".parquet":
-        frame = _read_parquet(path)
+        frame = _read_parquet(path, used)
         return Columns(frame=frame, rows=pl.int_range(1, len(frame) + 1, eager=True), form="parquet")
     if kind in (".csv", ".tsv"):
         table = open_delimited(path)
-        frame, rows = _text_columns(table)
+        frame, rows = _text_columns(table, used)
         return Columns(frame=frame, rows=rows, form=table.form)
     objects = open_objects(path)
-    frame, rows = _object_columns(objects.rows(str))
+    frame, rows = _object_columns(objects.rows(str), used)
     return Columns(frame=frame, rows=rows, form=f"{objects.form}, {objects.content.encoding_words}")
+
+
+def _is_used(name: str, used: Collection[str] | None) -> bool:
+    return used is None or name.strip() in used
+
+
+def _with_others(frame: pl.DataFrame, names: Sequence[str], filled: pl.Series) -> pl.DataFrame:
+    """Return `frame` with columns for all of `names`, without the values of those that it lacks.
+
+    Args:
+        frame: The columns that are used.
+        names: All columns of the file, in their order.
+        filled: bool [n], whether a row has any value in the other columns.
+    """
+    others = [name for name in names if name not in frame.columns]
+    if not others:
+        return frame
+    first = filled.replace_strict({True: True}, default=None, return_dtype=pl.Boolean)
+    empty = pl.Series([None], dtype=pl.Null).new_from_index(0, len(filled))
+    said = pl.DataFrame({name: first if name == others[0] else empty for name in others})
+    return pl.concat([frame, said], how="horizontal").select(names)
 
 
 def read_records(path: Path) -> Records:
@@ -116,9 +146,45 @@ def _kind(path: Path) -> str:
     return kind
 
 
-def _read_parquet(path: Path) -> pl.DataFrame:
-    with _open_parquet(path) as (scan, _):
-        return scan().collect()
+def _read_parquet(path: Path, used: Collection[str] | None) -> pl.DataFrame:
+    with _open_parquet(path) as (scan, n):
+        names = scan().collect_schema().names()
+        mine = [name for name in names if _is_used(name, used)]
+        _refuse_long(path, scan().select(mine), n)
+        frame = scan().select(mine).collect()
+        if len(mine) == len(names):
+            return frame
+        filled = pl.repeat(True, n, dtype=pl.Boolean, eager=True)
+        if not mine or frame.select(pl.all_horizontal(pl.all().is_null())).to_series().any():  # blank rows, perhaps
+            others = pl.exclude(mine) if mine else pl.all()
+            told = scan().select(pl.any_horizontal(others.is_not_null()).alias("filled"))
+            filled = told.collect(engine="streaming").to_series()
+        return _with_others(frame, names, filled)
+
+
+def _refuse_long(path: Path, table: pl.LazyFrame, n_rows: int) -> None:
+    """Refuse texts that are longer together than a table can be: in a .parquet, equal ones take no room.
+
+    The first rows are looked at one by one, so that long ones end it at once.
+    """
+    kinds = table.collect_schema()
+    texts = [name for name, kind in kinds.items() if kind in (pl.String, pl.Binary, pl.Categorical, pl.Enum)]
+    lengths = [
+        pl.col(name).bin.size() if kinds[name] == pl.Binary else pl.col(name).cast(pl.String).str.len_bytes()
+        for name in texts
+    ]
+    seen, start, step = dict.fromkeys(texts, 0), 0, 1
+    while texts and start < n_rows:
+        found = table.slice(start, step).select(one.cast(pl.Int64).sum() for one in lengths).collect().row(0)
+        start = min(start + step, n_rows)
+        for name, n in zip(texts, found, strict=True):
+            seen[name] += n
+            if seen[name] > _LARGEST_TEXTS:
+                raise DataError(
+                    f"{path}: column {name!r} holds more than {_LARGEST_TEXTS:,} bytes of text up to row {start:,}."
+                    " Shorten or split it."
+                )
+        step = min(_MOST_LOOKED_AT, 10 * step, max(1, _LOOKED_AT * start // (1 + sum(seen.values()))))
 
 
 def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
@@ -129,7 +195,7 @@ def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
     first_of_equal: dict[bytes, bytes] = {}
     with _open_parquet(path) as (scan, n):
         for start in range(0, n, _BATCH):
-            for record in scan().slice(start, _BATCH).collect().iter_rows(named=True):
+            for record in scan().slice(start, _BATCH).collect().iter_rows(named=True, buffer_size=_HELD):
                 yield {name: _shared(value, first_of_equal) for name, value in record.items()}
 
 
@@ -153,46 +219,56 @@ def _open_parquet(path: Path) -> Iterator[tuple[Callable[[], pl.LazyFrame], int]
     source = (lambda: path) if packed is None else (lambda: io.BytesIO(packed))
     try:
         n_columns = len(pl.scan_parquet(source(), glob=False).collect_schema())
+        features = features_in(pl.read_parquet_metadata(source()))
         n = pl.scan_parquet(source(), glob=False).select(pl.len()).collect().item()
         if n_columns > LARGEST_COLUMNS or n > LARGEST_ROWS:
             raise DataError(
                 f"{path}: has {n_columns:,} columns and {n:,} rows, expected at most {LARGEST_COLUMNS:,} and"
                 f" {LARGEST_ROWS:,}."
             )
-        yield lambda: pl.scan_parquet(source(), glob=False), n
+        yield lambda: with_class_names(pl.scan_parquet(source(), glob=False), features), n
     except (OSError, pl.exceptions.PolarsError) as error:
         raise DataError(f"{path}: is not a .parquet table ({in_a_line(error)}). Write it again.") from error
 
 
-def _text_columns(table: Delimited) -> tuple[pl.DataFrame, pl.Series]:
-    frames, numbers, rows = [], [], table.rows()
+def _text_columns(table: Delimited, used: Collection[str] | None) -> tuple[pl.DataFrame, pl.Series]:
+    mine = [k for k, name in enumerate(table.columns) if _is_used(name, used)]
+    others = sorted(set(range(len(table.columns))) - set(mine))
+    frames, numbers, filled, rows = [], [], [], table.rows()
     while chunk := list(islice(rows, _CHUNK)):
         numbers.append(pl.Series([number for number, _, _ in chunk], dtype=pl.Int64))
-        columns = zip(*(cells for _, _, cells in chunk), strict=True)
-        named = zip(table.columns, columns, strict=True)
-        frames.append(pl.DataFrame([pl.Series(name, column, dtype=pl.String) for name, column in named]))
+        filled.append(pl.Series([any(cells[k].strip() for k in others) for _, _, cells in chunk], dtype=pl.Boolean))
+        columns = ((table.columns[k], [cells[k] for _, _, cells in chunk]) for k in mine)
+        frames.append(pl.DataFrame([pl.Series(name, column, dtype=pl.String) for name, column in columns]))
     if not frames:
         return pl.DataFrame(schema=dict.fromkeys(table.columns, pl.String)), pl.Series([], dtype=pl.Int64)
     frame = pl.concat(frames).with_columns(pl.all().str.strip_chars().replace("", None))
-    return frame, pl.concat(numbers)
+    return _with_others(frame, table.columns, pl.concat(filled)), pl.concat(numbers)
 
 
-def _object_columns(rows: Iterator[tuple[int, dict[str, Any]]]) -> tuple[pl.DataFrame, pl.Series]:
+def _object_columns(
+    rows: Iterator[tuple[int, dict[str, Any]]], used: Collection[str] | None
+) -> tuple[pl.DataFrame, pl.Series]:
     """Return one column per key, null where an object lacks it or has null.
 
     A column holds text or lists of texts; `true` becomes "true". A column with other values, or with lists in some rows
     and single values in others, holds Python objects, because polars would turn a list among texts into one text.
     """
     parts: dict[str, list[pl.Series]] = {}
+    names: dict[str, None] = {}
     numbers: list[int] = []
+    filled: list[bool] = []
     while chunk := list(islice(rows, _CHUNK)):
-        for name in dict.fromkeys(name for _, found in chunk for name in found):
-            if name not in parts:
+        names.update(dict.fromkeys(name for _, found in chunk for name in found))
+        for name in names:
+            if name not in parts and _is_used(name, used):
                 parts[name] = [pl.Series(name, [None] * len(numbers), dtype=pl.Null)]
         for name, series in parts.items():
             series.append(column_of(name, [_texts(found.get(name)) for _, found in chunk]))
         numbers += [number for number, _ in chunk]
-    return pl.DataFrame([_joined(name, series) for name, series in parts.items()]), pl.Series(numbers, dtype=pl.Int64)
+        filled += [any(found[name] is not None for name in found if name not in parts) for _, found in chunk]
+    frame = pl.DataFrame({name: _joined(name, series) for name, series in parts.items()})
+    return _with_others(frame, list(names), pl.Series(filled, dtype=pl.Boolean)), pl.Series(numbers, dtype=pl.Int64)
 
 
 def _joined(name: str, parts: Sequence[pl.Series]) -> pl.Series:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualread.errors import ConfigError, DataError, in_a_line
+from dualread.errors import ArtifactError, ConfigError, DataError, in_a_line
 from dualread.models.backbones import parts
 from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.processor import takes_limits, turn
+from dualread.models.backbones.trial import LimitError, within_limits
 from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _IMAGES_IN_MEMORY = 512
+_SHOWN = 80  # characters of a question that an error shows
 _TYPES = "token_type_ids"  # how the names of such inputs end
 _Types = Mapping[str, tuple[int, ...]]
 
@@ -111,6 +113,7 @@ class Encoder:
         """Return the model's inputs for one user turn, as the processor alone makes them."""
         from dualread.data.images import open_image
 
+        self._rendered(text)  # the same text by itself first, within limits
         made = self.processor.apply_chat_template(
             turn(text, image=open_image(image) if isinstance(image, Path) else image),
             add_generation_prompt=True,
@@ -131,11 +134,26 @@ class Encoder:
     def _composed(self, text: str, placeholder: str, typed: Mapping[str, Set[int]]) -> tuple[tuple[int, ...], _Types]:
         """Return the ids of a prompt and their types, with the placeholder of an image that is in memory."""
         processor, bos = self.processor, self.tokenizer.bos_token
-        rendered = processor.apply_chat_template(turn(text), add_generation_prompt=True, **self._template)
+        rendered = self._rendered(text)
         whole = rendered.replace(processor.image_token, placeholder, 1)
         has_bos = bos is not None and rendered.startswith(bos)
         ids = tuple(self.tokenizer(whole, add_special_tokens=not has_bos)["input_ids"])
         return ids, {name: tuple(int(token in ones) for token in ids) for name, ones in typed.items()}
+
+    def _rendered(self, text: str) -> str:
+        """Return what the chat template makes of a question.
+
+        Raises:
+            ArtifactError: It takes too long for this question, although it did not for others.
+        """
+        try:
+            with within_limits():
+                return self.processor.apply_chat_template(turn(text), add_generation_prompt=True, **self._template)
+        except LimitError as error:
+            raise ArtifactError(
+                f"the chat template of this checkpoint {error} for the question {text[:_SHOWN]!r}. Correct the"
+                " template, or choose another model."
+            ) from error
 
     def _shown(self, text: str, image: "Image | Path", row: str) -> "_Shown":
         """Return an image as it is kept in memory; `text` and `row` are of the first prompt about it."""

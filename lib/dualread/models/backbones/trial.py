@@ -1,13 +1,21 @@
-"""Try code of others, such as a chat template, in a child process first: does it end, in bounded time and memory?"""
+"""Run code of others, such as a chat template, in bounded time and memory.
+
+`trouble` tries it in a child process first, and `within_limits` bounds each later call, because code that ends for one
+text need not end for another. There, only time is bounded: a limit on the memory of this process would hold for what
+its other threads do, too.
+"""
 
 import os
 import resource
 import select
 import signal
+import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 SECONDS = 10.0
 BYTES = 10**9  # beyond what this process has
@@ -38,6 +46,38 @@ def trouble(action: Callable[[], object]) -> str | None:
     if said == b"m":
         return f"takes more than {BYTES / 1e9:.0f} GB of memory"
     return f"does not end within {SECONDS:.0f} seconds" if time.monotonic() >= deadline else "ends its process"
+
+
+class LimitError(Exception):
+    """Code of others took more than it may."""
+
+
+@contextmanager
+def within_limits() -> Iterator[None]:
+    """Bound what happens inside to `SECONDS` of this process's own CPU time, in which waiting does not count.
+
+    Signals reach the main thread alone. In others, such as those of the demo, nothing is bounded.
+
+    Raises:
+        LimitError: It takes longer, or more memory than there is.
+    """
+
+    def stop(*_: Any) -> None:
+        raise LimitError(f"does not end within {SECONDS:.0f} seconds")
+
+    try:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGVTALRM, stop)
+        try:
+            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, before)
+    except MemoryError as error:
+        raise LimitError("takes more memory than there is") from error
 
 
 def _fork() -> int:

@@ -7,7 +7,7 @@ repository has to have exactly one table. The branch `refs/convert/parquet`, whi
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +28,15 @@ def is_address(table: Any) -> bool:
     return isinstance(table, str) and table.startswith("hf://")
 
 
-def read_address(address: str) -> Given:
-    """Download the tables that `address` names, and read them as one.
+def read_address(address: str, used: Collection[str] | None = None) -> Given:
+    """Download the tables that `address` names, and read them as one; `used` is as in `read_given`.
 
     Raises:
         ConfigError: It is no such address, or it names no table or several.
         DataError: The hub cannot be reached, huggingface_hub is not installed, a file is no table, or it has other
             columns than the first.
     """
-    read = [read_given(path) for path in _download(address, _is_table)]
+    read = [read_given(path, used) for path in _download(address, _is_table)]
     try:
         return given_of(pl.concat(one.frame for one in read), address)
     except pl.exceptions.PolarsError as error:

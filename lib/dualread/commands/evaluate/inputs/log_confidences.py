@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from dualread.commands.evaluate.inputs.stated import Stated, spoken_from, stated_text
+from dualread.commands.evaluate.inputs.statements import statements_in
 from dualread.data.logs.base import Sample, Score
 from dualread.grading.canonical import canonical
 from dualread.grading.options import name_of, option_of
@@ -24,10 +25,11 @@ _ROUNDING = 1e-6  # by which a log-probability may exceed 0
 def answer_of(completion: str) -> str | None:
     """Return the answer in a completion: its `<answer>` block, or all of it if it has no tag of the paper's contract.
 
-    Reasoning that `</think>` ends does not count. None if there is such a tag and no valid answer.
+    Reasoning that `</think>` ends does not count, nor does what states a confidence in other words (`statements`). None
+    if there is such a tag and no valid answer.
     """
     reply = completion[spoken_from(completion) :]
-    return parse(reply).answer if _CONTRACT.search(reply) else reply
+    return parse(reply).answer if _CONTRACT.search(reply) else statements_in(reply).answer
 
 
 def answer_to(sample: Sample, completion: str) -> str | None:

@@ -13,6 +13,7 @@ import polars as pl
 
 from dualread.commands.evaluate.given import Given
 from dualread.commands.evaluate.inputs.table import given_of
+from dualread.data.foreign_tables.class_names import features_in, with_class_names
 from dualread.data.foreign_tables.content import LARGEST_COLUMNS
 from dualread.data.foreign_tables.read import column_of
 from dualread.errors import ConfigError, DataError, in_a_line
@@ -62,14 +63,17 @@ def _known_frame(table: Any, name: str) -> Any:
             names = list(table.schema.names)
             if twice := [one for k, one in enumerate(names) if one in names[:k]]:
                 raise DataError(f"{name}: column {twice[0]!r} occurs more than once. Rename or delete the others.")
-            return pl.DataFrame(pl.from_arrow(table))
+            features = features_in(table.schema.metadata)
+            return with_class_names(pl.DataFrame(pl.from_arrow(table)).lazy(), features).collect()
     except (OSError, pl.exceptions.PolarsError, ValueError, TypeError) as error:
         raise DataError(f"{name}: is not a table ({in_a_line(error)}); {_EXPECTED}.") from error
     return table
 
 
 def _columns(table: Any, name: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(table, Mapping):
+    if fields := getattr(getattr(table, "dtype", None), "names", None):  # a record array
+        yield from ((column, table[column]) for column in fields)
+    elif isinstance(table, Mapping):
         yield from ((str(column), values) for column, values in table.items())
     elif hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas, or what has its form
         names = [str(column) for column in table.columns]

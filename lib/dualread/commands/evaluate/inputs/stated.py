@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from dualread.commands.evaluate.inputs.statements import statements_in
 from dualread.data.logs.base import Sample, Score
 from dualread.errors import ConfigError
 from dualread.grading.parse import block_span
@@ -20,9 +21,10 @@ from dualread.grading.typography import untyped
 SCALES = (1, 10, 100)
 _NUMBER = re.compile(
     r"[*_]*(?P<number>[0-9]{1,9}(?:[.,][0-9]{1,20})?|[.,][0-9]{1,20})\s*"
-    r"(?P<unit>%|percent|per cent|(?:/|out of)\s*(?P<scale>100|10|1)(?:\.0)?)?\.?[*_]*",
+    r"(?P<unit>%|percent|per cent|(?:/|out of)\s*(?P<scale>[1-9][0-9]{0,2})(?:\.0)?)?\.?[*_]*",
     re.IGNORECASE,
 )
+_TAG = re.compile(r"</?confidence>")
 _THOUGHT = re.compile(r"</think(?:ing)?>")
 _SHOWN = 5  # texts that a sentence names
 _LONGEST = 30  # characters of each
@@ -34,13 +36,16 @@ def spoken_from(completion: str) -> int:
 
 
 def stated_text(sample: Sample, score: Score | None) -> str | None:
-    """Return what stands in the only `<confidence>` block of the first completion; None if there is no such block.
+    """Return the text of the confidence that the first completion states; None if it states none.
 
-    Reasoning in `<think>` does not count. None if the score judges something else than the first completion.
+    This is what stands in its only `<confidence>` block; without any such tag, what `statements` finds. Reasoning in
+    `<think>` does not count. None if the score judges something else than the first completion.
     """
     if not sample.completions or (score is not None and not score.of_first):
         return None
     reply = sample.completions[0][spoken_from(sample.completions[0]) :]
+    if not _TAG.search(reply):
+        return statements_in(reply).confidence
     block, answer = block_span(reply, "confidence"), block_span(reply, "answer")
     if block is None or (answer is not None and (answer[0] < block[0] < answer[1] or block[0] < answer[0] < block[1])):
         return None

@@ -1,6 +1,7 @@
 """A plain table: a file that another program wrote: .csv, .json, .parquet and others."""
 
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 import polars as pl
@@ -13,8 +14,12 @@ from dualread.errors import DataError
 _LISTED = 10  # columns that an error lists
 
 
-def read_given(path: Path) -> Given:
+def read_given(path: Path, used: Collection[str] | None = None) -> Given:
     """Read a table; how is a note, unless it is as usual.
+
+    Args:
+        path: The file.
+        used: Names of columns whose values are needed; None for all.
 
     Raises:
         DataError: The file cannot be read, has another format, has two columns of one name, or has no rows.
@@ -22,7 +27,7 @@ def read_given(path: Path) -> Given:
     read_by = [name for name in plugins.known("logs") if path.suffix in plugins.declared("logs", name, "SUFFIXES")]
     logs = " or ".join(f"--from {name.replace('_', '-')}" for name in read_by)
     try:
-        read = read_columns(path)
+        read = read_columns(path, used)
     except DataError as error:
         if (suffix_of(path) in SUFFIXES and path.suffix != ".json") or not read_by:
             raise
