@@ -48,8 +48,10 @@ from dualread.store.repair import mend
 from dualread.store.shared import check_writable
 from dualread.store.store import Store
 
+REPOSITORY = Path(__file__).resolve().parents[1]
 STUDY = 100
 REPEATS = 50
+_PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 def build(root: Path, n: int) -> None:
@@ -119,6 +121,23 @@ def look_before_a_run(root: Path, store: Store) -> None:
     mend(root / "results/study0", store)
 
 
+def plan(root: Path, store: Store) -> None:
+    """Plan all jobs of the micro study, whose entries are in the store beside all others."""
+    assert "train_actor" in micro(root, "-n", "--forceall")
+
+
+def find_nothing_to_do(root: Path, store: Store) -> None:
+    assert "Nothing to be done" in micro(root)
+
+
+def micro(root: Path, *options: str) -> str:
+    """Run the micro study with this store, and return what Snakemake prints."""
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--directory", str(root), "tables/main.tex", *options]
+    command += ["--configfile", "workflow/studies/micro.yaml"]
+    done = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
 def collect(root: Path, store: Store) -> None:
     assert list(leftovers(store, results=[root / "results"]))
 
@@ -133,7 +152,7 @@ def pull(root: Path, store: Store) -> None:
 
 
 # The measured operations, and how often each is repeated.
-ONCE = (verify, lock, why, look_before_a_run, collect, pull)
+ONCE = (verify, lock, why, look_before_a_run, plan, find_nothing_to_do, collect, pull)
 STEPS = {lookup: REPEATS, publish: REPEATS, find: REPEATS, **dict.fromkeys(ONCE, 1)}
 NAMES = {
     lookup: "lookup of a key",
@@ -143,6 +162,8 @@ NAMES = {
     lock: "results.lock of one study",
     why: "explain --why: find the earlier one",
     look_before_a_run: "look before a run of one study",
+    plan: "snakemake -n, micro study",
+    find_nothing_to_do: "snakemake with nothing to do",
     collect: "gc, listing half of it",
     pull: "pull, everything there",
 }
@@ -151,10 +172,14 @@ NAMES = {
 def measured(step: str, root: Path) -> None:
     """Run one operation in this process; print CPU and wall seconds per repetition, and peak memory in MB."""
     function, n = next((function, n) for function, n in STEPS.items() if function.__name__ == step)
-    cpu, started = time.process_time(), time.perf_counter()
+    cpu, started = _cpu(), time.perf_counter()
     function(root, Store(root / "results/store"))
-    taken = (time.process_time() - cpu) / n, (time.perf_counter() - started) / n
-    print(json.dumps([*taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+    taken = (_cpu() - cpu) / n, (time.perf_counter() - started) / n
+    print(json.dumps([*taken, max(resource.getrusage(who).ru_maxrss for who in _PROCESSES) / 1024]))
+
+
+def _cpu() -> float:
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, _PROCESSES))
 
 
 def main() -> None:
@@ -169,11 +194,15 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="store_scale") as folder:
             started = time.perf_counter()
             build(Path(folder), n)
+            os.sync()  # else the first entry that is published waits for all of these
+            micro(Path(folder))
             print(f"{n:,} entries made in {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
             for function in STEPS:
                 command = [sys.executable, __file__, "--step", function.__name__, folder]
                 done = subprocess.run(command, check=True, capture_output=True, text=True)
                 table[function].append(json.loads(done.stdout))
+                taken = time.perf_counter() - started
+                print(f"{n:,} entries, {NAMES[function]}: {taken:.0f} s since then", file=sys.stderr, flush=True)
     print(f"{'':<37}" + "".join(f"{n:>30,}" for n in options.sizes) + "    growth")
     for function, cells in table.items():
         texts = "".join(f"{cpu * 1e3:>10,.1f} {wall * 1e3:>8,.1f} ms {mb:>4.0f} MB" for cpu, wall, mb in cells)

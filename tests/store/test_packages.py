@@ -19,6 +19,7 @@ def installed(monkeypatch):
 
     monkeypatch.setattr(packages.importlib.metadata, "version", version)
     monkeypatch.setattr(packages.importlib.metadata, "packages_distributions", lambda: {"odd": ["Odd_Name"]})
+    monkeypatch.setattr(packages, "find_spec", lambda package: "found" if package == "odd" else None)
     for function in (packages._versions, packages._providers):
         function.cache_clear()
     yield versions
@@ -37,6 +38,11 @@ def test_the_order_of_names_does_not_matter(installed):
 
 def test_a_package_that_is_not_installed_is_listed_as_such(installed):
     assert public_versions(["vllm"]) == {"vllm": "not installed"}
+
+
+def test_all_distributions_are_not_searched_for_a_package_that_is_not_there(installed):
+    public_versions(["vllm"])
+    assert packages._providers.cache_info().misses == 0
 
 
 def test_a_package_that_was_upgraded_or_removed_is_named_with_both_versions(installed):

@@ -7,7 +7,8 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.store.key import Action
-from dualread.store.planned import PLANNED_NAME, check_planned, write_planned
+from dualread.store.manifest import Manifest
+from dualread.store.planned import PLANNED_NAME, check_planned, shown, write_planned
 
 OUTPUT = Path("results/small/actors/17")
 TRAINED = Action(stage="train", code="c" * 64, spec={"steps": 3}, inputs={"base": "1"}, packages={"torch": "2"})
@@ -40,6 +41,22 @@ def test_runs_of_other_targets_are_kept():
         check_planned(OUTPUT, TRAINED)
     write_planned(Path("results/small"), {str(OUTPUT): TRAINED.recipe})
     check_planned(OUTPUT, TRAINED)
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_what_was_shown_while_a_later_run_began_is_taken_back(is_ours):
+    """Unless that run has already put its own in its place."""
+    manifest = OUTPUT / "MANIFEST.json"
+    later = replace(TRAINED, spec={"steps": 6})
+
+    def fill():
+        OUTPUT.mkdir(parents=True)
+        manifest.write_bytes(Manifest(action=TRAINED if is_ours else later, files={}).to_bytes())
+        write_planned(Path("results/small"), {str(OUTPUT): later.recipe})
+
+    with pytest.raises(ArtifactError, match="a later run makes something else here"), shown(OUTPUT, TRAINED):
+        fill()
+    assert manifest.exists() is not is_ours
 
 
 def test_half_a_file_stops_no_job():

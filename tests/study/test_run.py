@@ -8,12 +8,14 @@ import pytest
 from dualread.devices import ASSIGNED
 from dualread.errors import ArtifactError, ConfigError
 from dualread.read_once import ROOT
+from dualread.store import planned
 from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.store import Store
+from dualread.study import stale
 from dualread.study import workflow as insides
 from dualread.study.run import StudyRun, check
 from dualread.study.sections import Config
-from tests.store.entries import publish
+from tests.store.entries import grow_old, publish
 from tests.study.small import small
 
 RESULTS = "results/small"
@@ -27,14 +29,17 @@ def run_of(tmp_path, monkeypatch):
     runs = []
     yield lambda **options: runs.append(_run(**options)) or runs[-1]
     for run in runs:
-        if run._lock is not None:
-            run._lock.close()
+        for lock in run._locks:
+            lock.close()
 
 
 def _run(*, dryrun=False, remote=False):
     """A run of the small study on one machine, or a job of it on another."""
     workflow = SimpleNamespace(
         is_main_process=not remote,
+        _executor_plugin="local",
+        overwrite_configfiles=[],
+        config_settings=SimpleNamespace(config={}),
         remote_exec=remote,
         output_settings=SimpleNamespace(dryrun=dryrun),
         resource_settings=SimpleNamespace(overwrite_resources={"grade": {"mem_mb": 5}}),
@@ -71,6 +76,24 @@ def test_damaged_results_are_repaired_before_a_run_and_left_alone_by_a_dry_run(r
     run_of(dryrun=dryrun).before_planning()
     assert (manifest.exists(), file.exists()) == (True, not dryrun)
     assert ("damaged result" in capsys.readouterr().err) == (not dryrun)
+
+
+def test_a_result_that_a_job_of_a_lost_run_shows_while_the_next_is_planned_is_not_taken_for_its_own(
+    run_of, monkeypatch
+):
+    index = SimpleNamespace(digest=lambda roots: "c" * 64, packages=lambda roots: {"polars": "2.1.0"})
+    for module in (planned, stale):
+        monkeypatch.setattr(module, "library", lambda cache: index)
+    store, output, run = Store(Path("results/store")), Path(RESULTS, "graded"), run_of()
+    publish(store, "grade", {"a": "1"}, output=output)
+    grow_old(output, 100)
+    job = SimpleNamespace(rule=SimpleNamespace(name="grade"), wildcards={}, output=[f"{output}/MANIFEST.json"])
+    run._workflow.dag = SimpleNamespace(jobs=[job])
+    run.jobs("grade", "grade", lambda wildcards: ({}, [{"spec": {}, "inputs": {}, "output": str(output)}]), None)
+    run.before_planning()
+    assert run._outdated() == []
+    publish(store, "grade", {"a": "2"}, spec={"steps": 6}, output=output)
+    assert run._outdated() == job.output
 
 
 def test_rules_of_actors_get_the_resources_of_their_stage(run_of):

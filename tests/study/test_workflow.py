@@ -1,3 +1,4 @@
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,6 +32,9 @@ def test_what_the_functions_rely_on_is_in_the_installed_version():
         "def remote_exec",
         "def register_resource",
         "output_settings",
+        "execution_settings",
+        "self._executor_plugin = None",
+        "self._executor_plugin = executor_plugin",
         "resource_settings",
         "def _prepare_dag(",
         "self._prepare_dag(",
@@ -46,6 +50,7 @@ def test_what_the_functions_rely_on_is_in_the_installed_version():
         "def jobs",
     ):
         assert name in dag, name
+    assert "error and not self.dag.workflow.execution_settings.keep_incomplete" in (folder / "jobs.py").read_text()
     shell = (folder / "shell.py").read_text()
     assert set(re.findall(r'envvars\["(\w+)"\] = threads', shell)) == set(insides.job_environment({}))
     assert "if self.job_rate_limiter is not None" in scheduler
@@ -81,6 +86,18 @@ def test_the_lock_that_another_machine_held_last_stays(tmp_path):
     lock.write_text("x")
     insides.free_dead_locks(tmp_path).close()
     assert lock.exists()
+
+
+def test_two_runs_of_one_study_are_refused_as_long_as_the_first_runs(tmp_path):
+    results = tmp_path / "results/small"
+    first = insides.hold(results)
+    with pytest.raises(ConfigError, match=rf"another run .* \(process {os.getpid()} on {HOST}\)"):
+        insides.hold(results)
+    first.close()
+    insides.hold(results).close()
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be written to"):
+        insides.hold(tmp_path / "file")
 
 
 def test_only_jobs_of_this_machine_are_forked(tmp_path):
@@ -121,9 +138,11 @@ def test_files_to_make_again_are_looked_for_once_when_all_jobs_are_known():
 
 def test_a_job_elsewhere_is_made_as_it_was_planned():
     running = planning(main=False)
+    running.execution_settings = SimpleNamespace(keep_incomplete=False)
     insides.plan_with(running, lambda: setattr(running, "checked", True), lambda: ["b"])
     running._prepare_dag(forceall=False)
     assert running.dag.forcefiles == {"a"}
+    assert running.execution_settings.keep_incomplete
 
 
 def test_targets_that_are_neither_there_nor_made_are_unknown(tmp_path, monkeypatch):

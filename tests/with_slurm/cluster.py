@@ -3,19 +3,23 @@
 Its configuration has to lie in /etc/slurm, so a machine that belongs to a cluster is left alone.
 """
 
+import ctypes
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
 CONFIGURATION = Path("/etc/slurm")
+WRITTEN = ("slurm.conf", "gres.conf", "cgroup.conf")
+HOST = socket.gethostname().split(".")[0]
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
 _TIMEOUT_SECONDS = 60
 # Every task of a job logs its start and its end: the time, its job's id, the GPUs it may use, and its job's comment.
@@ -40,11 +44,28 @@ class Task:
     end: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Cluster:
     """The running cluster; all its files except the configuration are in `folder`."""
 
     folder: Path
+    node: subprocess.Popen
+
+    def lose_node(self, *, with_its_jobs: bool) -> None:
+        """Kill the node's daemon. Its jobs end as in a power cut, or go on as where the network alone is cut."""
+        running = [int(row.split()[0]) for row in call("scontrol", "listpids").splitlines()[1:]] if self.jobs() else []
+        self.node.kill()
+        self.node.wait()
+        for process in running if with_its_jobs else ():
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        call("scontrol", "update", f"nodename={HOST}", "state=down", "reason=lost")
+
+    def return_node(self) -> None:
+        """Start the node's daemon again; SLURM starts the jobs that it had."""
+        self.node = _start(self.folder, "slurmd", "-D")
+        call("scontrol", "update", f"nodename={HOST}", "state=resume")
+        wait_until(_takes_jobs, "a node that takes jobs")
 
     def tasks(self) -> list[Task]:
         """Return the tasks of all jobs so far whose start and end are known."""
@@ -58,8 +79,8 @@ class Cluster:
                 tasks.append(Task(job=job, about=about, devices=devices, start=starts.pop(), end=float(when)))
         return tasks
 
-    def jobs(self, rule: str) -> dict[str, str]:
-        """Return {job id: comment} of the running jobs of a rule."""
+    def jobs(self, rule: str = "") -> dict[str, str]:
+        """Return {job id: comment} of the running jobs of a rule, or of all rules."""
         rows = (
             row.split(maxsplit=1) for row in call("squeue", "--noheader", "--states=R", "--format=%i %k").splitlines()
         )
@@ -113,13 +134,13 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         munge = ("--key-file", "--socket", "--pid-file", "--log-file", "--seed-file")
         names = ("munge.key", "munge.socket", "munged.pid", "munged.log", "munge.seed")
         options = [word for option, name in zip(munge, names, strict=True) for word in (option, str(folder / name))]
-        stack.enter_context(_daemon(folder, "munged", "--foreground", "--force", *options))
+        stack.callback(_end, _start(folder, "munged", "--foreground", "--force", *options))
         wait_until((folder / "munge.socket").exists, "munged's socket")
-        stack.enter_context(_daemon(folder, "slurmctld", "-D"))
+        stack.callback(_end, _start(folder, "slurmctld", "-D"))
         wait_until(_answers, "slurmctld's answer")
-        stack.enter_context(_daemon(folder, "slurmd", "-D"))
-        wait_until(lambda: call("sinfo", "--noheader", "--format=%t").split()[0] == "idle", "an idle node")
-        running = Cluster(folder=folder)
+        running = Cluster(folder=folder, node=_start(folder, "slurmd", "-D"))
+        stack.callback(lambda: _end(running.node))
+        wait_until(_takes_jobs, "a node that takes jobs")
         try:
             yield running
         finally:
@@ -133,32 +154,33 @@ def _check() -> None:
             f"{', '.join(missing)}: not installed. On Debian: apt-get install slurmctld slurmd slurm-client munge"
         )
     if (CONFIGURATION / "slurm.conf").exists():
-        raise NoCluster(
-            f"{CONFIGURATION / 'slurm.conf'}: this machine has a SLURM already, which is left alone. If its first line"
-            " says that a killed test wrote it, remove it."
-        )
+        if not _is_left_by_a_killed_test():
+            raise NoCluster(f"{CONFIGURATION / 'slurm.conf'}: this machine has a SLURM already, which is left alone.")
+        for name in WRITTEN:
+            (CONFIGURATION / name).unlink(missing_ok=True)
     if os.getuid() != 0:
         raise NoCluster(
             "slurmd starts jobs as their users, for which it has to be root. Run this as root, in a container."
         )
 
 
+def _is_left_by_a_killed_test() -> bool:
+    written = (CONFIGURATION / "slurm.conf").read_text()
+    return written.splitlines()[0] == (HERE / "slurm.conf").read_text().splitlines()[0] and not _answers()
+
+
 @contextmanager
 def _configuration(folder: Path) -> Iterator[None]:
     """Write the configuration files, which must not exist yet, and remove them after the block."""
     text = (HERE / "slurm.conf").read_text()
-    for name, value in {"@FOLDER@": str(folder), "@HOST@": socket.gethostname().split(".")[0]}.items():
+    for name, value in {"@FOLDER@": str(folder), "@HOST@": HOST}.items():
         text = text.replace(name, value)
-    files = {
-        "slurm.conf": text,
-        "gres.conf": f"Name=gpu File={folder}/dev/gpu[0-1]\n",
-        "cgroup.conf": "CgroupPlugin=cgroup/v1\n",
-    }
+    texts = (text, f"Name=gpu File={folder}/dev/gpu[0-1]\n", "CgroupPlugin=cgroup/v1\n")
     is_new = not CONFIGURATION.exists()
     CONFIGURATION.mkdir(exist_ok=True)
     written = []
     try:
-        for name, content in files.items():
+        for name, content in zip(WRITTEN, texts, strict=True):
             with (CONFIGURATION / name).open("x") as file:
                 written.append(CONFIGURATION / name)
                 file.write(content)
@@ -170,23 +192,34 @@ def _configuration(folder: Path) -> Iterator[None]:
             CONFIGURATION.rmdir()
 
 
-@contextmanager
-def _daemon(folder: Path, *command: str) -> Iterator[None]:
-    """Run a daemon in the foreground, and end it by its process id."""
-    with (folder / f"{command[0]}.out").open("w") as out:
+def end_with_the_tests() -> None:
+    """Have Linux end this process when the tests end, even if they are killed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def _start(folder: Path, *command: str) -> subprocess.Popen:
+    """Start a daemon in the foreground."""
+    with (folder / f"{command[0]}.out").open("a") as out:
         # In a new session, so that Ctrl-C only reaches the tests, which then end the jobs before the daemons.
-        process = subprocess.Popen(
-            command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
+        return subprocess.Popen(
+            command,
+            **{"stdout": out, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL, "start_new_session": True},
+            preexec_fn=end_with_the_tests,
         )
+
+
+def _end(process: subprocess.Popen) -> None:
+    """End a daemon by its process id."""
+    process.terminate()
     try:
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _takes_jobs() -> bool:
+    return call("sinfo", "--noheader", "--format=%t").split()[0] in ("idle", "mix", "alloc")
 
 
 def _answers() -> bool:

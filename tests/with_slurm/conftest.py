@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.with_slurm.cluster import Cluster, NoCluster, cluster
+from tests.with_slurm.cluster import Cluster, NoCluster, cluster, end_with_the_tests
 from tests.workflow.checkout import Checkout
 
 STUDY = "tests/with_slurm/study.yaml"
+SHARED = ("store.yaml",)  # laid over a study, it names the store that checkouts share
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +32,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("shared") / "store"
 
 
+def _begin() -> None:
+    # What a shell runs in its background ignores SIGINT, and what nohup runs SIGHUP; so does all that they start.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    end_with_the_tests()
+
+
 class Head:
     """Snakemake with the profile, in the background; what it prints goes to a file."""
 
@@ -43,8 +51,8 @@ class Head:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "snakemake", *profile, *arguments],
                 **{"cwd": checkout.folder, "env": environment, "stdout": out, "stderr": subprocess.STDOUT},
-                # What a shell runs in its background ignores SIGINT, and so do the processes that it starts.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                start_new_session=True,  # so that closing its terminal reaches the jobs that run beside it, and no more
+                preexec_fn=_begin,
             )
 
     @property
@@ -65,15 +73,26 @@ class Head:
         self._process.kill()
         self._process.wait()
 
+    def hang_up(self) -> None:
+        """Close its terminal, if it is running."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGHUP)
+        self._process.wait()
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
 
 @pytest.fixture(scope="session")
 def submit(slurm: Cluster, store: Path) -> Iterator[Callable[..., Head]]:
     """A function that starts Snakemake in a checkout with targets and options; `files` are laid over the study."""
     heads: list[Head] = []
 
-    def start(checkout: Checkout, *arguments: str, study: str = STUDY, files: tuple[str, ...] = ()) -> Head:
+    def start(checkout: Checkout, *arguments: str, study: str = STUDY, files: tuple[str, ...] = SHARED) -> Head:
         (checkout.folder / "store.yaml").write_text(f"store: {store}\n")
-        heads.append(Head(checkout, [*arguments, "--configfile", study, *files, "store.yaml"]))
+        heads.append(Head(checkout, [*arguments, "--configfile", study, *files]))
         return heads[-1]
 
     yield start

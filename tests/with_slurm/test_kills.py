@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tests.with_slurm.cluster import call, wait_until
-from tests.with_slurm.conftest import STUDY
+from tests.with_slurm.conftest import SHARED, STUDY
 from tests.workflow.checkout import Checkout
 
-LONG = ("tests/with_slurm/long.yaml",)
+LONG = ("tests/with_slurm/long.yaml", *SHARED)
 FOLDER = "results/cluster/actors/qwen3-vl-tiny/rlvr"
 TARGETS = (f"{FOLDER}/17/MANIFEST.json", f"{FOLDER}/29/MANIFEST.json")
 LOG = "results/cluster/logs/train_actor/qwen3-vl-tiny/rlvr/17.log"
@@ -20,7 +20,7 @@ def checkout(store, tmp_path_factory):
     checkout = Checkout.create(tmp_path_factory.mktemp("killed"))
     (checkout.folder / "store.yaml").write_text(f"store: {store}\n")
     run = checkout.snakemake(
-        "results/cluster/actors/qwen3-vl-tiny/base/0/MANIFEST.json", study=" ".join([STUDY, *LONG, "store.yaml"])
+        "results/cluster/actors/qwen3-vl-tiny/base/0/MANIFEST.json", study=" ".join([STUDY, *LONG])
     )
     assert run.returncode == 0, run.text
     return checkout

@@ -5,7 +5,7 @@ import os
 import random
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +151,8 @@ EDITS = {
     "a rule of pairing": _edit("config.yaml", "match_on: [modality]", "match_on: [location]"),
     "a label": _edit("config.yaml", "label: SLAKE-test", "label: Another"),
     "the bootstrap": _edit(STUDY, "replicates: 50", "replicates: 70"),
+    "a reward": _edit("lib/dualread/models/rewards/rlvr.py", "[v.correctness_reward", "[-v.correctness_reward"),
+    "a loss": _edit("lib/dualread/readers/_network.py", "sum() / correct.sum())", "sum() / correct.sum()) ** 0.5"),
     "the grader": _edit("lib/dualread/grading/canonical.py", "if len(word) <= 3 or", "if len(word) <= 4 or"),
     "the fusion": _edit(STUDY, "epochs: 3, patience: 2", "epochs: 2, patience: 2"),
     "a metric": _edit("lib/dualread/evaluation/metrics/selective.py", "HIGH_CONFIDENCE = 0.9", "HIGH_CONFIDENCE = 0.6"),
@@ -163,6 +165,9 @@ EDITS = {
 }
 
 
-def draw_edits(*, seed: int, number: int) -> list[Callable[[Checkout], None]]:
+REMOVALS = {name for name in EDITS if "removed" in name}
+
+
+def draw_edits(*, seed: int, number: int, among: Collection[str] = EDITS.keys()) -> list[Callable[[Checkout], None]]:
     """Return some of EDITS in a random order that depends on `seed`."""
-    return [EDITS[name] for name in random.Random(seed).sample(sorted(EDITS), number)]
+    return [EDITS[name] for name in random.Random(seed).sample(sorted(among), number)]

@@ -1,6 +1,7 @@
 """What a finished study has is never taken for what it would be now, whatever Snakemake remembers or has lost."""
 
 import base64
+import fcntl
 import os
 import shutil
 import subprocess
@@ -44,6 +45,13 @@ def ends_as(checkout: Checkout, edited: Checkout) -> None:
 
 def records(checkout: Checkout) -> list[Path]:
     return list((checkout.folder / ".snakemake/metadata").iterdir())
+
+
+def outlived(checkout: Checkout, stage: str, job: Path) -> subprocess.CompletedProcess[str]:
+    """Run a job of an earlier run."""
+    command = [sys.executable, "-m", "dualread.store.run", stage, str(job.relative_to(checkout.folder))]
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib")}
+    return subprocess.run(command, cwd=checkout.folder, env=environment, capture_output=True, text=True)
 
 
 def test_after_touch(checkout, edited):
@@ -100,13 +108,43 @@ def test_a_job_that_outlived_its_run_does_not_write_over_the_results_of_the_next
     (job,) = checkout.folder.glob(f"{MICRO}/jobs/train_actor/*.json")
     EDITS[TRAINING](checkout)
     ends_as(checkout, edited)
-    command = [sys.executable, "-m", "dualread.store.run", "train_actor", str(job.relative_to(checkout.folder))]
-    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib")}
-    done = subprocess.run(command, cwd=checkout.folder, env=environment, capture_output=True, text=True)
+    done = outlived(checkout, "train_actor", job)
     assert done.returncode == 1
     assert "a later run makes something else here" in done.stderr
     assert_same(checkout, edited)
     assert run(checkout).did_nothing()
+
+
+def test_after_a_run_with_nothing_to_do_no_job_of_an_earlier_run_shows_its_result(checkout, micro, edited):
+    """The training was edited, a run began and was killed before its job did; then the edit was taken back."""
+    before = (checkout.folder / STUDY).read_text()
+    EDITS[TRAINING](checkout)
+    ends_as(checkout, edited)
+    planned = (checkout.folder / MICRO / "planned.json").read_text()
+    job = max(checkout.folder.glob(f"{MICRO}/jobs/train_actor/*.json"), key=lambda file: file.stat().st_mtime_ns)
+    (checkout.folder / STUDY).write_text(before)
+    assert run(checkout).returncode == 0
+    (checkout.folder / MICRO / "planned.json").write_text(planned)
+    assert run(checkout).did_nothing()
+    done = outlived(checkout, "train_actor", job)
+    assert done.returncode == 1
+    assert "a later run makes something else here" in done.stderr
+    assert_same(checkout, micro)
+
+
+def test_a_second_run_beside_the_first_is_refused(checkout):
+    """Also with --nolock, with which Snakemake would let both replace what the other is about to read."""
+    with (checkout.folder / MICRO / "running").open("a") as running:
+        fcntl.flock(running, fcntl.LOCK_EX)
+        EDITS[TRAINING](checkout)
+        for option in ("--nolock", "--forceall"):
+            done = run(checkout, option)
+            assert done.returncode == 1
+            assert "another run of this study is at work here" in done.text
+            assert "Traceback" not in done.text
+        assert "train_actor" in run(checkout, "-n", "--nolock").jobs()
+        assert run(checkout, "--summary").returncode == 0
+    assert run(checkout).returncode == 0
 
 
 def test_an_older_copy_of_a_table_of_another_study_is_replaced(checkout, micro):

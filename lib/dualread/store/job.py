@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,11 @@ class Entry:
     @classmethod
     def of(cls, entry: Mapping[str, Any], shared: Mapping[str, str]) -> "Entry":
         """Return the entry of a job's JSON, or of its description in the rules."""
-        inputs = {name: Path(path) for name, path in {**shared, **entry.get("inputs", {})}.items()}
+        inputs = {name: _path(path) for name, path in {**shared, **entry.get("inputs", {})}.items()}
         return cls(spec=entry["spec"], inputs=inputs, output=Path(entry["output"]), parts=entry.get("parts", False))
+
+
+_path = cache(Path)  # many entries share an input
 
 
 def job_text(job: str) -> str:

@@ -4,6 +4,7 @@ import importlib.metadata
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from importlib.util import find_spec
 
 # Distributions whose names differ from those of the packages that they install. This only saves time: other names are
 # looked up among all installed distributions, which takes a tenth of a second.
@@ -30,7 +31,9 @@ def replaced(versions: Mapping[str, str]) -> list[str]:
 @cache
 def _versions(package: str) -> tuple[tuple[str, str], ...]:
     known = _DISTRIBUTIONS.get(package, package)
-    found = _installed(known) or tuple(row for name in _providers().get(package, ()) for row in _installed(name))
+    found = _installed(known)
+    if not found and find_spec(package) is not None:
+        found = tuple(row for name in _providers().get(package, ()) for row in _installed(name))
     return found or ((_normal(known), _ABSENT),)
 
 

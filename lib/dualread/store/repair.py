@@ -167,7 +167,7 @@ def _damage(manifest: Manifest, path: Path, store: Store, cache: StatCache) -> l
         for name, file in manifest.files.items()
         if _may_differ(f"{directory}/{name}", f"{entry}/{name}", file["size"], written)
     ]
-    problems = list(_only(names, manifest).wrong_bytes(directory, cache.sha256))
+    problems = list(_only(names, manifest).wrong_bytes(directory, cache.sha256)) if names else []
     # The files are hard links to the store's, so the damage may be in the store as well.
     if problems and entry.is_dir() and (damage := list(_only(names, manifest).wrong_bytes(entry))):
         try:

@@ -53,7 +53,8 @@ class Root:
         except (FileNotFoundError, NotADirectoryError):
             found = None
         except OSError as error:
-            raise ArtifactError(f"{self.name}: cannot be read ({error.strerror}). {self._advice()}") from error
+            reason = f"cannot be read ({error.strerror}). Ask its owner for access"
+            raise ArtifactError(f"{self.name}: {reason}. {self._advice()}") from error
         if is_here or (found is not None and found.st_ino == self.inode):
             return found is not None
         raise ArtifactError(

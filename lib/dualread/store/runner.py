@@ -25,7 +25,7 @@ from dualread.store.key import Action
 from dualread.store.link import link
 from dualread.store.manifest import Manifest, artifact_directory, read_manifest
 from dualread.store.packages import replaced
-from dualread.store.planned import check_planned
+from dualread.store.planned import shown
 from dualread.store.record import measured
 from dualread.store.store import Store
 from dualread.store.typed import spec_of
@@ -91,8 +91,8 @@ class Runner:
                 started = time.monotonic()
                 manifest, summary = self._compute(entry, inputs, action, self._index.table(roots))
                 line = f"{where} computed in {time.monotonic() - started:.1f} s, {action.key[:8]}: {summary}"
-            check_planned(entry.output, action)
-            link(self._store.entry(action.key), manifest, entry.output)
+            with shown(entry.output, action):
+                link(self._store.entry(action.key), manifest, entry.output)
             say(line)
 
     def _resolve(self, name: str, path: Path) -> Input:

@@ -6,6 +6,7 @@ forked are (`dualread.store.layers`). When some have failed, the run ends with w
 when none has, with the study's results.lock.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -26,7 +27,7 @@ from dualread.store.layers import start_forkserver
 from dualread.store.lock import LOCK_NAME, write_lock
 from dualread.store.manifest import Manifest
 from dualread.store.place import STUDY_MARK, write_study
-from dualread.store.planned import write_planned
+from dualread.store.planned import recipes, write_planned
 from dualread.store.repair import check_folders, mend, mend_copies, wrong_copies
 from dualread.store.roots import register
 from dualread.store.shared import check_writable
@@ -42,10 +43,12 @@ from dualread.study.workflow import (
     check_version,
     free_dead_locks,
     give_rules_the_resources_of_their_stage,
+    hold,
     job_environment,
     jobs_here,
     jobs_of,
     limit,
+    makes_results,
     plan_with,
     prefer,
     runs_here,
@@ -93,10 +96,9 @@ class StudyRun:
         self._started = time.time()
         self._store = Store(Path(study.store))
         self._made: dict[str, Manifest] = {}  # the artifacts that are there, as far as they have been read
-        self._plan: Plan | None = None
         self._rules: dict[str, Jobs] = {}
         self._copies: dict[str, Mapping[str, str]] = {}
-        self._lock: IO[str] | None = None  # held until this process ends
+        self._locks: list[IO[str]] = []  # held until this process ends
         # GPUs are assigned by a cluster's scheduler, or taken by the jobs. No command says so, or Snakemake would run
         # its job again elsewhere.
         variables = {**_ENVIRONMENT, **({ASSIGNED: "1"} if workflow.remote_exec else {})}
@@ -116,7 +118,7 @@ class StudyRun:
         give_rules_the_resources_of_their_stage(self._workflow, ["_".join(filter(None, part)) for part in parts])
         if not runs_here(self._workflow):
             return
-        self._lock = free_dead_locks(Path(".snakemake"))
+        self._locks.append(free_dead_locks(Path(".snakemake")))
         results = Path(self._results)
         check_folders(results, self._store.root, Path("tables"), Path("figures"))
         check_writable(self._store.root)
@@ -158,6 +160,11 @@ class StudyRun:
                     f"\n{target}: no rule makes this, and it is not there. The study {self._study.study} has {listed};"
                     f" and the MANIFEST.json of every artifact in {self._results}.{meant}"
                 )
+            if makes_results(self._workflow):
+                try:
+                    self._locks.append(hold(Path(self._results)))
+                except ConfigError as error:
+                    sys.exit(f"\n{error}")
 
         plan_with(self._workflow, check, self._outdated)
 
@@ -180,18 +187,27 @@ class StudyRun:
         more = {"selection": self._selection} if self._selection else {}
         write_study(Path(self._results), self._store, files=files, given=given, **more, settings=settings)
         try:
-            self._plan = Plan(planned, self._store, self._made)
-            stale = self._plan.stale()
+            if makes_results(workflow):
+                # From now on, no job of an earlier run shows its result; one may have done so since this run began.
+                now = write_planned(Path(self._results), recipes(planned, self._store))
+                self._forget_what_is_newer(now - (time.time() - self._started) - 1)
+            stale = Plan(planned, self._store, self._made).stale()
         except DualReadError as error:
             sys.exit(f"\n{error}")
         return [*outdated, *(f"{output}/{MANIFEST_NAME}" for output in stale)]
+
+    def _forget_what_is_newer(self, since: float) -> None:
+        """Forget what was read of artifacts whose MANIFEST.json was written `since` then, or is gone."""
+        for output in [*self._made]:
+            with contextlib.suppress(FileNotFoundError):
+                if os.stat(f"{output}/{MANIFEST_NAME}").st_mtime < since:
+                    continue
+            del self._made[output]
 
     def begin(self, first: Collection[str]) -> None:
         """Prepare for the jobs, which are planned; `first` are files that go before others where they are made."""
         start_jobs_at_once(self._workflow)
         prefer(self._workflow, first)
-        if self._plan is not None:
-            write_planned(Path(self._results), self._plan.recipes())
         sources = Path(self._study.store, SOURCES_NAME)
         forked = {rule: jobs.stage for rule, jobs in self._rules.items() if not jobs.environment}
         start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(_ENVIRONMENT))

@@ -46,10 +46,6 @@ class Plan:
         self._stat_cache.save()
         return found
 
-    def recipes(self) -> dict[str, str]:
-        """Return the recipe of each artifact, by directory (see `dualread.store.planned`)."""
-        return {output: self.action(output, self.made(output)).recipe for output in self.jobs}
-
     def made(self, output: str) -> Manifest | None:
         """Return the manifest of an artifact; None if it is not there, or damaged."""
         if output not in self._made:
@@ -92,9 +88,9 @@ class Plan:
 
     def _digest(self, name: str, path: Path, like: Manifest | None) -> str:
         """Return the digest of an input; `_UNKNOWN` if it is not there and its job would not make what `like` read."""
-        if path.name != MANIFEST_NAME:
+        output, _, file = str(path).rpartition("/")
+        if file != MANIFEST_NAME:
             return self._raw_digest(path)
-        output = str(path.parent)
         if made := self.made(output):
             return made.digest
         recorded = (like.input_keys.get(name, ""), like.action.inputs.get(name, _UNKNOWN)) if like else ("", _UNKNOWN)

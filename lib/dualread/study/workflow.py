@@ -68,6 +68,11 @@ def runs_here(workflow: Any) -> bool:
     return workflow.is_main_process and not workflow.output_settings.dryrun
 
 
+def makes_results(workflow: Any) -> bool:
+    """Return, when it plans, whether this process makes what it plans: it is a run, not an inquiry like --summary."""
+    return runs_here(workflow) and workflow._executor_plugin is not None
+
+
 def as_planned(workflow: Any, file: Path, find: Callable[[], Sequence[str]]) -> Sequence[str]:
     """Return the words that `find` finds when a run is planned, and that `file` keeps for the run's jobs elsewhere.
 
@@ -103,6 +108,38 @@ def free_dead_locks(folder: Path) -> IO[str]:
             running.flush()
     with contextlib.suppress(OSError):
         fcntl.flock(running, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return running
+
+
+def hold(results: Path) -> IO[str]:
+    """Hold the lock of a study's results until this process ends; the caller keeps the returned file open.
+
+    Snakemake locks its folder when it has planned, and --nolock switches that off. Of two runs at a time, one would
+    plan with results that the other is about to replace.
+
+    Raises:
+        ConfigError: Another run holds it, or the folder cannot be written to.
+    """
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        running = (results / "running").open("a+")
+    except OSError as error:
+        raise ConfigError(f"{results}: cannot be written to ({error.strerror}). Make the folder writable.") from error
+    try:
+        fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with running:
+            running.seek(0)
+            holder = running.read()
+        raise ConfigError(
+            f"{results}: another run of this study is at work here ({holder}), so nothing was started. Wait for it, or"
+            " end it. To run another configuration at the same time, use a second checkout; both may have one store."
+        ) from None
+    except OSError:
+        return running  # a file system without locks
+    running.truncate(0)
+    running.write(f"process {os.getpid()} on {HOST}")
+    running.flush()
     return running
 
 
@@ -200,6 +237,10 @@ def plan_with(workflow: Any, check: Callable[[], None], find: Callable[[], Itera
         prepare(*arguments, **options)
         if workflow.is_main_process:
             workflow.dag.forcefiles = _Forced(workflow.dag.forcefiles, find)
+        else:
+            # Snakemake would remove the outputs of a job that fails. There is none but whole results, and where the job
+            # has outlived its run, they are those of a later one.
+            workflow.execution_settings.keep_incomplete = True
 
     workflow._prepare_dag = prepared
 
