@@ -101,8 +101,6 @@ def finished(root):
 def compare(maker):
     """Add a comparison with the paper, as another part of the workflow writes it."""
     (maker.study / "paper_comparison.csv").write_text(COMPARED)
-    text = "# Beside the paper\n\n## What the paper says twice\n\nPSR: .9 & .8.\n\n## Cells\n\nmany\n"
-    (maker.study / "paper_comparison.md").write_text(text)
 
 
 def forget(maker, stage):
