@@ -23,7 +23,11 @@ def read_answers(w):
     return {}, [
         entry(
             shard_artifact("generations", w, *shard),
-            ReadAnswersSpec(**given_shard(w, shard)),
+            ReadAnswersSpec(
+                **run_of_given(w),
+                service=SHARDS.service(w.backbone, w.actor),
+                shard=shard_spec(STUDY, w.actor, shard),
+            ),
             responses=responses_of(w),
             **shard_inputs(w, *shard),
         )
@@ -35,9 +39,8 @@ def read_likelihoods(w):
     return {"actor": of_actor("actors", w)}, [
         entry(
             shard_artifact("features", w, *shard),
-            ReadLikelihoodsSpec(**given_shard(w, shard)),
-            responses=responses_of(w),
-            **shard_inputs(w, *shard),
+            ReadLikelihoodsSpec(**run_of_given(w), shard=shard_spec(STUDY, w.actor, shard)),
+            generations=shard_artifact("generations", w, *shard),
         )
         for shard in SHARDS.replayed(w.actor)
     ]
@@ -45,11 +48,6 @@ def read_likelihoods(w):
 
 def run_of_given(w):
     return {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)}
-
-
-def given_shard(w, shard):
-    service = SHARDS.service(w.backbone, w.actor)
-    return {**run_of_given(w), "service": service, "shard": shard_spec(STUDY, w.actor, shard)}
 
 
 def responses_of(w):

@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0"
 
-# Names that are imported on their first use, so that `import dualread` is fast. Their modules are given as text: an
-# import here would make them part of the code that the result of every stage depends on.
+# Names that are imported on their first use, so that `import dualread` is fast. Their modules are given as text, not
+# in full: an import here would make them part of the code that the result of every stage depends on.
 _PUBLIC = {
-    **dict.fromkeys(("evaluate", "Evaluation"), "dualread.commands.evaluate.evaluation"),
-    "Scorer": "dualread.scoring.scorer",
+    **dict.fromkeys(("evaluate", "Evaluation"), "commands.evaluate.evaluation"),
+    "Scorer": "scoring.scorer",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'dualread' has no attribute {name!r}")
-    return getattr(importlib.import_module(_PUBLIC[name]), name)
+    return getattr(importlib.import_module(f"{__name__}.{_PUBLIC[name]}"), name)
 
 
 read_once.install()  # at the end, because it runs this file again

@@ -1,5 +1,8 @@
 """Rows as arrays against the same questions asked of the data frame."""
 
+import gc
+import weakref
+
 import numpy as np
 import polars as pl
 import pytest
@@ -95,3 +98,22 @@ def test_the_frame_is_asked_once_whatever_reads_a_column_a_mask_or_a_subset(eval
         ["correct_real", "correct_donor", "codes of donor_image_id", "cluster of donor_image_id"]
     )
     assert worked_out == [len(rows), len(half)]
+
+
+def test_equal_texts_are_one_object_and_nulls_stay():
+    texts = [f"answer {i % 300}" for i in range(600)]
+    answers = Columns.of(pl.DataFrame({"answer": [*texts, None]}))["answer"]
+    assert answers.tolist() == [*texts, None]
+    assert answers[0] is answers[300]
+
+
+def test_columns_are_freed_when_nobody_needs_them(evaluated, draws):
+    columns = Columns.of(evaluated.answers)
+    columns.cluster("image_id", draws)
+    freed = weakref.ref(columns)
+    gc.disable()
+    try:
+        del columns
+        assert freed() is None
+    finally:
+        gc.enable()

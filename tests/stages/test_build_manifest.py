@@ -12,7 +12,7 @@ from PIL import Image
 
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.thumbnails import THUMBNAILS
-from dualread.artifacts.tables import read_table
+from dualread.artifacts.tables import each_part, read_parts, read_table
 from dualread.data.datasets.base import Loaded, Row
 from dualread.data.images import open_image, pixel_sha256
 from dualread.data.questions import pictures, pin
@@ -78,6 +78,14 @@ def test_rows_and_images_are_those_of_the_source(hospital, tmp_path):
         row["pixel_sha256"]: pictures.thumbnail(open_image(tmp_path / "out" / row["image_file"]))
         for row in manifest.iter_rows(named=True)
     }
+
+
+def test_many_thumbnails_are_written_in_parts(hospital, tmp_path, monkeypatch):
+    _build(hospital, tmp_path / "whole")
+    monkeypatch.setattr(build_manifest, "_THUMBNAILS_PER_PART", 4)
+    _build(hospital, tmp_path / "out")
+    assert [part.height for part in each_part(tmp_path / "out", THUMBNAILS)] == [4, 2]
+    assert read_parts(tmp_path / "out", THUMBNAILS).equals(read_parts(tmp_path / "whole", THUMBNAILS))
 
 
 def test_the_same_input_gives_the_same_bytes(hospital, tmp_path):

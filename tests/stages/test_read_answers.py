@@ -98,25 +98,36 @@ def test_a_reply_without_both_words_has_no_score(inputs, tmp_path):
     assert rows == [("slake/test/0000", "Yes", -0.5), ("slake/test/0000", "No", -1.0)]
 
 
-def test_likelihoods_have_the_form_of_a_replay_without_states(inputs, tmp_path):
+def likelihoods(inputs, bodies, out):
+    """Read the responses `bodies` to a shard, and then the likelihoods of these answers."""
     service, shard = Service(model="m", log_probs=True, body={}), specs.shard()
-    content = [("<answer>", -1.0), ("Lung", -0.5), ("</answer>", -0.25)]
+    respond(inputs, shard, service, bodies)
+    (out / "read").mkdir()
+    read_answers.compute(ReadAnswersSpec(**RUN, service=service, shard=shard), inputs, out / "read")
+    inputs = {"generations": out / "read", "actor": inputs["actor"]}
+    read_likelihoods.compute(ReadLikelihoodsSpec(**RUN, shard=shard), inputs, out)
+
+
+def test_likelihoods_have_the_form_of_a_replay_without_states(inputs, tmp_path):
+    # The last token ends the turn and is not in the text. A character of two tokens belongs to the second.
+    content = [("<answer>", -1.0), ("\xef", -0.5), ("</answer>", -0.25), ("<|im_end|>", -0.125)]
     logprobs = {"content": [{"token": token, "logprob": value} for token, value in content]}
-    respond(inputs, shard, service, [completion("<answer>Lung</answer>", logprobs=logprobs)] * 3)
-    read_likelihoods.compute(ReadLikelihoodsSpec(**RUN, service=service, shard=shard), inputs, tmp_path)
-    assert read_tensors(tmp_path / "features.safetensors")["answer_log_prob"].tolist() == [[-0.5]] * 3
+    half = {"token": "\\xc3", "bytes": [0xC3], "logprob": -0.5}, {"token": "\\xaf", "bytes": [0xAF], "logprob": -1.5}
+    halves = {"content": [logprobs["content"][0], *half, *logprobs["content"][2:]]}
+    said = [completion("<answer>\xef</answer>", logprobs=of) for of in (logprobs, halves, logprobs)]
+    likelihoods(inputs, said, tmp_path)
+    assert read_tensors(tmp_path / "features.safetensors")["answer_log_prob"].tolist() == [[-0.5], [-1.5], [-0.5]]
     header = read_header(tmp_path / "features.safetensors")
     assert (header["actor"], header["final_layer"], header["kappa"]) == ("given", None, None)
     rows = pl.read_parquet(tmp_path / "features.parquet").to_dicts()
-    assert [row["answer_positions"] for row in rows] == [[1]] * 3
+    assert [row["answer_positions"] for row in rows] == [[1], [2], [1]]
     assert [row["row"] for row in rows] == [0, 1, 2]
+    assert rows[0]["token_log_probs"] == [-1.0, -0.5, -0.25, -0.125]
 
 
 def test_a_likelihood_of_no_token_is_refused(inputs, tmp_path):
-    service, shard = Service(model="m", log_probs=True, body={}), specs.shard()
-    respond(inputs, shard, service, [completion("")] * 3)
     with pytest.raises(ArtifactError, match="of slake/test/0000 has no token, so its likelihood is undefined"):
-        read_likelihoods.compute(ReadLikelihoodsSpec(**RUN, service=service, shard=shard), inputs, tmp_path)
+        likelihoods(inputs, [completion("")] * 3, tmp_path)
 
 
 def test_what_is_missing_is_said_in_one_sentence(inputs, tmp_path):

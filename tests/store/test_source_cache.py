@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.store import code, source, source_cache
+from dualread.store import code, effects, source, source_cache
 from dualread.store.code import CodeIndex
 
 _ROOTS = ["mini.stages.grade"]
@@ -97,7 +97,8 @@ def test_a_cache_of_another_parser_or_python_is_ignored(package, parsed, tmp_pat
 
 
 def test_a_parser_is_identified_by_python_and_by_its_code():
-    code = hashlib.sha256(Path(source.__file__).read_bytes()).hexdigest()
+    texts = Path(effects.__file__).read_bytes() + Path(source.__file__).read_bytes()
+    code = hashlib.sha256(texts).hexdigest()
     assert f"{sys.version} {code}" == source_cache._PARSER
 
 

@@ -54,6 +54,15 @@ def read_table(path: Path, schema: Schema, columns: Collection[str] = ()) -> pl.
     return frame.select(_check(frame, schema, where=str(path)))
 
 
+def scan_table(path: Path, columns: Collection[str], **values: str) -> pl.LazyFrame:
+    """Return these columns of a table, of the rows with these values; they are read when they are collected.
+
+    It is for tables that are verified inputs, and larger than what is needed of them.
+    """
+    found = pl.scan_parquet(path, glob=False)
+    return (found.filter(**values) if values else found).select(columns)
+
+
 def reason_of(path: Path) -> str | None:
     """Return why a table that `write_table` wrote has no rows; None for any other, also one that cannot be read."""
     try:
@@ -76,38 +85,75 @@ def write_parts(folder: Path, frame: pl.DataFrame, schema: Schema, *, rows_per_p
 
 
 def write_rows(folder: Path, rows: Iterable[dict], schema: Schema, *, rows_per_part: int = ROWS_PER_PART) -> int:
-    """Write what `write_parts` writes of these rows, with two parts in the memory at most; return their number.
+    """Write what `write_parts` writes of these rows, with one part in the memory at a time; return their number.
 
     Raises:
         ArtifactError: As `from_rows` and `write_table`.
     """
-    part, number, written = empty_table(schema), 0, 0
-    for following in _tables(rows, schema, rows_per_part):
-        if written := written + part.height:
-            write_table(folder / f"{schema.name}-{number:05d}.parquet", part, schema)
-            number += 1
-        part = following
-    name = f"{schema.name}-{number:05d}" if number else schema.name
-    write_table(folder / f"{name}.parquet", part, schema)
-    return written + part.height
+    writer, n = RowWriter(folder, schema, rows_per_part=rows_per_part), 0
+    for row in rows:
+        writer.write(row)
+        n += 1
+    writer.close()
+    return n
 
 
-def read_parts(folder: Path, schema: Schema) -> pl.DataFrame:
-    """Read what `write_parts` wrote, with the rows in the same order.
+class RowWriter:
+    """Writes what `write_parts` writes, of rows that come one by one; the last part is written by `close`."""
+
+    def __init__(self, folder: Path, schema: Schema, *, rows_per_part: int = ROWS_PER_PART) -> None:
+        self._folder, self._schema, self._most = folder, schema, rows_per_part
+        self._rows: list[dict] = []
+        self._n_parts = 0
+
+    def write(self, row: dict) -> None:
+        """Add a row.
+
+        Raises:
+            ArtifactError: As `from_rows` and `write_table`.
+        """
+        if len(self._rows) == self._most:
+            self._write(f"{self._schema.name}-{self._n_parts:05d}")
+            self._n_parts += 1
+        self._rows.append(row)
+
+    def close(self) -> None:
+        """Write the rest, or a table without rows if there are none.
+
+        Raises:
+            ArtifactError: As `from_rows` and `write_table`.
+        """
+        name = self._schema.name
+        self._write(f"{name}-{self._n_parts:05d}" if self._n_parts else name)
+
+    def _write(self, name: str) -> None:
+        part, self._rows = from_rows(self._rows, self._schema), []
+        write_table(self._folder / f"{name}.parquet", part, self._schema)
+
+
+def read_parts(folder: Path, schema: Schema, columns: Collection[str] = ()) -> pl.DataFrame:
+    """Read what `write_parts` wrote, with the rows in the same order; only these columns if there are any.
+
+    Raises:
+        ArtifactError: As `each_part`.
+    """
+    return pl.concat(each_part(folder, schema, columns))
+
+
+def each_part(folder: Path, schema: Schema, columns: Collection[str] = ()) -> Iterator[pl.DataFrame]:
+    """Yield the tables that `write_parts` wrote, one after the other, with only these columns if there are any.
 
     Raises:
         ArtifactError: There is no such table, a part before the last is missing, or `read_table` refuses one.
     """
-    parts = sorted(folder.glob(f"{schema.name}-*.parquet"))
-    if not parts:
-        return read_table(folder / f"{schema.name}.parquet", schema)
+    parts = sorted(folder.glob(f"{schema.name}-*.parquet")) or [folder / f"{schema.name}.parquet"]
     expected = [f"{schema.name}-{number:05d}.parquet" for number in range(len(parts))]
-    if (found := [path.name for path in parts]) != expected:
+    if (found := [path.name for path in parts]) != expected and found != [f"{schema.name}.parquet"]:
         raise ArtifactError(
             f"{folder}: parts {', '.join(found)}; expected {', '.join(expected)}. Delete the folder and run"
             " the same command again."
         )
-    return pl.concat(read_table(path, schema) for path in parts)
+    return (read_table(path, schema, columns) for path in parts)
 
 
 def empty_table(schema: Schema) -> pl.DataFrame:

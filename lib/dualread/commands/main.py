@@ -18,7 +18,7 @@ from dualread.progress import say
 # comes first. Heavy packages are imported only in `run`.
 _VERBS = {
     "judge": ("evaluate",),
-    "study": ("new", "ask", "plan", "report", "browse", "explain", "verify", "schema"),
+    "study": ("new", "ask", "plan", "report", "browse", "explain", "verify", "compare", "schema"),
     "score": ("score", "demo"),
     "share": ("export",),
     "store": ("gc", "store", "lock", "restore"),
@@ -27,9 +27,8 @@ _TOP = """
 How far can an answer be trusted? `dualread VERB --help` explains each verb.
 
 {verbs}
-
-dualread evaluate docs/example/predictions.csv   # to begin with
-snakemake --cores 8 tables/main.tex              # this runs a study
+begin  dualread evaluate docs/example/predictions.csv
+       snakemake --cores 8 tables/main.tex    this runs a study
 """
 
 

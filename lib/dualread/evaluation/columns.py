@@ -45,25 +45,22 @@ class Columns:
     def of(cls, frame: pl.DataFrame) -> "Columns":
         """Return the columns of a data frame."""
 
+        def codes(name: str) -> np.ndarray:
+            return frame[name].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+
         def cluster(name: str, draws: ImageDraws) -> np.ndarray:
             # Finding images by their name takes long, so that only one row of each image is looked up.
-            codes = columns.codes(name)
-            row = np.zeros(codes.max(initial=-1) + 1, dtype=np.int64)
-            row[codes] = np.arange(len(codes))
-            return draws.cluster_of(frame[name][row])[codes] if len(codes) else codes
+            of_rows = codes(name)
+            row = np.zeros(of_rows.max(initial=-1) + 1, dtype=np.int64)
+            row[of_rows] = np.arange(len(of_rows))
+            return draws.cluster_of(frame[name][row])[of_rows] if len(of_rows) else of_rows
 
         def numbers(names: tuple[str, ...]) -> np.ndarray:
             known = pl.Enum(pl.concat(frame[name].unique().alias("image") for name in names).unique().sort())
             return np.stack([frame[name].cast(known).to_physical().to_numpy().astype(np.int64) for name in names])
 
-        columns = cls(
-            len(frame),
-            lambda name: frame[name].to_numpy(),
-            lambda name: frame[name].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64),
-            cluster,
-            numbers,
-        )
-        return columns
+        # None of these refers to the columns, which are therefore freed as soon as nobody needs them.
+        return cls(len(frame), lambda name: _array(frame[name]), codes, cluster, numbers)
 
     def __len__(self) -> int:
         return self._n
@@ -120,6 +117,15 @@ class Columns:
         if key not in self._known:
             self._known[key] = find()
         return self._known[key]
+
+
+def _array(values: pl.Series) -> np.ndarray:
+    """Return a column as an array, in which equal texts are one object: answer types are two texts, not a million."""
+    if values.dtype != pl.String:
+        return values.to_numpy()
+    texts = values.drop_nulls().unique()
+    places = values.cast(pl.Enum(texts)).to_physical().cast(pl.Int64).fill_null(len(texts))
+    return np.array([*texts, None], dtype=object)[places.to_numpy()]
 
 
 Metric = Callable[[Columns], float]

@@ -64,7 +64,8 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
     whole = [subset for subset, part in parts.items() if len(part.answers) == len(cell.answers)]
     # A part that is the whole has its replicates.
     resampled = replicates({name: part for name, part in parts.items() if name == "all" or name not in whole}, draws)
-    for subset, part in parts.items():
+    for subset in SUBSETS:
+        part = parts.pop(subset)  # what is known about a part is freed after its turn
         known = resampled["all" if subset in whole else subset]
         for row in _rows(subset, part, draws):
             if row.metric in _WITH_PERCENTILES:

@@ -10,6 +10,10 @@ from dualread.readers.answers import TOKENS
 from dualread.readers.base import COLUMNS, Answers
 
 KEY = ("sample_id", "condition")
+# The columns that are read of each table.
+OF_MANIFEST = ("sample_id", "dataset", "split", "role", "question_key")
+OF_GRADED = (*KEY, "sample_index", "canonical_answer", "verbalized_confidence", "parse_status")
+OF_FEATURES = (*KEY, "sample_index", "row", *TOKENS)
 
 
 def committed(graded: pl.DataFrame) -> pl.DataFrame:
@@ -43,8 +47,7 @@ def join_answers(
     assert "correct" not in graded.columns, "labels must not reach a reader that scores"
     if n_twice := len(graded) - graded.select(KEY).n_unique():
         raise ArtifactError(f"{where}: {n_twice} answers occur twice in graded.parquet. Grade the shard again.")
-    questions = manifest.select("sample_id", "dataset", "split", "role", "question_key")
-    table = _joined(graded, questions, ["sample_id"], f"{where}: manifest.parquet lacks")
+    table = _joined(graded, manifest.select(OF_MANIFEST), ["sample_id"], f"{where}: manifest.parquet lacks")
     if index is None:
         return Answers(table=table.select(COLUMNS), source=source, rows=np.zeros(len(table), dtype=np.int64))
     places = index.filter(pl.col("sample_index") == 0).select(*KEY, "row", *TOKENS)

@@ -58,5 +58,4 @@ class ReadAnswersSpec(GivenSpec):
 class ReadLikelihoodsSpec(GivenSpec):
     """The likelihood of each given answer of a shard."""
 
-    service: Service
     shard: ShardSpec

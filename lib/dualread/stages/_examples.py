@@ -11,7 +11,7 @@ from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import lazy_tensors
 from dualread.errors import ArtifactError
 from dualread.readers.base import Examples
-from dualread.readers.join import committed, join_answers
+from dualread.readers.join import OF_FEATURES, OF_GRADED, OF_MANIFEST, committed, join_answers
 from dualread.specs.parts import Split
 from dualread.stages._views import read_views
 
@@ -31,9 +31,9 @@ def read_examples(asked: Split, names: Sequence[str], inputs: Mapping[str, Path]
     Raises:
         ArtifactError: An answer belongs to another split, or to a role that readers may not see.
     """
-    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
-    graded = committed(read_table(inputs["graded"] / "graded.parquet", GRADED))
-    index = read_table(inputs["features"] / "features.parquet", FEATURES) if "features" in inputs else None
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST, OF_MANIFEST)
+    graded = committed(read_table(inputs["graded"] / "graded.parquet", GRADED, (*OF_GRADED, "correct")))
+    index = read_table(inputs["features"] / "features.parquet", FEATURES, OF_FEATURES) if "features" in inputs else None
     source = lazy_tensors(inputs.get("features", Path()) / "features.safetensors")
     answers = join_answers(manifest, graded.drop("correct"), index, source, where=where)
     found = set(zip(answers.table["dataset"], answers.table["split"], strict=True))

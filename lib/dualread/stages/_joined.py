@@ -1,8 +1,9 @@
 """Join one method's confidences on one (data set, split) with the grades that are inputs of a stage."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -10,25 +11,29 @@ from dualread.artifacts.schemas import Schema
 from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.tables import read_table
+from dualread.artifacts.tables import read_table, scan_table
 from dualread.errors import ArtifactError
 from dualread.evaluation.join import Joined, join
 
 # Tables that all methods of an actor share, by name.
 _SHARED = {schema.name: schema for schema in (GRADED, MANIFEST, PAIRS)}
+# Those of more bytes, 200,000 rows or so, are not kept in the memory but read again for each method.
+_MOST_KEPT = 2**20
 # The columns that a join uses.
-_OF_PREDICTIONS = ("sample_id", "condition", "confidence", "imputed")
+_OF_PREDICTIONS = ("sample_id", "confidence", "imputed")
 _OF_GRADED = ("sample_id", "image_id", "canonical_answer", "correct")
+_OF_PAIRS = ("sample_id", "source_image_id", "donor_image_id")
 
 
 def read_joined(
     dataset: str,
     split: str,
     manifest: pl.DataFrame,
-    predictions: pl.DataFrame,
+    predictions: Path,
     inputs: Mapping[str, Path],
     *,
     run: str = "",
+    conditions: Collection[str] = (),
 ) -> Joined:
     """Read the grades of a (data set, split), and the pairs if they are an input, and join the predictions with them.
 
@@ -36,26 +41,51 @@ def read_joined(
         dataset: The data set's name in the config.
         split: train, validation or test.
         manifest: The manifest table of the split.
-        predictions: Predictions of one method and actor; those of other data sets and splits are ignored.
+        predictions: The artifact with the predictions of one method and actor; those of other data sets and splits are
+            not read.
         inputs: graded/<run><dataset>/<split>/<condition>, and pairs/<dataset>/<split> where there are donors.
         run: "<backbone>/<actor>/<seed>/" where the inputs belong to several runs.
+        conditions: The only conditions whose predictions are read; all if empty.
 
     Raises:
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
     """
     prefix = f"graded/{run}{dataset}/{split}/"
-    shard = predictions.filter((pl.col("dataset") == dataset) & (pl.col("split") == split)).select(_OF_PREDICTIONS)
+    table, shard = predictions / "predictions.parquet", {"dataset": dataset, "split": split}
+    found = scan_table(table, ("condition",), **shard).unique().collect(engine="streaming")["condition"].sort()
     return join(
         where=f"{run}{dataset}/{split}",
         manifest=manifest,
-        pairs=read(inputs, name, PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
-        predictions={name: shard.filter(condition=name) for name in shard["condition"].unique().sort()},
+        pairs=read(inputs, name, PAIRS, _OF_PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
+        predictions={
+            name: scan_table(table, _OF_PREDICTIONS, **shard, condition=name).collect(engine="streaming")
+            for name in found
+            if name in conditions or not conditions
+        },
         graded={
             name.removeprefix(prefix): read(inputs, name, GRADED, _OF_GRADED)
             for name in inputs
             if name.startswith(prefix)
         },
     )
+
+
+def check_predictions(path: Path, run: Mapping[str, Any], shards: Collection[tuple[str, str]]) -> None:
+    """Check that all predictions of an artifact are of one run and method, and of known (data set, split)s.
+
+    Raises:
+        ArtifactError: Some are not.
+    """
+    table = scan_table(path / "predictions.parquet", (*run, "dataset", "split"))
+    distinct = table.unique().collect(engine="streaming")
+    for key, expected in run.items():
+        if other := [value for value in distinct[key].unique().to_list() if value != expected]:
+            raise ArtifactError(f"{path}: has predictions of {key} {other[0]!r}. Expected only {expected!r}.")
+    if extra := sorted(set(distinct.select("dataset", "split").iter_rows()) - set(shards)):
+        raise ArtifactError(
+            f"{path}: has predictions of {'/'.join(extra[0])}, which the spec does not evaluate. "
+            f"Expected: {', '.join('/'.join(shard) for shard in shards)}."
+        )
 
 
 def read(inputs: Mapping[str, Path], name: str, schema: Schema, columns: tuple[str, ...] = ()) -> pl.DataFrame:
@@ -67,7 +97,7 @@ def read(inputs: Mapping[str, Path], name: str, schema: Schema, columns: tuple[s
     if name not in inputs:
         raise ArtifactError(f"no input {name!r}. Given: {', '.join(sorted(inputs))}. Add it to the inputs of the job.")
     path = inputs[name] / f"{schema.name}.parquet"
-    if schema.name in _SHARED and path.exists():
+    if schema.name in _SHARED and path.exists() and path.stat().st_size <= _MOST_KEPT:
         return _read_once(path, path.stat().st_mtime_ns, schema.name, columns)
     return read_table(path, schema, columns)
 

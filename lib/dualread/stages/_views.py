@@ -1,6 +1,6 @@
 """Read views of answers: replies, choices or hidden states, with one row per answer in the order of the answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +9,12 @@ import polars as pl
 from dualread.artifacts.schemas.choices import CHOICES
 from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.tables import read_parts, read_table
+from dualread.artifacts.tables import each_part, read_table
 from dualread.artifacts.tensors import lazy_tensors
 from dualread.errors import ArtifactError, ConfigError
 from dualread.readers.base import Answers, View
+
+_OF_COMPLETIONS = ("sample_id", "condition", "sample_index", "text", "token_log_probs")
 
 
 def read_views(names: Sequence[str], inputs: Mapping[str, Path], answers: Answers, *, where: str) -> tuple[View, ...]:
@@ -38,33 +40,52 @@ def read_views(names: Sequence[str], inputs: Mapping[str, Path], answers: Answer
 
 
 def _view(name: str, folder: Path, answers: Answers, *, where: str) -> View:
-    ids = answers.table["sample_id"].to_list()
-    condition = f"{answers.table['condition'][0]}/{name}" if ids else None
+    places = {sample_id: row for row, sample_id in enumerate(answers.table["sample_id"])}
+    condition = f"{answers.table['condition'][0]}/{name}" if places else None
     if (folder / "choices.parquet").exists():
-        frame = _checked(read_table(folder / "choices.parquet", CHOICES), ids, condition, where)
-        return View(name=name, log_probs=_log_probs(frame, ids))
+        frame = _checked(read_table(folder / "choices.parquet", CHOICES), places, condition, where)
+        return View(name=name, log_probs=_log_probs(frame, list(places)))
     if (folder / "features.parquet").exists():
-        frame = _checked(read_table(folder / "features.parquet", FEATURES), ids, condition, where)
+        frame = _checked(read_table(folder / "features.parquet", FEATURES), places, condition, where)
         rows = dict(frame.select("sample_id", "row").iter_rows())
-        if missing := [i for i in ids if i not in rows]:
+        if missing := [i for i in places if i not in rows]:
             raise ArtifactError(
                 f"{where}: {len(missing)} answers were not replayed, such as {missing[0]}. Replay again."
             )
-        rows_of = np.array([rows[i] for i in ids], dtype=np.int64)
+        rows_of = np.array([rows[i] for i in places], dtype=np.int64)
         return View(name=name, source=lazy_tensors(folder / "features.safetensors"), rows=rows_of)
-    frame = _checked(read_parts(folder, GENERATIONS), ids, condition, where).sort("sample_id", "sample_index")
-    found = frame.group_by("sample_id").agg("text", "token_log_probs")
-    texts = {i: tuple(of) for i, of in found.select("sample_id", "text").iter_rows()}
-    log_probs = pl.DataFrame({"sample_id": ids}, schema={"sample_id": pl.String}).join(
-        found.select("sample_id", "token_log_probs"), on="sample_id", how="left", maintain_order="left"
-    )
-    return View(name=name, texts=tuple(texts.get(i, ()) for i in ids), token_log_probs=log_probs["token_log_probs"])
+    parts = (_checked(part, places, condition, where) for part in each_part(folder, GENERATIONS, _OF_COMPLETIONS))
+    return _completions(name, parts, places, where)
 
 
-def _checked(frame: pl.DataFrame, ids: list[str], condition: str | None, where: str) -> pl.DataFrame:
+def _completions(name: str, parts: Iterable[pl.DataFrame], places: Mapping[str, int], where: str) -> View:
+    """Return the view of completions, which are taken part by part: there may be eight per answer, with few texts."""
+    texts: list[list[str]] = [[] for _ in places]
+    known: dict[str, str] = {}
+    log_probs = [
+        pl.DataFrame(schema={"place": pl.Int64, "token_log_probs": GENERATIONS.columns["token_log_probs"].dtype})
+    ]
+    for part in parts:
+        ordered = part.sort("sample_id", "sample_index")
+        of_part = []
+        for sample_id, index, text in ordered.select("sample_id", "sample_index", "text").iter_rows():
+            of_part.append(place := places[sample_id])
+            if index != len(texts[place]):
+                raise ArtifactError(
+                    f"{where}: {sample_id} has the completion {index}, expected {len(texts[place])}. Make it again."
+                )
+            texts[place].append(known.setdefault(text, text))
+        log_probs.append(ordered.select(place=pl.Series(of_part, dtype=pl.Int64), token_log_probs="token_log_probs"))
+    answers = pl.DataFrame({"place": range(len(places))}, schema={"place": pl.Int64})
+    of_answers = pl.concat(log_probs).group_by("place").agg("token_log_probs")
+    grouped = answers.join(of_answers, on="place", how="left", maintain_order="left")["token_log_probs"]
+    return View(name=name, texts=tuple(map(tuple, texts)), token_log_probs=grouped)
+
+
+def _checked(frame: pl.DataFrame, known: Container[str], condition: str | None, where: str) -> pl.DataFrame:
     if other := frame.filter(pl.col("condition") != condition)["condition"].to_list():
         raise ArtifactError(f"{where}: belongs to the condition {other[0]!r}, expected {condition!r}. Make it again.")
-    if unknown := sorted(set(frame["sample_id"]) - set(ids)):
+    if unknown := sorted(i for i in frame["sample_id"].unique() if i not in known):
         raise ArtifactError(f"{where}: has {len(unknown)} rows without an answer, such as {unknown[0]}. Make it again.")
     return frame
 

@@ -11,7 +11,7 @@ import polars as pl
 from dualread import plugins
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.thumbnails import THUMBNAILS
-from dualread.artifacts.tables import from_many_rows, write_table
+from dualread.artifacts.tables import write_rows, write_table
 from dualread.data.datasets.base import Loaded
 from dualread.data.questions.audit import HARD_TO_SEE, refuse_broken
 from dualread.data.questions.build import build
@@ -21,6 +21,8 @@ from dualread.data.questions.select import select
 from dualread.progress import say
 from dualread.specs.manifests import BuildManifestSpec
 from dualread.store.digest import MANIFEST_NAME
+
+_THUMBNAILS_PER_PART = 20_000  # 82 MB, of which several copies are in the memory while they are written
 
 
 def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -49,7 +51,7 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
         looks.setdefault(file.pixel_sha256, file.thumbnail)
     write_table(out / "manifest.parquet", manifest, MANIFEST)
     shown = ({"pixel_sha256": pixels, "thumbnail": look} for pixels, look in looks.items())
-    write_table(out / "thumbnails.parquet", from_many_rows(shown, THUMBNAILS), THUMBNAILS)
+    write_rows(out, shown, THUMBNAILS, rows_per_part=_THUMBNAILS_PER_PART)
     audit.write_parquet(out / "audit.parquet", compression="zstd")
     (out / "manifest_digest.txt").write_text(f"{digest(manifest)}\n")
     [doubts] = audit.filter(pl.col("step") == HARD_TO_SEE)["reason"]

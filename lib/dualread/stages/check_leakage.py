@@ -10,7 +10,7 @@ import polars as pl
 
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.thumbnails import THUMBNAILS
-from dualread.artifacts.tables import read_table
+from dualread.artifacts.tables import each_part, read_table
 from dualread.data.questions.leakage import count, refuse_leakage, shared_pictures
 from dualread.specs.parts import NoSpec
 
@@ -21,9 +21,7 @@ def compute(spec: NoSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write leakage.parquet, a count per pair of roles, and near_duplicates.parquet; an error names every leak."""
     folders = [folder for _, folder in sorted(inputs.items())]
     rows = pl.concat(read_table(folder / "manifest.parquet", MANIFEST, _COLUMNS) for folder in folders)
-    looks: dict[str, bytes] = {}
-    for folder in folders:  # one table at a time: all of them are 4 kB per picture
-        looks.update(read_table(folder / "thumbnails.parquet", THUMBNAILS).iter_rows())
+    looks = (look for folder in folders for part in each_part(folder, THUMBNAILS) for look in part.iter_rows())
     pairs = shared_pictures(rows, looks)
     refuse_leakage(pairs)
     shared = count(pairs)

@@ -20,22 +20,20 @@ import polars as pl
 
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.metrics import METRICS
-from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import from_rows, reason_of, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
-from dualread.evaluation.columns import CellColumns
+from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.estimates import Kept, estimate
 from dualread.evaluation.families import family_rows
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.bootstrap import ImageDraws
-from dualread.evaluation.thresholds import choose, threshold_rows
+from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
 from dualread.specs.metrics import ComputeMetricsSpec
-from dualread.stages._joined import read, read_joined
+from dualread.stages._joined import check_predictions, read, read_joined
 
-_OF_PREDICTIONS = tuple(name for name in PREDICTIONS.columns if name != "score")
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id")
 
 
@@ -45,33 +43,21 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     Raises:
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
     """
-    predictions = read(inputs, "predictions", PREDICTIONS, _OF_PREDICTIONS)
-    _check_run(predictions, spec, inputs["predictions"])
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
-    _check_shards(predictions, shards, inputs["predictions"])
-    manifests = {shard: read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST, _OF_MANIFEST) for shard in shards}
+    check_predictions(inputs["predictions"], spec.run, shards)
     if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
-        of = {shard: without_confidences(manifests[shard], spec.target_risk_percent, reason) for shard in shards}
+        of = {
+            shard: without_confidences(_manifest(shard, inputs), spec.target_risk_percent, reason) for shard in shards
+        }
         _write(out, spec, [{"dataset": d, "split": s, **row} for (d, s), rows in of.items() for row in rows], {})
         return f"wrote no estimates: {reason}"
-    found = {shard: read_joined(*shard, manifest, predictions, inputs) for shard, manifest in manifests.items()}
-    cells = {shard: CellColumns.of(joined) for shard, joined in found.items()}
-    thresholds = choose(_chooser(spec, cells).answers, spec.target_risk_percent)
+    thresholds = choose(_chooser(spec, shards, inputs), spec.target_risk_percent)
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
-    for (dataset, split), joined in found.items():
-        # What is known about a cell is freed after its turn.
-        manifest, cell = manifests[dataset, split], cells.pop((dataset, split))
-        draws = ImageDraws(
-            names=(spec.study, dataset, split),
-            image_ids=tuple(sorted(manifest["image_id"].unique())),
-            replicates=spec.replicates,
-        )
-        estimates, kept = estimate(cell, draws)
-        points = [*family_rows(joined.answers, manifest, draws), *threshold_rows(cell.answers, thresholds)]
-        rows += [{"dataset": dataset, "split": split, **row} for row in (*estimates, *points)]
+    for dataset, split in shards:  # one after the other, because each may fill the memory
+        found, kept, n = _judged(spec, (dataset, split), inputs, thresholds)
+        rows += [{"dataset": dataset, "split": split, **row} for row in found]
         replicates |= {f"{dataset}/{split}/{name}": values for name, values in _stored(kept).items()}
-        n_answers += len(joined.answers)
-        n_pairs += 0 if isinstance(joined.pairs, str) else len(joined.pairs)
+        n_answers, n_pairs = n_answers + n[0], n_pairs + n[1]
     _write(out, spec, rows, replicates)
     undefined = sum(row["estimate"] is None for row in rows)
     return (
@@ -86,26 +72,33 @@ def _write(out: Path, spec: ComputeMetricsSpec, rows: Sequence[dict], replicates
     write_tensors(out / "replicates.safetensors", replicates, run)
 
 
-def _check_run(predictions: pl.DataFrame, spec: ComputeMetricsSpec, path: Path) -> None:
-    for key, expected in spec.run.items():
-        if other := [value for value in predictions[key].unique().to_list() if value != expected]:
-            raise ArtifactError(f"{path}: has predictions of {key} {other[0]!r}. Expected only {expected!r}.")
+def _manifest(shard: tuple[str, str], inputs: Mapping[str, Path]) -> pl.DataFrame:
+    return read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST, _OF_MANIFEST)
 
 
-def _check_shards(predictions: pl.DataFrame, shards: list[tuple[str, str]], path: Path) -> None:
-    if extra := sorted(set(predictions.select("dataset", "split").unique().iter_rows()) - set(shards)):
-        raise ArtifactError(
-            f"{path}: has predictions of {'/'.join(extra[0])}, which the spec does not evaluate. "
-            f"Expected: {', '.join('/'.join(shard) for shard in shards)}."
-        )
-
-
-def _chooser(spec: ComputeMetricsSpec, found: Mapping[tuple[str, str], CellColumns]) -> CellColumns:
-    for shard, cell in found.items():
+def _chooser(spec: ComputeMetricsSpec, shards: list[tuple[str, str]], inputs: Mapping[str, Path]) -> Columns:
+    """Return the answers on which thresholds are chosen."""
+    for shard in shards:
         if "/".join(shard) == spec.thresholds_from:
-            return cell
-    known = ", ".join("/".join(shard) for shard in found)
+            joined = read_joined(*shard, _manifest(shard, inputs), inputs["predictions"], inputs)
+            return CellColumns.of(joined).answers
+    known = ", ".join("/".join(shard) for shard in shards)
     raise ArtifactError(f"thresholds_from: {spec.thresholds_from} is not evaluated. Expected one of: {known}.")
+
+
+def _judged(
+    spec: ComputeMetricsSpec, shard: tuple[str, str], inputs: Mapping[str, Path], thresholds: Thresholds
+) -> tuple[list[dict], Kept, tuple[int, int]]:
+    """Return the estimates of one (data set, split), what comparisons need, and the number of answers and of pairs."""
+    manifest = _manifest(shard, inputs)
+    joined = read_joined(*shard, manifest, inputs["predictions"], inputs)
+    cell = CellColumns.of(joined)
+    images = tuple(sorted(manifest["image_id"].unique()))
+    draws = ImageDraws(names=(spec.study, *shard), image_ids=images, replicates=spec.replicates)
+    estimates, kept = estimate(cell, draws)
+    points = [*family_rows(joined.answers, manifest, draws), *threshold_rows(cell.answers, thresholds)]
+    sizes = len(joined.answers), 0 if isinstance(joined.pairs, str) else len(joined.pairs)
+    return [*estimates, *points], kept, sizes
 
 
 def _stored(kept: Kept) -> dict[str, np.ndarray]:

@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import reason_of
 from dualread.errors import ArtifactError
 from dualread.plugins import load_module
@@ -78,10 +77,10 @@ def _joined(kind: str, inputs: Mapping[str, Path], left_out: Collection[str]) ->
         _, backbone, actor, seed, method = name.split("/")
         if method in left_out:
             continue
-        predictions = read(inputs, name, PREDICTIONS).filter(pl.col("condition").is_in(conditions))
         for (dataset, split), manifest in manifests.items():
             run = f"{backbone}/{actor}/{seed}/"
-            rows = getattr(read_joined(dataset, split, manifest, predictions, inputs, run=run), kind)
+            joined = read_joined(dataset, split, manifest, inputs[name], inputs, run=run, conditions=conditions)
+            rows = getattr(joined, kind)
             if isinstance(rows, str):
                 raise ArtifactError(f"{name}: {dataset}/{split} has no {kind}: {rows}. Leave it out of the figure.")
             names = {"backbone": backbone, "method": method, "seed": int(seed), "dataset": dataset}

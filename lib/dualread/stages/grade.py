@@ -13,18 +13,20 @@ from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.tables import from_rows, read_parts, read_table, write_table
+from dualread.artifacts.tables import from_many_rows, read_parts, read_table, write_table
 from dualread.errors import ArtifactError
 from dualread.grading.answers import graded_answer
 from dualread.grading.canonical import is_correct
 from dualread.models.conditions import forced, shown
 from dualread.specs.grading import GradeSpec
 
+_OF_COMPLETIONS = ("sample_id", "condition", "sample_index", "image_id", "text")
+
 
 def compute(spec: GradeSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write graded.parquet, sorted by sample_id and sample_index."""
     where = f"{spec.dataset}/{spec.split}/{spec.condition}"
-    generations = read_parts(inputs["generations"], GENERATIONS)
+    generations = read_parts(inputs["generations"], GENERATIONS, _OF_COMPLETIONS)
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
     gold = gold_answers(manifest, spec.image, pairs)
@@ -33,8 +35,8 @@ def compute(spec: GradeSpec, inputs: Mapping[str, Path], out: Path) -> str:
         generations = forced(generations, images, spec.condition)
     check_coverage(generations, gold, spec.condition, where=where)
     references = dict(zip(gold["sample_id"], gold["reference_answers"].to_list(), strict=True))
-    rows = [graded_row(row, references[row["sample_id"]], spec.contract) for row in generations.iter_rows(named=True)]
-    graded = from_rows(rows, GRADED).sort("sample_id", "sample_index")
+    rows = (graded_row(row, references[row["sample_id"]], spec.contract) for row in generations.iter_rows(named=True))
+    graded = from_many_rows(rows, GRADED).sort("sample_id", "sample_index")
     write_table(out / "graded.parquet", graded, GRADED)
     valid, correct = (graded["parse_status"] == "valid").mean(), graded["correct"].mean()
     shares = f": {valid:.1%} valid, {correct:.1%} correct" if len(graded) else ""

@@ -1,9 +1,10 @@
 """Stage read_answers: a service's responses to one shard, or one view -> what generation writes of an actor of our own.
 
-A shard with `decoding` gives generations.parquet, or its parts. A shard with `choices` gives choices.parquet. What
-services do not tell is not made up: `token_ids` is empty, `token_log_probs` too where none were asked for,
-`prompt_sha256` is the id of the request, and `n_prompt_tokens` is 0 where the service does not count. Nothing reads
-these columns of given answers, whose costs are not measured.
+A shard with `decoding` gives generations.parquet, or its parts; and, where likelihoods are needed, tokens.parquet for
+the stage read_likelihoods. A shard with `choices` gives choices.parquet. What services do not tell is not made up:
+`token_ids` is empty, `token_log_probs` too where none were asked for, `prompt_sha256` is the id of the request, and
+`n_prompt_tokens` is 0 where the service does not count. Nothing reads these columns of given answers, whose costs are
+not measured.
 
 Inputs: `responses`, a folder; `manifest`; `pairs` where a donor's image is shown; `generations`, the committed
 completions, for a view of them.
@@ -16,10 +17,11 @@ from typing import Any
 
 from dualread.artifacts.schemas.choices import CHOICES
 from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.tables import from_many_rows, write_rows, write_table
+from dualread.artifacts.schemas.tokens import TOKENS
+from dualread.artifacts.tables import RowWriter, from_many_rows, write_table
 from dualread.models.service.choices import word_log_probs
 from dualread.models.service.replies import Reply
-from dualread.models.service.requests import Request, requests_of
+from dualread.models.service.requests import Request, needs_likelihoods, requests_of
 from dualread.models.service.responses import Found, read_responses
 from dualread.specs.given import ReadAnswersSpec
 from dualread.stages._asked import read_asked
@@ -36,26 +38,33 @@ def compute(spec: ReadAnswersSpec, inputs: Mapping[str, Path], out: Path) -> str
 
 def _completions(spec: ReadAnswersSpec, replies: Iterator[tuple[Request, Reply]], out: Path) -> str:
     reasons: Counter[str] = Counter()
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for request, reply in replies:
-            for index, choice in enumerate(reply.choices):
-                reasons[choice.finish_reason] += 1
-                yield {
-                    "sample_id": request.question.sample_id,
+    completions = RowWriter(out, GENERATIONS)
+    tokens = RowWriter(out, TOKENS) if needs_likelihoods(spec.shard, spec.service) else None
+    for request, reply in replies:
+        for index, choice in enumerate(reply.choices):
+            reasons[choice.finish_reason] += 1
+            key = {"sample_id": request.question.sample_id, "sample_index": request.first + index}
+            log_probs = [token.log_prob for token in choice.tokens or ()]
+            completions.write(
+                {
+                    **key,
                     "condition": spec.shard.condition,
-                    "sample_index": request.first + index,
                     "image_id": request.question.image_id,
                     "prompt_sha256": request.custom_id,
                     "n_prompt_tokens": reply.n_prompt_tokens,
                     "token_ids": [],
-                    "token_log_probs": [token.log_prob for token in choice.tokens or ()],
+                    "token_log_probs": log_probs,
                     "text": choice.text,
                     "finish_reason": choice.finish_reason,
                 }
-
-    n_rows = write_rows(out, rows(), GENERATIONS)
-    return f"wrote {n_rows} completions, {reasons['length']} cut at the limit"
+            )
+            if tokens is not None:
+                n_bytes = [len(token.content) for token in choice.tokens or ()]
+                tokens.write({**key, "n_bytes": n_bytes, "log_probs": log_probs})
+    completions.close()
+    if tokens is not None:
+        tokens.close()
+    return f"wrote {reasons.total()} completions, {reasons['length']} cut at the limit"
 
 
 def _choices(spec: ReadAnswersSpec, replies: Iterator[tuple[Request, Reply]], out: Path) -> str:

@@ -4,7 +4,8 @@ It gives features.safetensors and features.parquet as a replay does, with the te
 no hidden states. The log-probabilities are those of the answer itself, so that they differ from it by 0, and of the
 prompt, 0 image tokens were seen.
 
-Inputs: `responses`, a folder; `manifest`; `pairs` where a donor's image is shown; `actor`, whose digest is recorded.
+Inputs: `generations`, the completions and their tokens, as the stage read_answers writes them; `actor`, whose digest
+is recorded.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,38 +15,36 @@ from typing import Any
 import numpy as np
 
 from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.tables import from_many_rows, write_table
+from dualread.artifacts.schemas.generations import GENERATIONS
+from dualread.artifacts.schemas.tokens import TOKENS
+from dualread.artifacts.tables import each_part, from_many_rows, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.replay.positions import RULES
 from dualread.models.service.likelihoods import Likelihood, likelihood_of
-from dualread.models.service.replies import Reply
-from dualread.models.service.requests import Request, requests_of
-from dualread.models.service.responses import Found, read_responses
+from dualread.models.service.replies import Token
 from dualread.specs.given import ReadLikelihoodsSpec
-from dualread.stages._asked import read_asked
 from dualread.store.digest import artifact_digest
+
+_READ = ("sample_id", "sample_index", "n_prompt_tokens", "text")  # of a completion
 
 
 def compute(spec: ReadLikelihoodsSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write the likelihood of every answer of the shard."""
     shard = spec.shard
-    found = Found(read_responses(inputs["responses"]))
     values: list[np.ndarray] = []
     n_without = 0
 
     def rows() -> Iterator[dict[str, Any]]:
         nonlocal n_without
-        replies = found.replies(requests_of(shard, spec.service, read_asked(shard, inputs)))
-        for row, (request, reply) in enumerate(replies):
-            likelihood = _likelihood(request, reply, shard.name)
+        for row, completion in enumerate(_completions(inputs["generations"])):
+            likelihood = _likelihood(completion, shard.name)
             values.append(likelihood.answer_log_prob)
             n_without += not likelihood.positions.has_answer_block
-            yield _row(row, shard.condition, request, reply, likelihood)
+            yield _row(row, shard.condition, completion, likelihood)
 
     table = from_many_rows(rows(), FEATURES)
-    found.refuse_missing(shard.name)
     tensor = np.stack(values) if values else np.zeros((0, 1), dtype=np.float32)
     header = {
         **{"backbone": spec.backbone, "actor": spec.actor, "seed": spec.seed},
@@ -60,24 +59,34 @@ def compute(spec: ReadLikelihoodsSpec, inputs: Mapping[str, Path], out: Path) ->
     return f"read the log-probabilities of {table.height} completions ({n_without} without an answer block)"
 
 
-def _likelihood(request: Request, reply: Reply, where: str) -> Likelihood:
-    tokens = reply.choices[0].tokens
-    if not tokens:
+def _completions(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield each committed completion with its tokens."""
+    completions, tokens = each_part(folder, GENERATIONS, _READ), each_part(folder, TOKENS)
+    for texts, listed in zip(completions, tokens, strict=True):  # their parts have the same rows
+        for completion, of in zip(texts.iter_rows(named=True), listed.iter_rows(named=True), strict=True):
+            if completion["sample_index"] == 0:
+                yield completion | of
+
+
+def _likelihood(completion: Mapping[str, Any], where: str) -> Likelihood:
+    if not completion["n_bytes"]:
         raise ArtifactError(
-            f"{where}: the completion of {request.question.sample_id} has no token, so its likelihood is undefined."
+            f"{where}: the completion of {completion['sample_id']} has no token, so its likelihood is undefined."
             " Leave out the methods that read it (sequence likelihood), or ask again."
         )
-    return likelihood_of(tokens)
+    text, ends = completion["text"].encode(), np.cumsum(completion["n_bytes"]).tolist()
+    pieces = zip([0, *ends], ends, completion["log_probs"], strict=False)
+    return likelihood_of([Token(content=text[start:end], log_prob=value, top=()) for start, end, value in pieces])
 
 
-def _row(row: int, condition: str, request: Request, reply: Reply, likelihood: Likelihood) -> dict[str, Any]:
+def _row(row: int, condition: str, completion: Mapping[str, Any], likelihood: Likelihood) -> dict[str, Any]:
     at: Sequence[int] = likelihood.positions.answer
     return {
-        "sample_id": request.question.sample_id,
+        "sample_id": completion["sample_id"],
         "condition": condition,
         "sample_index": 0,
         "row": row,
-        "n_prompt_tokens": reply.n_prompt_tokens,
+        "n_prompt_tokens": completion["n_prompt_tokens"],
         "t_close": likelihood.positions.close,
         "answer_positions": list(at),
         "has_answer_block": likelihood.positions.has_answer_block,

@@ -22,7 +22,7 @@ from dualread.errors import ArtifactError, ConfigError, ReaderError
 from dualread.evaluation.decimals import as_float64
 from dualread.readers.artifact import check_named, load_reader
 from dualread.readers.base import Answers, FittedReader, score
-from dualread.readers.join import committed, join_answers
+from dualread.readers.join import OF_FEATURES, OF_GRADED, OF_MANIFEST, committed, join_answers
 from dualread.specs.readers import ScoreAnswersSpec, Shard
 from dualread.stages._views import read_views
 
@@ -108,10 +108,10 @@ def _check_replay(reader: FittedReader, header: Mapping[str, Any], where: str) -
 @lru_cache(maxsize=128)
 def _without_states(shard: Shard, manifest: Path, graded: Path, features: Path | None) -> Answers:
     """Return the answers of a shard, without tensors and views; `features` are the tensors of a replay."""
-    index = None if features is None else read_table(features.with_name("features.parquet"), FEATURES)
+    index = None if features is None else read_table(features.with_name("features.parquet"), FEATURES, OF_FEATURES)
     answers = join_answers(
-        read_table(manifest, MANIFEST),
-        committed(read_table(graded, GRADED).drop("correct")),
+        read_table(manifest, MANIFEST, OF_MANIFEST),
+        committed(read_table(graded, GRADED, OF_GRADED)),
         index,
         lazy_tensors(Path()),
         where=shard.name,

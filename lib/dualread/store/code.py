@@ -1,10 +1,10 @@
-"""Digest of the code that a stage's result depends on: its static import closure inside one package.
+"""Digest of the code that a stage's result depends on: all definitions of one package that it can reach by names.
 
-`dualread.store.source` defines the digest of one module. The closure starts from the stage's module and from the
-modules and data files that its `spec` names, because an import closure cannot see what is loaded by name. The spec
-names them under the keys `module` (a plugin, such as `readers.psr`) and `file` (`models/prompts/shared.txt`). All
-imports are followed, including those inside functions and the `__init__` of every parent package, except imports under
-`if TYPE_CHECKING`.
+`dualread.store.source` defines what one module holds. The closure starts from all definitions of the stage's module and
+of the modules that its `spec` names, because names cannot be followed into what is loaded by a computed name. The spec
+names them under the keys `module` (a plugin, such as `readers.psr`) and `file` (`models/prompts/shared.txt`, a file of
+data). From there, each name in a definition leads to what it stands for, through imports at any depth. A module that is
+imported also counts with what it does then (`dualread.store.effects`). Imports under `if TYPE_CHECKING` do not count.
 
 `job_digests` is what a job is planned with. Next: `dualread.study.stale`, which compares results with the code before a
 run; and `dualread.store.runner`, where the digest becomes a part of the key.
@@ -20,6 +20,7 @@ from typing import Any
 from dualread import read_once
 from dualread.errors import ConfigError
 from dualread.store.digest import digest_of
+from dualread.store.effects import Effects
 from dualread.store.packages import public_versions
 from dualread.store.source import Source, as_names, parse
 from dualread.store.source_cache import SourceCache
@@ -31,8 +32,15 @@ _FILE = "file:"
 _NOT_RESULTS = ("commands", "plugins", "progress", "read_once", "store")
 
 
+# A part of a module: the number of a definition, a name that it imports, or one of these.
+IMPORTED = "(imported)"  # what runs when it is imported
+ALL = "(all)"  # all that it defines
+HELD = "(held)"  # all that it defines, and all that it imports: who has a module can take any name from it
+Node = tuple[str, int | str]
+
+
 class CodeIndex:
-    """The modules of one package. Each is read at most once, and parsed only if no earlier process has parsed it.
+    """The definitions of one package. Each module is read at most once, and parsed only if no earlier process did.
 
     Args:
         root: The package's folder, which has the package's name.
@@ -45,8 +53,12 @@ class CodeIndex:
         self._outside = tuple(f"{self._package}.{name}" for name in _NOT_RESULTS)
         self._cache = SourceCache(cache, root)
         self._paths: dict[str, Path | None] = {}
+        self._inside: dict[str, bool] = {}
         self._sources: dict[str, Source] = {}
-        self._imports: dict[str, list[str]] = {}
+        self._places: dict[str, dict[str, list[int]]] = {}
+        self._next: dict[Node, tuple[Node, ...]] = {}
+        self._effects: dict[tuple[str, tuple[str, ...]], bool] = {}
+        self._closures: dict[tuple[str, ...], set[Node]] = {}
         self._file_digests: dict[str, str] = {}
         self._digests: dict[tuple[str, ...], str] = {}
         self._packages: dict[tuple[str, ...], dict[str, str]] = {}
@@ -63,13 +75,19 @@ class CodeIndex:
         return self._digests[roots]
 
     def table(self, roots: Iterable[str]) -> dict[str, str]:
-        """Return {module or "file:<path>": digest} of the closure of `roots`."""
+        """Return {module or "file:<path>": digest of what the closure of `roots` has of it}."""
         roots = tuple(roots)
-        modules = self._closure(root for root in roots if not root.startswith(_FILE))
         files = {root.removeprefix(_FILE): "the spec" for root in roots if root.startswith(_FILE)}
-        for module in modules:
-            files.update(dict.fromkeys(self._source(module).data_files, module))
-        table = {module: self._source(module).digest for module in modules}
+        parts: dict[str, list[tuple[int, str]]] = {}
+        for module, part in self.closure(roots):
+            source = self._source(module)
+            if part == IMPORTED:
+                files.update(dict.fromkeys(source.data_files, module))
+            elif isinstance(part, str) and part not in (ALL, HELD):
+                parts.setdefault(module, []).append((-1, f"{part}={source.aliases[part]}"))
+            elif isinstance(part, int):
+                parts.setdefault(module, []).append((part, source.definitions[part].digest))
+        table = {module: digest_of([digest for _, digest in sorted(found)]) for module, found in sorted(parts.items())}
         return table | {_FILE + name: self._file_digest(name, named_by) for name, named_by in sorted(files.items())}
 
     def packages(self, roots: Iterable[str]) -> dict[str, str]:
@@ -82,39 +100,181 @@ class CodeIndex:
 
     def outside(self, roots: Iterable[str]) -> set[str]:
         """Return the modules of other packages, and the names in them, that the closure of `roots` imports."""
-        modules = self._closure(root for root in roots if not root.startswith(_FILE))
-        imported = {name for module in modules for name in self._source(module).imports}
+        imported: set[str] = set()
+        for module, part in self.closure(roots):
+            source = self._source(module)
+            imported.update(source.imports if part == IMPORTED else ())
+            imported.update(source.definitions[part].imports if isinstance(part, int) else ())
         return {name for name in imported if name.split(".")[0] not in (self._package, "")}
 
-    def _closure(self, roots: Iterable[str]) -> list[str]:
-        todo = list(roots)
-        for root in todo:
-            if self._find(root) is None:
-                raise ConfigError(f"{root}: no such module under {self._root}. Check the name in the config.")
-        # Importing a root also runs the __init__ of its parent packages.
-        todo = [parent for root in todo for parent in self._with_parents(root)]
-        seen: set[str] = set()
+    def closure(self, roots: Iterable[str]) -> set[Node]:
+        """Return everything that code of `roots` can reach.
+
+        Raises:
+            ConfigError: A root does not exist.
+        """
+        roots = tuple(root for root in roots if not root.startswith(_FILE))
+        if roots not in self._closures:
+            for root in roots:
+                if self._find(root) is None:
+                    raise ConfigError(f"{root}: no such module under {self._root}. Check the name in the config.")
+            seen = self._all_reached([(root, ALL) for root in roots if not self.is_outside(root)])
+            if any(isinstance(part, int) and self._source(of).definitions[part].reach == "all" for of, part in seen):
+                seen = self._all_reached([(of, HELD) for of, part in seen if part == IMPORTED])
+            self._cache.save()
+            self._closures[roots] = seen
+        return self._closures[roots]
+
+    def _all_reached(self, todo: list[Node]) -> set[Node]:
+        seen = set(todo)
         while todo:
-            module = todo.pop()
-            if module not in seen:
-                seen.add(module)
-                todo.extend(self._imported(module))
-        self._cache.save()
-        return sorted(seen)
+            new = [node for node in self._reached(todo.pop()) if node not in seen]
+            seen.update(new)
+            todo += new
+        return seen
+
+    def _reached(self, node: Node) -> tuple[Node, ...]:
+        """Return what a part of a module reaches at once."""
+        if node not in self._next:
+            self._next[node] = tuple(dict.fromkeys(self._found(*node)))
+        return self._next[node]
+
+    def _found(self, module: str, part: int | str) -> Iterator[Node]:
+        source = self._source(module)
+        if isinstance(part, int):
+            definition = source.definitions[part]
+            yield module, HELD if definition.reach == "module" else IMPORTED
+            yield from self._imported(definition.imports)
+            for use in definition.uses:
+                yield from self._named(module, use.split("."))
+            yield from ((text, HELD) for text in definition.texts if self._is_inside(text))
+        elif part == IMPORTED:
+            yield from self._imported([module])  # the `__init__` of the packages that it is in runs, too
+            yield from self._imported(source.imports)
+            yield from ((module, name) for name in source.unused)
+            yield from ((star, HELD) for star in source.stars if self._is_inside(star))
+            # Python asks it for each submodule that is imported by `from package import submodule`.
+            yield from ((module, number) for number in self._bound(module).get("__getattr__", ()))
+            for number, it in enumerate(source.definitions):
+                if self._has_effects(module, it.at_import) or any(self._has_hooks(module, base) for base in it.bases):
+                    yield module, number
+        elif part == ALL:
+            yield from ((module, any_part) for any_part in (IMPORTED, *range(len(source.definitions)), *source.aliases))
+        elif part == HELD:
+            yield module, ALL
+            for targets in source.aliases.values():
+                for target in targets:
+                    yield from (node for node, _ in self._absolute(target.split(".")))
+        else:
+            yield module, IMPORTED
+
+    def _named(self, module: str, name: list[str]) -> Iterator[Node]:
+        """Yield what a dotted name may stand for where it stands in `module`: nothing for names of Python."""
+        yield from (node for node, _ in self._named_with_rest(module, name))
+
+    def _named_with_rest(
+        self, module: str, name: list[str], followed: frozenset[str] = frozenset()
+    ) -> Iterator[tuple[Node, list[str]]]:
+        """Yield what a dotted name may stand for, and the end of the name: what is taken from that.
+
+        Args:
+            module: The module in which the name stands.
+            name: The parts of the name.
+            followed: The imports, as `module.name`, by which this name was reached; of those in a circle, none ends.
+        """
+        first, *rest = name
+        source, this = self._source(module), f"{module}.{first}"
+        for number in self._bound(module).get(first, ()):
+            yield (module, number), rest
+        if this in followed:
+            return
+        for target in source.aliases.get(first, ()):
+            yield (module, first), rest
+            yield from self._absolute([*target.split("."), *rest], followed | {this})
+        for star in source.stars:
+            if self._is_inside(star):
+                yield from self._named_with_rest(star, name, followed | {this})
+
+    def _absolute(self, name: list[str], followed: frozenset[str] = frozenset()) -> Iterator[tuple[Node, list[str]]]:
+        """Yield what an absolute dotted name stands for, with its end: a definition, or a module as a whole.
+
+        Whoever holds a module may take any name from it, and so may whoever takes one that cannot be found.
+        """
+        module = self._package
+        if name[0] != module:
+            return
+        for number, part in enumerate(name[1:], start=1):
+            is_inside = self._is_inside(module)
+            found = list(self._named_with_rest(module, name[number:], followed)) if is_inside else []
+            yield from found
+            below = f"{module}.{part}"
+            if self._find(below) is None:
+                if not found and is_inside and not part.startswith("__"):
+                    yield (module, HELD), name[number:]
+                return
+            module = below
+        if self._is_inside(module):
+            yield (module, HELD), []
+
+    def _has_effects(self, module: str, effects: Effects) -> bool:
+        """Return whether the calls that are known of an effect have effects, or others that are not known."""
+        if effects is None:
+            return True
+        if (module, effects) not in self._effects:
+            self._effects[module, effects] = True  # of functions that call each other
+            self._effects[module, effects] = any(self._call_has_effects(module, name) for name in effects)
+        return self._effects[module, effects]
+
+    def _call_has_effects(self, module: str, name: str) -> bool:
+        called = [
+            (of, self._source(of).definitions[part])
+            for (of, part), rest in self._named_with_rest(module, name.split("."))
+            if isinstance(part, int) and not rest
+        ]
+        return not called or any(
+            self._has_effects(of, it.if_called) or any(self._call_has_effects(of, base) for base in it.bases)
+            for of, it in called
+        )
+
+    def _has_hooks(self, module: str, base: str) -> bool:
+        found = [(of, part) for of, part in self._named(module, base.split(".")) if isinstance(part, int)]
+        definitions = [(of, self._source(of).definitions[part]) for of, part in found]
+        return any(it.has_hooks or any(self._has_hooks(of, name) for name in it.bases) for of, it in definitions)
+
+    def _bound(self, module: str) -> dict[str, list[int]]:
+        """Return {name: numbers of the definitions of `module` that bind it}."""
+        if module not in self._places:
+            places = self._places[module] = {}
+            for number, definition in enumerate(self._source(module).definitions):
+                for name in definition.names:
+                    places.setdefault(name, []).append(number)
+        return self._places[module]
+
+    def _imported(self, names: Iterable[str]) -> list[Node]:
+        """Return the modules of this package among `names`, and the packages that they are in."""
+        inside = [name for name in names if name.split(".")[0] == self._package]
+        return [(found, IMPORTED) for name in inside for found in self._with_parents(name)]
+
+    def _with_parents(self, module: str) -> list[str]:
+        parts = module.split(".")
+        names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+        return [name for name in names if self._is_inside(name)]
+
+    def _is_inside(self, module: str) -> bool:
+        """Return whether `module` is one of this package whose code can change results."""
+        if module not in self._inside:
+            self._inside[module] = not self.is_outside(module) and self._find(module) is not None
+        return self._inside[module]
+
+    def is_outside(self, module: str) -> bool:
+        """Return whether the code of `module` cannot change a result."""
+        return module.startswith(tuple(f"{name}." for name in self._outside)) or module in self._outside
 
     def _find(self, module: str) -> Path | None:
         if module not in self._paths:
             inside = module.split(".")[0] == self._package
             self._paths[module] = read_once.module_file(self._root, module) if inside else None
         return self._paths[module]
-
-    def _with_parents(self, module: str) -> list[str]:
-        parts = module.split(".")
-        names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
-        return [name for name in names if not self._is_outside(name) and self._find(name) is not None]
-
-    def _is_outside(self, module: str) -> bool:
-        return module.startswith(tuple(f"{name}." for name in self._outside)) or module in self._outside
 
     def _source(self, module: str) -> Source:
         if module not in self._sources:
@@ -126,13 +286,6 @@ class CodeIndex:
                 self._cache.keep(path, found)
             self._sources[module] = found
         return self._sources[module]
-
-    def _imported(self, module: str) -> list[str]:
-        """Return the modules of this package that `module` imports, with their parent packages."""
-        if module not in self._imports:
-            inside = [name for name in self._source(module).imports if name.split(".")[0] == self._package]
-            self._imports[module] = sorted({found for name in inside for found in self._with_parents(name)})
-        return self._imports[module]
 
     def _file_digest(self, name: str, named_by: str) -> str:
         if name not in self._file_digests:

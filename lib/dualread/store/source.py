@@ -1,7 +1,9 @@
-"""The digest of one module's source text, and the modules and data files that it needs.
+"""What one module of the library defines, and what each of its definitions names.
 
-The digest is that of the syntax tree without docstrings, comments and layout, so that editing these runs nothing again.
-Next: `dualread.store.code`, which joins the digests of all modules that a stage runs.
+A definition is a function, a class, a constant, an import, or any other statement at the top level of a module. Its
+digest is that of its syntax tree without docstrings, comments and layout, so that editing these runs nothing again.
+`dualread.store.effects` tells which definitions do something when the module is imported, besides defining a name.
+Next: `dualread.store.code`, which follows the names from the definitions that a stage runs.
 """
 
 import ast
@@ -9,9 +11,46 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dualread.errors import ConfigError
+from dualread.store.effects import Effects, Names, call_effects, dotted, has_hooks, import_effects
+
+# With these functions or attributes, code reaches names of its own module that it does not spell.
+_OF_MODULE = {"globals", "eval", "exec", "builtins.globals", "builtins.eval", "builtins.exec"}
+_GLOBALS = {"__globals__", "f_globals"}
+# With these, it reaches definitions of any module.
+_OF_ALL = {"__import__", "builtins.__import__", "sys.modules", "gc.get_objects"}
+_SUBCLASSES = "__subclasses__"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One statement at the top level of a module.
+
+    Attributes:
+        names: The names that it binds.
+        digest: sha256 of the part of its text that can change a result.
+        uses: The dotted names of the module in it, such as `parse.answer_of`, each as long as it is written.
+        imports: Absolute names that may be modules, of the imports inside it: `from a import b` gives a and a.b.
+        texts: Texts in it that may be the absolute names of modules of the same package.
+        at_import: The effects of its execution, when its module is imported.
+        if_called: For a function or a class: the effects of calling it; None for anything else.
+        bases: For a class: the dotted names of its base classes.
+        has_hooks: Whether it is a class that runs code of its own when another class is derived from it or holds it.
+        reach: What it can reach: the "names" that it uses; any name of its "module"; "all" of any module.
+    """
+
+    names: tuple[str, ...]
+    digest: str
+    uses: tuple[str, ...]
+    imports: tuple[str, ...]
+    texts: tuple[str, ...]
+    at_import: Effects
+    if_called: Effects | None
+    bases: tuple[str, ...]
+    has_hooks: bool
+    reach: Literal["names", "module", "all"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,14 +59,20 @@ class Source:
 
     Attributes:
         content: sha256 of the bytes of the text.
-        digest: sha256 of the part of the text that can change a result.
-        imports: Absolute names that may be modules: `from a import b` gives a and a.b.
+        definitions: All statements at its top level but imports, in order.
+        aliases: {name: absolute names that imports anywhere in the module bind it to}.
+        stars: Absolute names of the modules of which it imports all names.
+        imports: Absolute names that may be modules, of the imports that run when the module is imported.
+        unused: Names that it imports from other packages and does not use: these imports may be there for what they do.
         data_files: Paths, relative to the package, that the module declares in `DATA_FILES`.
     """
 
     content: str
-    digest: str
-    imports: frozenset[str]
+    definitions: tuple[Definition, ...]
+    aliases: dict[str, tuple[str, ...]]
+    stars: tuple[str, ...]
+    imports: tuple[str, ...]
+    unused: tuple[str, ...]
     data_files: tuple[str, ...]
 
 
@@ -46,14 +91,24 @@ def parse(content: bytes, package: str, path: Path) -> Source:
         tree = ast.parse(content, filename=str(path))
     except (SyntaxError, ValueError) as error:  # ValueError: a null byte, in some versions of Python
         raise ConfigError(f"{path}: not valid Python ({error}). Correct the file.") from error
-    # Before _strip, which changes the tree.
-    imports = frozenset(_imported_names(tree.body, package))
     data_files = _declared_data_files(tree, path)
     _strip(tree)
+    statements = [node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    bound: dict[str, set[str]] = {}
+    for name, target in _aliases(tree, package):
+        bound.setdefault(name, set()).add(target)
+    aliases = {name: tuple(sorted(targets)) for name, targets in sorted(bound.items())}
+    stars = tuple(sorted(set(_stars(tree, package))))
+    names = Names(aliases, {name for node in statements for name in _bound_names(node)}, has_more=bool(stars))
+    definitions = tuple(_definition(node, names, package) for node in statements)
+    used = {use.partition(".")[0] for definition in definitions for use in definition.uses}
     return Source(
         content=hashlib.sha256(content).hexdigest(),
-        digest=hashlib.sha256(ast.dump(tree).encode()).hexdigest(),
-        imports=imports,
+        definitions=definitions,
+        aliases=aliases,
+        stars=stars,
+        imports=tuple(sorted(set(_imported_names(tree.body, package)))),
+        unused=tuple(name for name in aliases if name not in used and _is_of_others(aliases[name], package)),
         data_files=data_files,
     )
 
@@ -72,7 +127,104 @@ def as_names(value: Any, key: str) -> Sequence[str]:
     )
 
 
-def _imported_names(body: Iterable[ast.AST], package: str) -> Iterator[str]:
+def _definition(node: ast.stmt, names: Names, package: str) -> Definition:
+    bases = node.bases if isinstance(node, ast.ClassDef) else []
+    all_uses = set(_uses(node))
+    uses = {use for use in all_uses if names.may_have(use.partition(".")[0])}
+    return Definition(
+        names=tuple(sorted(set(_bound_names(node)))),
+        digest=hashlib.sha256(ast.dump(node).encode()).hexdigest(),
+        uses=tuple(sorted(uses)),
+        imports=tuple(sorted(set(_imported_names([node], package, inside=True)))),
+        texts=tuple(sorted(set(_texts(node, package.partition(".")[0])))),
+        at_import=import_effects(node, names),
+        if_called=call_effects(node, names),
+        bases=tuple(name for base in bases if (name := dotted(base))),
+        has_hooks=isinstance(node, ast.ClassDef) and has_hooks(node, names),
+        reach=_reach(node, all_uses),
+    )
+
+
+def _reach(node: ast.stmt, uses: set[str]) -> Literal["names", "module", "all"]:
+    parts = {part for use in uses for part in use.split(".")}
+    if uses & _OF_ALL or _SUBCLASSES in parts:
+        return "all"
+    calls = (part for part in ast.walk(node) if isinstance(part, ast.Call) and not part.args)
+    has_own_names = any(dotted(call.func) in ("locals", "vars") for call in calls)
+    return "module" if uses & _OF_MODULE or parts & _GLOBALS or has_own_names else "names"
+
+
+def _uses(node: ast.AST) -> Iterator[str]:
+    """Yield all names in a statement, those in texts that are annotations among them, with their attributes."""
+    if isinstance(node, ast.Name | ast.Attribute) and (name := dotted(node)):
+        yield name
+        return
+    if isinstance(node, ast.Attribute):
+        yield f".{node.attr}"  # of something without a name, such as `f().__subclasses__`
+    for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+        if isinstance(annotation, ast.AST):
+            yield from _uses_in_texts(annotation)
+    for child in ast.iter_child_nodes(node):
+        yield from _uses(child)
+
+
+def _uses_in_texts(annotation: ast.AST) -> Iterator[str]:
+    for node in ast.walk(annotation):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                yield from _uses(ast.parse(node.value, mode="eval"))
+            except (SyntaxError, ValueError):  # a text that is no annotation, such as a member of a Literal
+                continue
+
+
+def _texts(node: ast.AST, package: str) -> Iterator[str]:
+    constants = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+    for value in constants:
+        if isinstance(value, str) and value.startswith(f"{package}.") and all(map(str.isidentifier, value.split("."))):
+            yield value
+
+
+def _bound_names(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a statement binds in its module, and perhaps others that are bound inside it."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+        return
+    for part in ast.walk(node):
+        match part:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name
+            case ast.MatchMapping(rest=str(name)):
+                yield name
+
+
+def _aliases(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
+    """Yield (name, absolute name) of each import at any depth."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Import):
+            for alias in part.names:
+                top = alias.name.partition(".")[0]
+                yield (alias.asname, alias.name) if alias.asname else (top, top)
+        elif isinstance(part, ast.ImportFrom):
+            base = _absolute(part, package)
+            yield from ((alias.asname or alias.name, f"{base}.{alias.name}") for alias in part.names)
+
+
+def _is_of_others(targets: tuple[str, ...], package: str) -> bool:
+    top = package.partition(".")[0]
+    return not all(target.partition(".")[0] == top or target == "typing.TYPE_CHECKING" for target in targets)
+
+
+def _stars(node: ast.AST, package: str) -> Iterator[str]:
+    imports = (part for part in ast.walk(node) if isinstance(part, ast.ImportFrom))
+    yield from (_absolute(part, package) for part in imports if any(alias.name == "*" for alias in part.names))
+
+
+def _imported_names(body: Iterable[ast.AST], package: str, *, inside: bool = False) -> Iterator[str]:
+    """Yield the absolute names that imports name; those in functions only if they are asked for by `inside`."""
     for node in body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -81,10 +233,8 @@ def _imported_names(body: Iterable[ast.AST], package: str) -> Iterator[str]:
             yield base
             # The name may be a module; if it is not, it has no file and is ignored later.
             yield from (f"{base}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.If) and _is_type_checking(node.test):
-            yield from _imported_names(node.orelse, package)
-        else:
-            yield from _imported_names(ast.iter_child_nodes(node), package)
+        elif inside or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from _imported_names(ast.iter_child_nodes(node), package, inside=inside)
 
 
 def _absolute(node: ast.ImportFrom, package: str) -> str:
@@ -92,11 +242,6 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
         return node.module or ""
     parents = package.split(".")
     return ".".join([*parents[: len(parents) - node.level + 1], *([node.module] if node.module else [])])
-
-
-def _is_type_checking(test: ast.expr) -> bool:
-    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", None)
-    return name == "TYPE_CHECKING"
 
 
 def _declared_data_files(tree: ast.Module, path: Path) -> tuple[str, ...]:
@@ -116,9 +261,19 @@ def _assigns(node: ast.stmt, name: str) -> bool:
 
 
 def _strip(tree: ast.Module) -> None:
-    """Remove what cannot change results: docstrings, and the version, so that a release does not retrain an actor."""
+    """Remove what cannot change results: docstrings, what only type checkers read, and the version.
+
+    Without the version, a release does not retrain an actor.
+    """
     tree.body = [node for node in tree.body if not _assigns(node, "__version__")]
     for node in ast.walk(tree):
+        if isinstance(node, ast.If) and _is_type_checking(node.test):
+            node.body, node.test = [ast.Pass()], ast.Constant(False)
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", None)
+    return name == "TYPE_CHECKING"

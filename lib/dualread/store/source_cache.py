@@ -7,17 +7,17 @@ import contextlib
 import hashlib
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dualread import read_once
-from dualread.store import source
+from dualread.store import effects, source
 from dualread.store.files import plain, replace_text
-from dualread.store.source import Source
+from dualread.store.source import Definition, Source
 
 # Identifies the parser: another one may find other things in the same text.
-_PARSER = f"{sys.version} {hashlib.sha256(read_once.read(Path(source.__file__))).hexdigest()}"
+_TEXTS = b"".join(read_once.read(Path(str(part.__file__))) for part in (effects, source))
+_PARSER = f"{sys.version} {hashlib.sha256(_TEXTS).hexdigest()}"
 
 
 class SourceCache:
@@ -44,11 +44,17 @@ class SourceCache:
         known = self._known.get(self._name(path))
         if known is None or known["content"] != hashlib.sha256(content).hexdigest():
             return None
-        return Source(**{**known, "imports": frozenset(known["imports"]), "data_files": tuple(known["data_files"])})
+        fields = {name: _as_tuple(value) for name, value in known.items()}
+        definitions = tuple(Definition(*map(_as_tuple, values)) for values in known["definitions"])
+        aliases = {name: tuple(targets) for name, targets in known["aliases"].items()}
+        return Source(**{**fields, "definitions": definitions, "aliases": aliases})
 
     def keep(self, path: Path, found: Source) -> None:
         """Keep what was found in the file `path`."""
-        self._new[self._name(path)] = {**asdict(found), "imports": sorted(found.imports)}
+        self._new[self._name(path)] = {
+            **vars(found),
+            "definitions": [list(vars(it).values()) for it in found.definitions],
+        }
 
     def save(self) -> None:
         """Add the newly parsed modules to the file; a store that cannot be written is left alone."""
@@ -72,6 +78,10 @@ class SourceCache:
         except (OSError, ValueError):
             return {}
         return cached["sources"] if cached.get("parser") == _PARSER else {}
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _sha256(text: str) -> str:

@@ -209,6 +209,17 @@ def test_equal_images_of_a_parquet_are_one_object_across_batches(tmp_path):
         assert len({id(row["image"][0]["bytes"]) for row in rows}) == 2
 
 
+@pytest.mark.parametrize("name", ["mine.jsonl", "mine.csv", "mine.parquet"])
+def test_equal_texts_are_one_object(tmp_path, name):
+    frame = pl.DataFrame({"question": ["Where is it?"] * 2})
+    wrote(tmp_path, frame.write_csv() if name == "mine.csv" else frame.write_ndjson(), name)
+    if name == "mine.parquet":
+        frame.write_parquet(tmp_path / name)
+    (_, one), (_, other) = read_records(tmp_path / name).rows
+    assert one == other == {"question": "Where is it?"}
+    assert one["question"] is other["question"]
+
+
 def test_pandas_split_and_lists_item_by_item(tmp_path):
     split = {"columns": ["a", "b"], "index": [0, 1], "data": [[1, "x"], [2, None]]}
     assert cells(wrote(tmp_path, json.dumps(split), "a.json")) == [["1", "x"], ["2", ""]]

@@ -19,7 +19,7 @@ def _shared(*rows):
     digests = [row[0] for row in rows]
     looks = {digest: picture(int(digest[1:].removesuffix(" again"))) for digest in digests}
     copied = {d: COPIES["half the size, encoded again"](image) if "again" in d else image for d, image in looks.items()}
-    return shared_pictures(_manifest(*rows), {digest: thumbnail(image) for digest, image in copied.items()})
+    return shared_pictures(_manifest(*rows), [(digest, thumbnail(image)) for digest, image in copied.items()])
 
 
 def _count(pairs, role, other, column="n_images"):
@@ -114,7 +114,7 @@ def test_ten_leaks_are_named():
 
 def test_a_mirrored_copy_is_a_leak_and_says_so():
     rows = [("p1", "fit", "slake", "train", "a"), ("p2", "test", "slake", "test", "b")]
-    looks = {"p1": thumbnail(picture(1)), "p2": thumbnail(ImageOps.mirror(picture(1)))}
+    looks = [("p1", thumbnail(picture(1))), ("p2", thumbnail(ImageOps.mirror(picture(1))))]
     pairs = shared_pictures(_manifest(*rows), looks)
     assert pairs["kind"].to_list() == ["mirrored"]
     assert _count(pairs, "fit", "test", "n_near") == 1
@@ -128,4 +128,10 @@ def test_a_symmetric_picture_is_listed_once():
     symmetric.paste(half, (0, 0))
     symmetric.paste(ImageOps.mirror(half), (32, 0))
     rows = [("p1", "fit", "slake", "train", "a"), ("p1", "test", "slake", "test", "b")]
-    assert shared_pictures(_manifest(*rows), {"p1": thumbnail(symmetric)})["kind"].to_list() == ["exact"]
+    assert shared_pictures(_manifest(*rows), [("p1", thumbnail(symmetric))])["kind"].to_list() == ["exact"]
+
+
+def test_a_picture_without_a_thumbnail_is_refused():
+    rows = [("p1", "fit", "slake", "train", "a"), ("p2", "test", "slake", "test", "b")]
+    with pytest.raises(DataError, match=r"thumbnails: 1 pictures have none, such as .* p2\."):
+        shared_pictures(_manifest(*rows), [("p1", thumbnail(picture(1)))])

@@ -92,7 +92,7 @@ def finished(root):
     maker.make("draw_figure", "figures/training", files, spec=shown, inputs=[answers])
     audit = "dataset,split,step,kept,dropped,reason\nslake,test,language,1061,1033,q_lang is <en>\n"
     maker.make("summarize_data", "data", {"data.parquet": data_rows().write_parquet, "audit.csv": audit})
-    pairs = shared_pictures(_NO_PICTURES, {})
+    pairs = shared_pictures(_NO_PICTURES, [])
     files = {"leakage.parquet": count(pairs).write_parquet, "near_duplicates.parquet": pairs.write_parquet}
     maker.make("check_leakage", "leakage", files)
     return maker
@@ -101,8 +101,6 @@ def finished(root):
 def compare(maker):
     """Add a comparison with the paper, as another part of the workflow writes it."""
     (maker.study / "paper_comparison.csv").write_text(COMPARED)
-    text = "# Beside the paper\n\n## What the paper says twice\n\nPSR: .9 & .8.\n\n## Cells\n\nmany\n"
-    (maker.study / "paper_comparison.md").write_text(text)
 
 
 def forget(maker, stage):

@@ -213,7 +213,6 @@ def test_the_comparison_with_the_paper_is_shown_if_there_is_one(maker):
     study.compare(maker)
     html = page(maker)
     assert "Cells of the paper by verdict: far: 1; not measured: 1." in html
-    assert '<pre class="prose">PSR: .9 &amp; .8.</pre>' in html
     assert '<td class="right">-0.15' in html
 
 

@@ -13,7 +13,7 @@ from dualread.data.datasets.base import Row, refuse
 from dualread.data.datasets.own_forms import unfolded
 from dualread.data.datasets.own_gold import gold_way, with_texts, without_booleans
 from dualread.data.datasets.own_tables import SPLITS, Line, find_tables, read_table, usual_tables
-from dualread.data.datasets.table import formed, loaded, rows_of
+from dualread.data.datasets.table import formed, loaded
 from dualread.data.foreign_tables.read import SUFFIXES, suffix_of
 from dualread.data.frames import locate
 from dualread.data.given_images import unreadable
@@ -151,9 +151,8 @@ def _read(
     way = settings.get("gold") or gold_way(without_booleans([one for of in made.values() for one in of], booleans))
     settings |= {} if way is None else {"gold": way}  # a split alone might leave it open
     made = {files: with_texts(lines, way, booleans) for files, lines in made.items()}
-    rows = {files: rows_of(folder, files, lines) for files, lines in made.items()}
     found = {
-        split: loaded(files, made[tuple(files)], rows[tuple(files)], split, settings, of_all=every)
+        split: loaded(folder, files, made[tuple(files)], split, settings, of_all=every)
         for split, (files, every) in tables.items()
     }
     _refuse_repeated(folder, {split: one.rows for split, one in found.items()})

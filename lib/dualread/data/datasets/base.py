@@ -29,7 +29,7 @@ FEWEST_OPTIONS, MOST_OPTIONS = 2, 10  # of a multiple-choice question: its promp
 _LISTED = 10  # problems that one error lists
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
     """One question of an official file, with its text unchanged and its fields renamed.
 

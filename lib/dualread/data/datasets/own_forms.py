@@ -127,7 +127,7 @@ def _in_form(line: Line, whole: set[str]) -> Line:
         record["answer_type"] = _ANSWER_TYPES.get(plain, plain) or None
     if "image" in record:
         record["image"] = _image(record["image"])
-    return replace(line, record=record, notes=tuple(notes))
+    return line if record == line.record else replace(line, record=record, notes=tuple(notes))
 
 
 def _is_nan(value: Any) -> bool:

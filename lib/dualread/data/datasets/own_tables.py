@@ -17,28 +17,28 @@ SPLITS = ("train", "validation", "test")
 _SPLIT_NAMES = {"training": "train", "val": "validation", "valid": "validation", "dev": "validation", "testing": "test"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
     """One row of a table as it was read.
 
     Attributes:
         file: The table.
-        where: Its place, for messages: "line 3" or "row 2".
+        unit: "line" or "row".
         number: The 0-based number of its line or row.
         record: Its values.
         notes: What was changed about it, in words that are equal for all rows that were changed so.
     """
 
     file: Path
-    where: str
+    unit: str
     number: int
     record: Mapping[str, Any]
     notes: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
-        """The table and the row's place in it, for messages."""
-        return f"{self.file}: {self.where}"
+        """The table and the row's place in it, for messages: lines are called by their number, rows from 0 on."""
+        return f"{self.file}: {self.unit} {self.number + (self.unit == 'line')}"
 
     def converted(self) -> "Line":
         """Return the row of a .csv, whose cells are texts, with lists in place of texts that `#` separates."""
@@ -164,11 +164,7 @@ def read_table(file: Path) -> tuple[list[Line], str]:
         DataError: The file is in another format, cannot be read, or has no rows.
     """
     read = read_records(file)
-    first = 1 if read.unit == "line" else 0  # lines are called by their number, rows from 0 on
-    found = [
-        Line(file=file, where=f"{read.unit} {number - 1 + first}", number=number - 1, record=record)
-        for number, record in read.rows
-    ]
+    found = [Line(file=file, unit=read.unit, number=number - 1, record=record) for number, record in read.rows]
     if not found:
         raise DataError(f"{file}: has no rows. Expected one row per question.")
     return found, read.form

@@ -43,6 +43,7 @@ import re
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -143,7 +144,7 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     files, of_all = find_tables(folder, split, settings.get("files"))
     lines = formed([line for file in files for line in read_table(file)[0]], settings, of_all=of_all)
     lines = with_texts(lines, settings.get("gold"), settings.get("booleans"))
-    return loaded(files, lines, rows_of(folder, files, lines), split, settings, of_all=of_all)
+    return loaded(folder, files, lines, split, settings, of_all=of_all)
 
 
 def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[Line]:
@@ -161,35 +162,40 @@ def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[L
     return lines
 
 
-def rows_of(folder: Path, files: Sequence[Path], lines: Sequence[Line]) -> list[Row]:
-    """Return a question for each of the `lines` of `files`, which have the form that `formed` and `with_texts` give."""
-    first_of_equal: dict[bytes, bytes] = {}
-    return [
-        _row(folder.absolute(), line.number if len(files) == 1 else i, line.record, first_of_equal)
-        for i, line in enumerate(lines)
-    ]
-
-
 def loaded(
-    files: Sequence[Path], lines: Sequence[Line], rows: Sequence[Row], split: str, settings: Settings, *, of_all: bool
+    folder: Path, files: Sequence[Path], lines: Sequence[Line], split: str, settings: Settings, *, of_all: bool
 ) -> Loaded:
-    """Return those of the `rows` of `files`, each made of one of the `lines`, that are in a split.
+    """Return a question for each of the `lines` of `files` that is in a split.
+
+    Args:
+        folder: The folder of the data set.
+        files: The tables.
+        lines: Their rows, in the form that `formed` and `with_texts` give.
+        split: train, validation or test.
+        settings: As for `load_rows`.
+        of_all: Whether the tables hold all splits.
 
     Raises:
         DataError: There are none.
     """
+    image_of = cache(partial(_image, folder.absolute()))  # the rows about one picture share its path or bytes
     shares = settings.get("shares") if of_all else None
     if shares:
-        drawn = drawn_splits({row.image_name for row in rows}, shares)
-        splits = [drawn.get(row.image_name) for row in rows]
+        names = [_image_name(line.record, image_of) for line in lines]
+        drawn = drawn_splits(set(names), shares)
+        splits = [drawn.get(name) for name in names]
     else:
         splits = [line.record.get("split", split) if of_all else split for line in lines]
-    chosen = [row for row, of_row in zip(rows, splits, strict=True) if of_row == split]
+    chosen = [
+        _row(line.number if len(files) == 1 else i, line.record, image_of)
+        for i, (line, of_line) in enumerate(zip(lines, splits, strict=True))
+        if of_line == split
+    ]
     name = ", ".join(file.name for file in files)
     if not chosen:
         raise DataError(f"{files[0]}: no row of the split {split!r}. Add some, or remove the split from the config.")
     audit = AuditStep(
-        step="split", kept=len(chosen), dropped=len(rows) - len(chosen), reason=f"rows of {name} for {split}"
+        step="split", kept=len(chosen), dropped=len(lines) - len(chosen), reason=f"rows of {name} for {split}"
     )
     notes = Counter(note for line, of in zip(lines, splits, strict=True) if of == split for note in line.notes)
     changed = [
@@ -202,7 +208,7 @@ def _problems(lines: Sequence[Line], required: Mapping[str, _Column]) -> Iterato
     columns = {**required, **_OPTIONAL}
     seen = set(columns)
     for line in lines:
-        place, record = f"{line.file}: {line.where}", line.record
+        place, record = line.place, line.record
         for column in [column for column in record if column not in seen]:
             seen.add(column)  # an unknown column is reported where it is first met
             meant = did_you_mean(column, columns)
@@ -218,14 +224,24 @@ def _problems(lines: Sequence[Line], required: Mapping[str, _Column]) -> Iterato
                 yield f"{place}: {column} is {reprlib.repr(value)}, expected {expected}. Correct it."
 
 
-def _row(folder: Path, source_row: int, record: Mapping[str, Any], first_of_equal: dict[bytes, bytes]) -> Row:
+_ImageOf = Callable[[str | bytes | None], tuple[Path | bytes, str]]
+
+
+def _image(folder: Path, value: str | bytes | None) -> tuple[Path | bytes, str]:
+    """Return the image that a picture's path or bytes stand for, and its name."""
+    if isinstance(value, bytes):
+        return value, hashlib.sha256(value).hexdigest()
+    return folder / str(value), str(PurePosixPath(str(value)))
+
+
+def _image_name(record: Mapping[str, Any], image_of: _ImageOf) -> str:
+    return _given(record, "image_id", image_of(_picture(record["image"]))[1])
+
+
+def _row(source_row: int, record: Mapping[str, Any], image_of: _ImageOf) -> Row:
     answers = tuple(record["reference_answers"])
     options = tuple(record.get("options") or ())
-    picture = _picture(record["image"])
-    if isinstance(picture, bytes):
-        image, name = first_of_equal.setdefault(picture, picture), hashlib.sha256(picture).hexdigest()
-    else:
-        image, name = folder / str(picture), str(PurePosixPath(str(picture)))
+    image, name = image_of(_picture(record["image"]))
     content = json.dumps([record["question"], answers, options, name])
     closed = all(canonical(answer) in ("yes", "no") for answer in answers)
     return Row(
@@ -238,7 +254,7 @@ def _row(folder: Path, source_row: int, record: Mapping[str, Any], first_of_equa
         modality=lower(record.get("modality")),
         location=lower(record.get("location")),
         image=image,
-        image_name=_given(record, "image_id", name),
+        image_name=_image_name(record, image_of),
         source_row=source_row,
         donor_id=None if record.get("donor_id") is None else str(record["donor_id"]),
     )

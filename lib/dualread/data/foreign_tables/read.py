@@ -7,7 +7,7 @@ kind, the content decides: what separates cells, the encoding, whether JSON is o
 import io
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -121,9 +121,30 @@ def _with_others(frame: pl.DataFrame, names: Sequence[str], filled: pl.Series) -
 def read_records(path: Path) -> Records:
     """Read a table row by row; numbers and Booleans of JSON and parquet are Python's, cells of .csv are text.
 
+    Equal texts, and equal bytes, are one object: questions, answers and images recur.
+
     Raises:
         DataError: As in `read_columns`; while rows are taken, too.
     """
+    found = _records(path)
+    return replace(found, rows=_with_shared_values(found.rows))
+
+
+def _with_shared_values(rows: Iterator[tuple[int, dict[str, Any]]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    known: dict[str | bytes, str | bytes] = {}
+    for number, record in rows:
+        yield number, {name: _shared(value, known) for name, value in record.items()}
+
+
+def _shared(value: Any, known: dict[str | bytes, str | bytes]) -> Any:
+    if isinstance(value, str | bytes):
+        return known.setdefault(value, value)
+    if isinstance(value, dict):
+        return {name: _shared(item, known) for name, item in value.items()}
+    return [_shared(item, known) for item in value] if isinstance(value, list) else value
+
+
+def _records(path: Path) -> Records:
     kind = _kind(path)
     if kind == ".parquet":
         rows = enumerate(_parquet_records(path), start=1)
@@ -188,23 +209,10 @@ def _refuse_long(path: Path, table: pl.LazyFrame, n_rows: int) -> None:
 
 
 def _parquet_records(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a .parquet, a few at a time: each row holds its own copy of an image that others show, too.
-
-    Equal bytes are one object.
-    """
-    first_of_equal: dict[bytes, bytes] = {}
+    """Yield the rows of a .parquet, a few at a time: each row holds its own copy of an image that others show, too."""
     with _open_parquet(path) as (scan, n):
         for start in range(0, n, _BATCH):
-            for record in scan().slice(start, _BATCH).collect().iter_rows(named=True, buffer_size=_HELD):
-                yield {name: _shared(value, first_of_equal) for name, value in record.items()}
-
-
-def _shared(value: Any, first_of_equal: dict[bytes, bytes]) -> Any:
-    if isinstance(value, bytes):
-        return first_of_equal.setdefault(value, value)
-    if isinstance(value, dict):
-        return {name: _shared(item, first_of_equal) for name, item in value.items()}
-    return [_shared(item, first_of_equal) for item in value] if isinstance(value, list) else value
+            yield from scan().slice(start, _BATCH).collect().iter_rows(named=True, buffer_size=_HELD)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Find pictures that two roles share, by equal pixels and as copies: no image may be fitted on and reported on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -23,12 +23,12 @@ _PAIRS = {
 }
 
 
-def shared_pictures(manifest: pl.DataFrame, thumbnails: Mapping[str, bytes]) -> pl.DataFrame:
+def shared_pictures(manifest: pl.DataFrame, thumbnails: Iterable[tuple[str, bytes]]) -> pl.DataFrame:
     """Return every two images that show the same picture in different roles, data sets or splits.
 
     Args:
         manifest: The tables of questions of all data sets and splits, concatenated.
-        thumbnails: The thumbnail of every picture, by its pixel digest.
+        thumbnails: The pixel digest and the thumbnail of every picture, which are taken one by one.
 
     Returns:
         One row per pair, sorted: role, image (data set/split/image id), other_role, other_image, kind ("exact": the
@@ -41,9 +41,7 @@ def shared_pictures(manifest: pl.DataFrame, thumbnails: Mapping[str, bytes]) -> 
     shown = manifest.select("role", *keys).unique().sort(rank, *keys)
     images = shown.select(pl.format("{}/{}/{}", "dataset", "split", "image_id")).to_series().to_list()
     roles, digests = shown["role"].to_list(), shown["pixel_sha256"].to_list()
-    looks = np.empty((len(digests), SIDE, SIDE), dtype=np.uint8)
-    for row, digest in enumerate(digests):
-        looks[row] = np.frombuffer(thumbnails[digest], dtype=np.uint8).reshape(SIDE, SIDE)
+    looks = _looks(digests, thumbnails)
     places = shown.select(pl.struct("role", "dataset", "split").rank("dense")).to_series().to_numpy()
     found = {(i, j): ("near", *how) for i, j, *how in copies(looks, places)}
     for i, j, *how in copies(looks, places, mirrored=True):
@@ -62,6 +60,22 @@ def shared_pictures(manifest: pl.DataFrame, thumbnails: Mapping[str, bytes]) -> 
         for (i, j), (kind, distance, difference) in sorted(found.items())
     ]
     return pl.DataFrame(rows, schema=_PAIRS)
+
+
+def _looks(digests: Sequence[str], thumbnails: Iterable[tuple[str, bytes]]) -> np.ndarray:
+    """Return the thumbnails of these pictures, uint8 [n, SIDE, SIDE]."""
+    rows: dict[str, list[int]] = {}
+    for row, digest in enumerate(digests):
+        rows.setdefault(digest, []).append(row)
+    looks = np.empty((len(digests), SIDE, SIDE), dtype=np.uint8)
+    for digest, look in thumbnails:
+        looks[rows.pop(digest, [])] = np.frombuffer(look, dtype=np.uint8).reshape(SIDE, SIDE)
+    if rows:
+        raise DataError(
+            f"thumbnails: {len(rows)} pictures have none, such as the one with the pixel digest {min(rows)}. Build the"
+            " tables of questions again."
+        )
+    return looks
 
 
 def count(pairs: pl.DataFrame) -> pl.DataFrame:

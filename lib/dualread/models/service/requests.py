@@ -41,6 +41,11 @@ class Request:
     body: Mapping[str, Any]
 
 
+def needs_likelihoods(shard: ShardSpec, service: Service) -> bool:
+    """Return whether the log-probabilities of the tokens of its completions are needed; those of views are not."""
+    return service.log_probs and "/" not in shard.condition
+
+
 def requests_of(shard: ShardSpec, service: Service, questions: Iterable[Asked]) -> Iterator[Request]:
     """Return the requests for the `questions` of a shard or view, in their order; each is made when it is taken.
 
@@ -59,8 +64,8 @@ def requests_of(shard: ShardSpec, service: Service, questions: Iterable[Asked]) 
         raise ConfigError(
             f"{shard.name}: services give no states and no likelihoods of integers. Leave the method out."
         )
-    total, is_view = 1 if shard.decoding is None else shard.decoding.n_samples, "/" in shard.condition
-    log_probs = shard.choices is not None or (service.log_probs and not is_view)
+    total = 1 if shard.decoding is None else shard.decoding.n_samples
+    log_probs = shard.choices is not None or needs_likelihoods(shard, service)
     most = min(total, service.max_choices or total)
     numbers = {first: min(most, total - first) for first in range(0, total, most)}
     bodies = {n: _body(shard, service, n, log_probs) for n in numbers.values()}

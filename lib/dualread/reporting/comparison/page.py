@@ -1,19 +1,19 @@
-"""The comparison as a page of Markdown: counts, every cell, and the consistency of the paper's own numbers."""
+"""The comparison as a page of Markdown: counts, and every cell."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from dualread.reporting.comparison import twice
 from dualread.reporting.comparison.cells import VERDICTS
 from dualread.reporting.tables.published import Place, Printed
 
 _HEAD = ("data set", "subset", "method", "metric", "paper", "here", "difference", "in SD", "verdict", "reason")
+_ERRATA = "Where the paper contradicts itself, in numbers that it prints twice and in words: docs/errata.md."
 
 
 def page(cells: pl.DataFrame, study: str) -> str:
     """Return the page of a study's `cells` (see `dualread.reporting.comparison.cells.compare`)."""
-    return "\n".join([*_summary(cells, study), *_all_cells(cells), *_twice(), ""])
+    return "\n".join([*_summary(cells, study), *_all_cells(cells), "", _ERRATA, ""])
 
 
 def _summary(cells: pl.DataFrame, study: str) -> Iterator[str]:
@@ -59,53 +59,6 @@ def _line(row: dict) -> list[str]:
 
 def _number(number: Printed, digits: int) -> str:
     return f"{number.mean:.{digits}f}" + ("" if number.std is None else f" ± {number.std:.{digits}f}")
-
-
-def _twice() -> Iterator[str]:
-    yield from ["", "## What the paper says twice", "", "### One quantity in several tables", ""]
-    n, differ = twice.printed_twice()
-    yield f"{n} quantities are printed in more than one table; for {len(differ)} of them the numbers differ."
-    yield ""
-    yield from _table(
-        ("backbone", "data set", "method", "metric", "printed"),
-        ([q.backbone, q.dataset, q.method, q.metric, _of_tables(found)] for found in differ for q in [found.quantity]),
-    )
-    yield from _paired()
-    yield from ["", "### Numbers that follow from others", ""]
-    yield from _table(
-        ("what should hold", "cells", "not explained by rounding", "largest difference"),
-        ([s.name, str(s.n), "; ".join(s.broken) or "0", f"{s.largest:.4f}"] for s in twice.sums()),
-    )
-    yield from ["", "### In words", ""]
-    yield from (f"- {sentence}" for sentence in twice.IN_WORDS)
-
-
-def _of_tables(found: twice.Twice) -> str:
-    return "; ".join(f"{table} {_number(printed, found.digits)}" for table, printed in found.printed.items())
-
-
-def _paired() -> Iterator[str]:
-    found = twice.contrasts()
-    datasets = list(found[0].of_cells)
-    yield from ["", "### Table paired compared with the differences of printed cells", ""]
-    yield (
-        "DualRead minus RLCR; for Brier RLCR minus DualRead, a gain, as in the paper. Two numbers: the cells are "
-        "printed in several tables with different values. `ood_unspecified` is what the paper calls OOD in this table. "
-        "The paper prints no cells for P-Visual and P-State on validation."
-    )
-    yield ""
-    head = ("backbone", "on", "metric", "printed", *datasets, "fits")
-    yield from _table(
-        head,
-        (
-            [
-                *(c.place.backbone, c.place.dataset, c.place.metric, _number(c.printed, c.place.digits)),
-                *(" or ".join(f"{value:+.3f}" for value in c.of_cells[name]) for name in datasets),
-                ", ".join(c.fits) or "none",
-            ]
-            for c in found
-        ),
-    )
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

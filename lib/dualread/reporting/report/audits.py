@@ -11,7 +11,6 @@ from dualread.reporting.report._grid import Grid, count
 
 _REPORTING_ROLES = ("test", "ood")
 _LISTED = 200
-_TWICE = "What the paper says twice"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +41,6 @@ class Comparison:
     counts: Grid
     cells: Grid
     verdicts: tuple[tuple[str, int], ...]
-    twice: str
 
 
 def data(study: Path) -> Data | None:
@@ -162,7 +160,6 @@ def comparison(study: Path) -> Comparison | None:
             right=frozenset(k for k, name in enumerate(cells.columns) if name in numbers or name.endswith("_stds")),
         ),
         verdicts=tuple(verdicts.iter_rows()),
-        twice=_section(study / "paper_comparison.md", _TWICE),
     )
 
 
@@ -172,16 +169,3 @@ def _short(text: str) -> str:
         return text if "." not in text else f"{float(text):.4f}"
     except ValueError:
         return text
-
-
-def _section(path: Path, heading: str) -> str:
-    """Return the text under a heading of a Markdown file; empty where the file or the heading is missing."""
-    if not path.exists():
-        return ""
-    lines, inside = [], False
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            inside = heading.lower() in line.lower()
-        elif inside:
-            lines.append(line)
-    return "\n".join(lines).strip()

@@ -1,0 +1,195 @@
+"""Which statements do something when they run, besides binding the names that they spell.
+
+The import of a module runs all of its top-level statements. What a stage computes can depend on a definition that it
+does not name if that definition does something: it registers itself, changes another module, or derives a class from
+one that counts its subclasses. So `dualread.store.code` counts each definition with effects, and of the others only
+those that are named. A statement has no effects if it is made of names, literals, operators, and calls of functions
+that are known to have none: those in `_PURE`, and functions and plain classes of the library that are so made.
+Whatever is not known has effects.
+"""
+
+import ast
+import builtins
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+Effects = tuple[str, ...] | None
+"""None: it has effects. Otherwise the dotted names of what it calls; it has none if none of these calls has any."""
+
+_PURE = frozenset(
+    f"{package}.{name}"
+    for package, names in {
+        "abc": "abstractmethod",
+        "builtins": "abs bool bytes classmethod complex dict dict.fromkeys enumerate float frozenset int isinstance len"
+        " list object property range reversed round set slice staticmethod str str.maketrans sum super tuple zip",
+        "collections": "Counter OrderedDict defaultdict deque namedtuple",
+        "contextlib": "asynccontextmanager contextmanager",
+        "dataclasses": "dataclass field",
+        "enum": "auto",
+        "fractions": "Fraction",
+        "functools": "cache cached_property lru_cache partial total_ordering wraps",
+        "html": "escape",
+        "math": "exp isqrt log log2 log10 prod sqrt",
+        "numpy": "arange array asarray exp float32 float64 linspace log log1p sqrt",
+        "pathlib": "Path PurePosixPath",
+        "polars": "Array Categorical Datetime Decimal Enum Field List Struct",
+        "pydantic": "AfterValidator BeforeValidator ConfigDict Discriminator Field PrivateAttr Tag field_validator"
+        " model_serializer model_validator",
+        "re": "compile escape",
+        "scipy.special": "ndtri",
+        "statistics": "NormalDist",
+        "torch": "inference_mode no_grad",
+        "types": "MappingProxyType",
+        "typing": "NamedTuple NewType TypeVar cast final overload override runtime_checkable",
+    }.items()
+    for name in names.split()
+)
+_HOOKS = {"__init_subclass__", "__set_name__", "__mro_entries__", "__prepare__", "__class_getitem__"}
+_MADE_BY = {"__init__", "__new__", "__post_init__"}
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class _Decorated(ast.Call):
+    """The call of a decorator, which may itself be what a call returns."""
+
+
+class Names:
+    """What the names of one module stand for.
+
+    Args:
+        aliases: {name: absolute names that imports bind it to}.
+        defined: The names that statements of the module bind.
+        has_more: Whether the module may have other names, too, of `from ... import *`.
+    """
+
+    def __init__(self, aliases: Mapping[str, tuple[str, ...]], defined: Iterable[str], *, has_more: bool) -> None:
+        self._aliases, self._defined, self._has_more = aliases, frozenset(defined), has_more
+
+    def may_have(self, name: str) -> bool:
+        """Return whether `name` may be one of the module."""
+        return self._has_more or name in self._aliases or name in self._defined
+
+    def target(self, expression: ast.expr) -> str | None:
+        """Return the absolute name of what stands for one thing of another module, or of Python; None for the rest."""
+        first, dot, rest = (dotted(expression) or "").partition(".")
+        if first in self._defined or not first:
+            return None
+        if first in self._aliases:
+            targets = self._aliases[first]
+            return f"{targets[0]}{dot}{rest}" if len(targets) == 1 else None
+        return f"builtins.{first}{dot}{rest}" if hasattr(builtins, first) and not self._has_more else None
+
+
+def dotted(node: ast.AST) -> str | None:
+    """Return the dotted name that an expression is, such as `a.b`; None if it is anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
+def import_effects(node: ast.stmt, names: Names) -> Effects:
+    """Return the effects of a top-level statement when its module is imported."""
+    return _effects(_executed(node), names)
+
+
+def call_effects(node: ast.stmt, names: Names) -> Effects:
+    """Return the effects of a call of the function or class that a statement defines; None for anything else."""
+    if isinstance(node, ast.FunctionDef) and not node.decorator_list:
+        own = {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)} | _stored(node)
+        return _effects((part for statement in node.body for part in _executed(statement)), names, own)
+    if isinstance(node, ast.ClassDef) and not has_hooks(node, names):
+        methods = {part.name for part in node.body if isinstance(part, _Function)}
+        is_data = any(names.target(_called(part)) == "dataclasses.dataclass" for part in node.decorator_list)
+        return () if is_data and not methods & _MADE_BY else None
+    return None
+
+
+def has_hooks(node: ast.ClassDef, names: Names) -> bool:
+    """Return whether a class runs code of its own when another is derived from it, or has one as an attribute."""
+    meta = any(key.arg == "metaclass" and names.target(key.value) != "abc.ABCMeta" for key in node.keywords)
+    methods = {part.name for part in node.body if isinstance(part, _Function)}
+    return meta or bool(_HOOKS & (methods | _stored(node)))
+
+
+def _stored(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+
+
+def _effects(executed: Iterable[ast.AST | None], names: Names, own: Collection[str] = ()) -> Effects:
+    """Return the effects of what is executed; `own` are the names that are local to it."""
+    called: set[str] = set()
+    for part in executed:
+        if part is None:
+            return None
+        if isinstance(part, _Decorated) and isinstance(part.func, ast.Call):
+            if names.target(part.func.func) not in _PURE:  # who knows what the function that it returns does
+                return None
+        elif isinstance(part, ast.Call) and not _is_method_of_text(part.func):
+            name = dotted(part.func)
+            if name is None or name.partition(".")[0] in own:
+                return None
+            # A key is a function that is called.
+            if names.target(part.func) not in _PURE or any(key.arg == "key" for key in part.keywords):
+                called.add(name)
+    return tuple(sorted(called))
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST | None]:
+    """Yield the expressions that run when a statement runs; None for what may have effects besides those of calls."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield from _decorating(node)
+            yield from _executed_of(*node.args.defaults, *node.args.kw_defaults, *_annotations(node))
+        case ast.Lambda():
+            yield from _executed_of(*node.args.defaults, *node.args.kw_defaults)
+        case ast.ClassDef():
+            yield from _decorating(node)
+            yield from _executed_of(*node.bases, *node.keywords, *node.body)
+        case ast.Assign(targets=targets) if all(map(_is_plain, targets)):
+            yield from _executed(node.value)
+        case ast.AnnAssign(target=ast.Name()):
+            yield from _executed_of(node.annotation, node.value)
+        case ast.NamedExpr() | ast.Await() | ast.Yield() | ast.YieldFrom():
+            yield None
+        case ast.Pass() | ast.Raise() | ast.Return() | ast.If() | ast.Expr() | ast.expr():
+            yield node
+            yield from _executed_of(*ast.iter_child_nodes(node))
+        case ast.comprehension() | ast.keyword():
+            yield from _executed_of(*ast.iter_child_nodes(node))
+        case ast.expr_context() | ast.operator() | ast.unaryop() | ast.boolop() | ast.cmpop():
+            pass
+        case _:
+            yield None
+
+
+def _executed_of(*nodes: ast.AST | None) -> Iterator[ast.AST | None]:
+    for node in nodes:
+        if node is not None:
+            yield from _executed(node)
+
+
+def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr | None]:
+    of = node.args
+    arguments = (*of.posonlyargs, *of.args, *of.kwonlyargs, of.vararg, of.kwarg)
+    yield from (argument.annotation for argument in arguments if argument is not None)
+    yield node.returns
+
+
+def _decorating(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Iterator[ast.AST | None]:
+    for decorator in node.decorator_list:
+        yield _Decorated(decorator, [], [])
+        yield from _executed(decorator)
+
+
+def _called(decorator: ast.expr) -> ast.expr:
+    return decorator.func if isinstance(decorator, ast.Call) else decorator
+
+
+def _is_plain(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) or (isinstance(target, ast.Tuple) and all(map(_is_plain, target.elts)))
+
+
+def _is_method_of_text(function: ast.expr) -> bool:
+    value = function.value if isinstance(function, ast.Attribute) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)

@@ -1,0 +1,74 @@
+import json
+
+import pytest
+
+from dualread.commands import main as program
+from dualread.errors import ConfigError
+from dualread.store.compared import compared
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.key import Action
+from dualread.store.manifest import Manifest
+
+
+def _artifact(folder, place, digests, *, inputs=(), code="c"):
+    """Write the manifest of an artifact, whose files have these digests and whose inputs have those."""
+    action = Action(stage=place.split("/")[0], code=code, spec={}, inputs=dict(inputs), packages={})
+    files = {name: {"sha256": digest, "size": 1} for name, digest in digests.items()}
+    path = folder / place / MANIFEST_NAME
+    path.parent.mkdir(parents=True)
+    path.write_bytes(Manifest(action=action, files=files).to_bytes())
+
+
+@pytest.fixture
+def folders(tmp_path):
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder, code, changed in ((before, "1", "a"), (after, "2", "b")):
+        _artifact(folder, "grade/one", {"graded.parquet": "same"}, code=code)
+        _artifact(folder, "replay/one", {"states": changed, "table": "same"}, inputs={"graded": "same"})
+        _artifact(folder, "fit/one", {"weights": changed, "card": changed}, inputs={"states": changed})
+        _artifact(folder, "store/one", {"weights": changed})
+    return before, after
+
+
+def test_only_bytes_count_and_the_first_difference_is_named(folders):
+    found = compared(*folders)
+    assert found.n_equal == 1  # of other code, with the same bytes
+    assert [(one.place, one.files, one.is_first) for one in found.changed] == [
+        ("replay/one", ["states"], True),
+        ("fit/one", ["card", "weights"], False),
+    ]
+    assert (found.only_before, found.only_after) == ([], [])
+
+
+def test_an_artifact_of_one_folder_is_named(folders):
+    before, after = folders
+    _artifact(before, "tables/main", {"main.tex": "a"})
+    _artifact(after, "figures/one", {"one.pdf": "a"})
+    found = compared(before, after)
+    assert (found.only_before, found.only_after) == (["tables/main"], ["figures/one"])
+
+
+def test_what_is_printed(folders, capsys):
+    before, after = map(str, folders)
+    assert program.main(["compare", before, after]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "replay replay/one: states; first here",
+        "fit fit/one: card, weights",
+        "1 artifacts with equal bytes, 2 with others, 0 and 0 that only one folder has",
+    ]
+    assert program.main(["compare", before, before]) == 0
+    assert program.main(["compare", before, after, "--ignore", "replay", "fit"]) == 0
+    assert "2 of ignored stages with others" in capsys.readouterr().out
+
+
+def test_folders_without_artifacts_and_damaged_manifests_are_refused(folders, tmp_path, capsys):
+    before, after = folders
+    with pytest.raises(ConfigError, match="no such folder"):
+        compared(before, tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigError, match=r"holds no MANIFEST\.json"):
+        compared(tmp_path / "empty", after)
+    path = after / "grade/one" / MANIFEST_NAME
+    path.write_text(json.dumps({**json.loads(path.read_text()), "code": "another"}))
+    assert program.main(["compare", str(before), str(after)]) == 1
+    assert "does not match the contents" in capsys.readouterr().err

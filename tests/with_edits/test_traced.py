@@ -1,0 +1,23 @@
+"""Everything that runs in the jobs of larger studies, and every name that it reads, is counted by their keys."""
+
+import pytest
+
+from tests.workflow.checkout import Checkout
+from tests.workflow.recomputed import inside, jobs
+from tests.workflow.test_families import walk
+from tests.workflow.traced import check
+
+
+def test_the_smoke_study(tmp_path):
+    checkout = Checkout.create(tmp_path / "checkout")
+    done = checkout.snakemake("all")
+    assert done.returncode == 0, done.text
+    with inside(checkout.folder):
+        check(jobs("smoke"), tmp_path)
+
+
+@pytest.mark.parametrize("family", ["qwen2_5_vl", "paligemma"])
+def test_the_study_of_a_family(family, tmp_path, capsys):
+    walk(family, tmp_path, capsys)
+    with inside(tmp_path / "checkout"):
+        check(jobs("family"), tmp_path)

@@ -1,0 +1,197 @@
+"""Random edits of one line of the library, and what they change in a finished study.
+
+After an edit, a job runs again if its key changed. So the study that is made again equals one from nothing if every job
+whose key did not change would write the same bytes again. That is computed here, job by job: what is compared is the
+study from nothing, without the jobs that both have to run.
+"""
+
+import ast
+import copy
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# They are imported once, before anything of the library, in a process of which each edit has a child.
+_EDITED = multiprocessing.get_context("forkserver")
+_EDITED.set_forkserver_preload(["torch", "transformers", "polars", "scipy.optimize", "sklearn.linear_model", "trl"])
+
+_COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
+_CALCULATED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Add}
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One place of a file with another text."""
+
+    file: str
+    line: int
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.kind}"
+
+
+def edits(package: Path, files: list[str], seed: int) -> Iterator[Edit]:
+    """Yield random edits, without end; each file and each kind in it is as likely as the others."""
+    choose = random.Random(seed)
+    while True:
+        file = choose.choice(files)
+        text = (package / file).read_text()
+        by_kind: dict[str, list[tuple[ast.AST, ast.AST]]] = {}
+        for kind, node, edited in _candidates(ast.parse(text)):
+            by_kind.setdefault(kind, []).append((node, edited))
+        if by_kind:
+            kind = choose.choice(sorted(by_kind))
+            node, edited = choose.choice(by_kind[kind])
+            yield Edit(file, node.lineno, kind, _replaced(text, node, edited))
+
+
+def _candidates(tree: ast.Module) -> Iterator[tuple[str, ast.AST, ast.AST]]:
+    """Yield (kind, node, what it becomes)."""
+    skipped = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    skipped |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        match node:
+            case ast.Constant(value=bool(value)):
+                yield "a truth value", node, ast.Constant(not value)
+            case ast.Constant(value=int(value)) | ast.Constant(value=float(value)):
+                yield "a number", node, ast.Constant(value + 1)
+            case ast.Compare(ops=[operator]) if type(operator) in _COMPARED:
+                yield "a comparison", node, _with(node, ops=[_COMPARED[type(operator)]()])
+            case ast.BinOp(op=operator) if type(operator) in _CALCULATED:
+                yield "an operator", node, _with(node, op=_CALCULATED[type(operator)]())
+            case ast.Return(value=ast.expr()):
+                yield "what is returned", node, ast.Return(ast.Constant(None))
+            case ast.If():
+                yield "a condition", node.test, ast.UnaryOp(ast.Not(), node.test)
+            case ast.Expr(value=ast.Call()):
+                yield "a call that is left out", node, ast.Pass()
+            case ast.FunctionDef(decorator_list=[decorator, *_]):
+                yield "a decorator", decorator, ast.parse("(lambda it: it)", mode="eval").body
+            case ast.ClassDef(bases=[base, *_]):
+                yield "a base class", base, ast.Name("object")
+            case ast.ClassDef():
+                for part in node.body:
+                    if isinstance(part, ast.AnnAssign) and isinstance(part.value, ast.Constant):
+                        yield "a class attribute", part.value, ast.Constant(None)
+            case ast.arguments():
+                for default in (*node.defaults, *filter(None, node.kw_defaults)):
+                    yield "a default", default, ast.Constant(None)
+
+
+def _with(node: ast.AST, **fields: object) -> ast.AST:
+    edited = copy.copy(node)
+    for name, value in fields.items():
+        setattr(edited, name, value)
+    return edited
+
+
+def _replaced(text: str, node: ast.AST, edited: ast.AST) -> str:
+    lines = text.encode().splitlines(keepends=True)
+    start = sum(map(len, lines[: node.lineno - 1])) + node.col_offset
+    end = sum(map(len, lines[: node.end_lineno - 1])) + node.end_col_offset
+    new = ast.unparse(ast.fix_missing_locations(edited))
+    new = f"({new})" if isinstance(edited, ast.expr) else new
+    return (text.encode()[:start] + new.encode() + text.encode()[end:]).decode()
+
+
+def outcome(folder: Path, study: str, edit: Edit) -> dict:
+    """Return what one edit does to the finished study in `folder`, a checkout; the edit is taken back.
+
+    Returns:
+        `error` if the edited module cannot be imported; otherwise `keyed`, the number of artifacts whose keys changed;
+        `computed`, the number of those that were computed again although their keys did not change; `wrong`, those
+        among them that have other bytes, or none.
+    """
+    path, said = folder / "lib/dualread" / edit.file, folder / "outcome.json"
+    before = path.read_bytes()
+    path.write_text(edit.text)
+    try:
+        said.unlink(missing_ok=True)
+        process = _EDITED.Process(target=_outcome, args=(folder, study, edit.file, said), daemon=True)
+        process.start()
+        process.join()
+        return json.loads(said.read_text())
+    finally:
+        path.write_bytes(before)
+
+
+def _outcome(folder: Path, study: str, file: str, said: Path) -> None:
+    """Compute what `outcome` returns; in a process of its own, which has imported nothing of the library."""
+    assert "dualread" not in sys.modules
+    sys.path.insert(0, str(folder / "lib"))
+    sys.dont_write_bytecode = True
+    os.chdir(folder)
+    said.write_text(json.dumps(_compared(study, ".".join(["dualread", *Path(file).with_suffix("").parts]))))
+
+
+def _compared(study: str, module: str) -> dict:
+    import importlib
+
+    module = module.removesuffix(".__init__")
+    try:
+        importlib.import_module(module)
+    except BaseException as error:
+        return {"error": repr(error)}
+    from dualread.store.code import IMPORTED, library
+    from tests.workflow.recomputed import jobs
+
+    found = {"keyed": 0, "computed": 0, "wrong": []}
+    for number, job in enumerate(jobs(study)):
+        if not job.is_keyed_as_before(library()):
+            found["keyed"] += 1
+        elif (module, IMPORTED) in library().closure(job.roots):
+            found["computed"] += 1
+            out = Path("recomputed", str(number))
+            try:
+                if job.compute(out) != job.files():
+                    found["wrong"].append(f"{job.entry.output}: other bytes")
+            except BaseException:
+                found["wrong"].append(f"{job.entry.output}: {traceback.format_exc(limit=-3)}")
+            shutil.rmtree(out.parent, ignore_errors=True)
+    return found
+
+
+def check(folder: Path, study: str, n_edits: int, seed: int) -> dict[str, int]:
+    """Make `n_edits` random edits, one after the other, and check each. Return the sums of their outcomes.
+
+    Only files that some job of the study imports are edited.
+
+    Raises:
+        AssertionError: After an edit, a job would write other bytes although its key is the old one.
+    """
+    from dualread.store.code import IMPORTED, CodeIndex
+    from tests.workflow.recomputed import inside, jobs
+
+    package = folder / "lib/dualread"
+    with inside(folder):
+        index = CodeIndex(package)
+        nodes = {node for job in jobs(study) for node in index.closure(job.roots)}
+        assert all(job.is_keyed_as_before(index) for job in jobs(study))
+    modules = sorted(module for module, part in nodes if part == IMPORTED)
+    paths = [package.parent.joinpath(*module.split(".")) for module in modules]
+    files = [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in paths]
+    total = {"edits": 0, "not importable": 0, "keyed": 0, "computed": 0, "reached nothing": 0}
+    for edit in edits(package, [str(path.relative_to(package)) for path in files], seed):
+        found = outcome(folder, study, edit)
+        if "error" in found:
+            total["not importable"] += 1
+            continue
+        assert not found["wrong"], f"{edit}: {found['wrong']}"
+        total["edits"] += 1
+        total["keyed"] += found["keyed"]
+        total["computed"] += found["computed"]
+        total["reached nothing"] += not found["keyed"]
+        if total["edits"] == n_edits:
+            return total
+    raise AssertionError("unreachable")
