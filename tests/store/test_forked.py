@@ -249,9 +249,10 @@ def test_when_the_server_is_killed_its_jobs_start_again_by_themselves(library, s
     assert job.returncode == 0, said
     assert "the process that had forked this job was killed; the job starts again" in said
     assert served.wrote() == "Hello"
-    assert list((library.root / "results/store/tmp").iterdir()) == []
     code, said = served.run("later")  # the address leads nowhere
     assert (code, served.wrote("later")) == (0, "later"), said
+    # The child may have ended after the job had looked for what ended jobs leave: then the next one removes it.
+    assert list((library.root / "results/store/tmp").iterdir()) == []
 
 
 def test_when_snakemakes_process_is_killed_the_server_and_its_jobs_end(library, serve):
