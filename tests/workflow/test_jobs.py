@@ -20,6 +20,7 @@ from tests.workflow.checkout import Checkout
 
 pytestmark = pytest.mark.rest
 
+STATEMENT = "assert True\n"  # what a module does when it is imported counts, although nothing names it
 MANIFESTS = ("results/smoke/leakage/MANIFEST.json", "results/smoke/pairs/slake/test/MANIFEST.json")
 
 
@@ -361,14 +362,14 @@ def test_model_jobs_are_capped_unless_told_otherwise(checkout):
     assert "model_slots=" in checkout.snakemake(MANIFESTS[1]).text
 
 
-def test_a_comment_and_a_docstring_recompute_nothing(checkout):
-    checkout.append("lib/dualread/data/donors.py", "# a comment\n")
+def test_a_comment_a_docstring_and_a_new_function_recompute_nothing(checkout):
+    checkout.append("lib/dualread/data/donors.py", "# a comment\n\n\ndef new():\n    return 1\n")
     checkout.edit("lib/dualread/stages/build_manifest.py", '"""Stage build_manifest: ', '"""Stage build_manifest, ')
     assert checkout.snakemake(*MANIFESTS).did_nothing()
 
 
 def test_an_edit_of_pairing_recomputes_only_pairs(checkout):
-    checkout.append("lib/dualread/data/donors.py", "_UNUSED = 1\n")
+    checkout.append("lib/dualread/data/donors.py", STATEMENT)
     run = checkout.snakemake(*MANIFESTS)
     assert run.entries("computed") == {("pair_donors", "pairs/slake/test")}
     assert run.entries("hit") == set()
@@ -376,7 +377,7 @@ def test_an_edit_of_pairing_recomputes_only_pairs(checkout):
 
 def test_an_edit_is_noticed_although_snakemakes_records_are_lost(checkout):
     shutil.rmtree(checkout.folder / ".snakemake")
-    checkout.append("lib/dualread/data/donors.py", "_UNUSED = 1\n")
+    checkout.append("lib/dualread/data/donors.py", STATEMENT)
     run = checkout.snakemake(*MANIFESTS)
     assert run.entries("computed") == {("pair_donors", "pairs/slake/test")}
     assert run.entries("hit") == set()
@@ -399,7 +400,7 @@ def test_a_label_reaches_no_manifest(checkout):
 
 def test_an_upstream_change_with_identical_output_recomputes_nothing_else(checkout):
     # Another loader setting with the same meaning: new manifests with the bytes of the old ones.
-    checkout.append("lib/dualread/data/questions/build.py", "_UNUSED = 1\n")
+    checkout.append("lib/dualread/data/questions/build.py", STATEMENT)
     run = checkout.snakemake(*MANIFESTS)
     assert run.computed() == {"build_manifest"}
     assert {stage for stage, _ in run.entries("hit")} == {"check_leakage", "pair_donors"}
@@ -408,7 +409,7 @@ def test_an_upstream_change_with_identical_output_recomputes_nothing_else(checko
 def test_everything_that_depends_on_a_repeated_check_is_planned(checkout):
     jobs = checkout.snakemake("-n", "tables/main.tex").jobs()
     assert jobs["train_actor"] == 12
-    checkout.append("lib/dualread/data/questions/leakage.py", "_UNUSED = 1\n")
+    checkout.append("lib/dualread/data/questions/leakage.py", STATEMENT)
     assert checkout.snakemake("-n", "tables/main.tex").jobs() == {**jobs, "check_leakage": 1}
 
 
