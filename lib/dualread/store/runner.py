@@ -36,11 +36,14 @@ Compute = Callable[[Any, Mapping[str, Path], Path], str]
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """One input of an entry: a finished artifact, which has a manifest, or raw data."""
+    """One input of an entry: a finished artifact, which has a key, or raw data.
+
+    Its manifest is not kept: that of a hundred thousand images would take a hundred megabytes beside the computation.
+    """
 
     path: Path
     digest: str
-    manifest: Manifest | None
+    key: str | None
 
 
 class Runner:
@@ -98,11 +101,11 @@ class Runner:
     def _resolve(self, name: str, path: Path) -> Input:
         if (directory := artifact_directory(path)) is None:
             try:
-                return Input(path=path, digest=raw_digest(path, self._stat_cache), manifest=None)
+                return Input(path=path, digest=raw_digest(path, self._stat_cache), key=None)
             except ArtifactError as error:
                 raise ArtifactError(f"input {name}: {error}") from error
         manifest = read_manifest(directory / MANIFEST_NAME)
-        return Input(path=directory, digest=manifest.digest, manifest=manifest)
+        return Input(path=directory, digest=manifest.digest, key=manifest.key)
 
     def _find(self, key: str) -> Manifest | None:
         """Look up an entry; verify its bytes if it is small, or if a file was modified after the entry was finished.
@@ -153,23 +156,25 @@ class Runner:
                 "input_paths": {name: str(item.path) for name, item in inputs.items()},
                 "modules": modules,
             }
-            keys = {name: item.manifest.key for name, item in inputs.items() if item.manifest}
+            keys = {name: item.key for name, item in inputs.items() if item.key}
             return self._store.publish(out, action, input_keys=keys, record=record), summary
 
     def _verify(self, name: str, item: Input) -> None:
-        if item.manifest is None or (item.path, item.digest) in self._verified:
+        if item.key is None or (item.path, item.digest) in self._verified:
             return
-        if problems := list(item.manifest.wrong_bytes(item.path)):
-            key, entry = item.manifest.key, self._store.entry(item.manifest.key)
+        self._confirm(name, item)
+        manifest = read_manifest(item.path / MANIFEST_NAME)
+        if problems := list(manifest.wrong_bytes(item.path)):
+            entry = self._store.entry(item.key)
             # The output is linked to the entry, and a lookup checks only sizes: the damaged entry would be a hit again.
-            if entry.is_dir() and (damage := list(item.manifest.wrong_bytes(entry))):
-                self._store.condemn(key, damage)
+            if entry.is_dir() and (damage := list(manifest.wrong_bytes(entry))):
+                self._store.condemn(item.key, damage)
             # Without its manifest, the same command recomputes the input.
             with contextlib.suppress(OSError):
                 (item.path / MANIFEST_NAME).unlink()
             raise ArtifactError(
                 f"input {name}: {'; '.join(problems[:3])}. The file was changed or damaged after it was written."
-                f" Run the same command again: {item.manifest.action.stage} will recompute it."
+                f" Run the same command again: {manifest.action.stage} will recompute it."
             )
         self._verified.add((item.path, item.digest))
 
@@ -183,10 +188,13 @@ class Runner:
     def _confirm_inputs(self, inputs: Mapping[str, Input]) -> None:
         """Check that no input has become another: a later run may make it again while this job outlives its own."""
         for name, item in inputs.items():
-            if item.manifest is None:
-                is_same = raw_digest(item.path, self._stat_cache) == item.digest
-            else:
-                path = item.path / MANIFEST_NAME
-                is_same = path.is_file() and read_manifest(path).digest == item.digest
-            if not is_same:
-                raise ArtifactError(f"input {name}: {item.path} changed while it was read. Run the same command again.")
+            self._confirm(name, item)
+
+    def _confirm(self, name: str, item: Input) -> None:
+        if item.key is None:
+            is_same = raw_digest(item.path, self._stat_cache) == item.digest
+        else:
+            path = item.path / MANIFEST_NAME
+            is_same = path.is_file() and read_manifest(path).digest == item.digest
+        if not is_same:
+            raise ArtifactError(f"input {name}: {item.path} changed while it was read. Run the same command again.")
