@@ -1,5 +1,6 @@
 """Chat templates of others end, in bounded time and memory, and reach nothing but the conversation (D5)."""
 
+import os
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -123,3 +124,9 @@ def test_an_action_that_ends_its_process_is_not(monkeypatch):
     import os
 
     assert trial.trouble(lambda: os._exit(1)) == "ends its process"
+
+
+def test_a_busy_machine_makes_no_template_endless(monkeypatch):
+    monkeypatch.setattr(trial, "SECONDS", 0.2)
+    assert trial.trouble(lambda: time.sleep(1)) is None  # as long as others compute, this process does not
+    assert trial.trouble(lambda: os._exit(0)) == "ends its process"

@@ -122,7 +122,8 @@ def test_a_killed_job_resumes_after_its_last_finished_shard(qwen, tmp_path):
         assert "computed in" in next(line for line in job.stderr if str(tmp_path / "0") in line and "comput" in line)
         job.send_signal(signal.SIGKILL)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    said = [line.split(": ")[1].split()[0] for line in done.stderr.splitlines() if line.startswith("[generate]")]
+    words = [line.split(": ")[1].split()[0] for line in done.stderr.splitlines() if line.startswith("[generate]")]
+    said = [word for word in words if word in ("hit", "computed")]  # where it takes long, there are lines of progress
     assert said[0] == "hit"
     assert said[-1] == "computed"
     assert len(said) == 3
