@@ -8,19 +8,17 @@ study from nothing, without the jobs that both have to run.
 import ast
 import copy
 import json
-import multiprocessing
 import os
 import random
 import shutil
+import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# They are imported once, before anything of the library, in a process of which each edit has a child.
-_EDITED = multiprocessing.get_context("forkserver")
-_EDITED.set_forkserver_preload(["torch", "transformers", "polars", "scipy.optimize", "sklearn.linear_model", "trl"])
+ROOT = Path(__file__).resolve().parents[2]
 
 _COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 _CALCULATED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Add}
@@ -118,21 +116,13 @@ def outcome(folder: Path, study: str, edit: Edit) -> dict:
     path.write_text(edit.text)
     try:
         said.unlink(missing_ok=True)
-        process = _EDITED.Process(target=_outcome, args=(folder, study, edit.file, said), daemon=True)
-        process.start()
-        process.join()
+        # As in a job: the library of the checkout, and one thread, because sums of several have other last bits.
+        variables = {"PYTHONPATH": f"{folder / 'lib'}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "tests.workflow.random_edits", study, edit.file, str(said)]
+        subprocess.run(command, cwd=folder, env={**os.environ, **variables, "OMP_NUM_THREADS": "1"}, check=True)
         return json.loads(said.read_text())
     finally:
         path.write_bytes(before)
-
-
-def _outcome(folder: Path, study: str, file: str, said: Path) -> None:
-    """Compute what `outcome` returns; in a process of its own, which has imported nothing of the library."""
-    assert "dualread" not in sys.modules
-    sys.path.insert(0, str(folder / "lib"))
-    sys.dont_write_bytecode = True
-    os.chdir(folder)
-    said.write_text(json.dumps(_compared(study, ".".join(["dualread", *Path(file).with_suffix("").parts]))))
 
 
 def _compared(study: str, module: str) -> dict:
@@ -195,3 +185,8 @@ def check(folder: Path, study: str, n_edits: int, seed: int) -> dict[str, int]:
         if total["edits"] == n_edits:
             return total
     raise AssertionError("unreachable")
+
+
+if __name__ == "__main__":  # in a process that has imported nothing of the library
+    _study, _file, _said = sys.argv[1:]
+    Path(_said).write_text(json.dumps(_compared(_study, ".".join(["dualread", *Path(_file).with_suffix("").parts]))))
