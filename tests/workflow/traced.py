@@ -18,6 +18,9 @@ from inspect import CO_GENERATOR
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 
+import torch
+from threadpoolctl import threadpool_limits
+
 from dualread import read_once
 from dualread.store.code import IMPORTED, CodeIndex, Node, library
 from tests.workflow.recomputed import Job
@@ -221,7 +224,8 @@ def _traced(job: Job, out: Path) -> dict:
     said, child = out.with_suffix(".json"), os.fork()
     if child == 0:
         try:
-            with Trace() as trace:
+            torch.set_num_threads(1)  # as in a job: sums of several threads have other last bits
+            with threadpool_limits(1), Trace() as trace:
                 files = job.compute(out)
             index = library()
             lines = sorted(set(Places(index).missing(trace, index.closure(job.roots))))
