@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0"
 
-# Names that are imported on their first use, so that `import dualread` is fast. Their modules are given as text, not
-# in full: an import here would make them part of the code that the result of every stage depends on.
+# Names that are imported on their first use, so that `import dualread` is fast. Their modules are texts without
+# "dualread.": an import, or a module's full name, would make them part of the code of every stage.
 _PUBLIC = {
     **dict.fromkeys(("evaluate", "Evaluation"), "commands.evaluate.evaluation"),
     "Scorer": "scoring.scorer",

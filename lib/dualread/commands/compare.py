@@ -12,7 +12,7 @@ result, after an upgrade of packages, on another machine, or the results of a co
 count. BEFORE and AFTER are results/<study> of the same study in two checkouts, or folders that hold several studies.
 
 Each artifact that differs has a line with its files. Where all that it was made from is equal, the line ends with
-"first here": what changed, changed in this stage. Then follow the artifacts that only one folder has, and the sums. The
+"first here": the difference begins in this stage. Then follow the artifacts that only one folder has, and the sums. The
 exit code is 1 if anything differs, else 0. Files without a MANIFEST.json, such as report.html, are not compared.
 
     dualread compare ../before/results/embedded results/embedded

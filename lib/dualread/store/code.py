@@ -180,7 +180,7 @@ class CodeIndex:
         Args:
             module: The module in which the name stands.
             name: The parts of the name.
-            followed: The imports, as `module.name`, by which this name was reached; of those in a circle, none ends.
+            followed: The imports, as `module.name`, by which this name was reached. Imports in a circle end here.
         """
         first, *rest = name
         source, this = self._source(module), f"{module}.{first}"
