@@ -8,7 +8,7 @@ import pytest
 from dualread.artifacts.schemas import all_schemas
 from dualread.commands import main as program
 from dualread.commands import schema as schema_command
-from dualread.store.lineage import find_target
+from dualread.store.place import find_target
 from dualread.store.store import Store
 from tests.library_copy import LibraryCopy
 from tests.store.entries import HOUR, grow_old

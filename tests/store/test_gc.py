@@ -48,7 +48,7 @@ def test_what_a_lock_names_is_no_leftover(store, tmp_path):
 def test_a_damaged_manifest_is_refused_before_anything_counts_as_unneeded(store, tmp_path):
     publish(store, "top", {"a": "2"}, output=tmp_path / "results" / "small" / "top")
     (tmp_path / "results" / "small" / "top" / "MANIFEST.json").write_text("{}")
-    with pytest.raises(ArtifactError, match="cannot be read as a manifest"):
+    with pytest.raises(ArtifactError, match="not a manifest of format 1"):
         _found(store, tmp_path)
 
 

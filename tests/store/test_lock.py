@@ -5,8 +5,9 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.store.copy import copy_entries
-from dualread.store.lineage import damages, find_target
+from dualread.store.graph import damages
 from dualread.store.lock import LOCK_NAME, read_lock, restore, write_lock
+from dualread.store.place import find_target
 from dualread.store.store import Store
 from tests.store.entries import publish
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dualread.commands import main as program
-from dualread.store.reach import keys_below, reachable
+from dualread.store.graph import keys_below, reachable
 from dualread.store.store import Store
 from tests.workflow.checkout import Checkout
 

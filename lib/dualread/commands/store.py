@@ -9,11 +9,10 @@ from dualread.commands.restore import chosen
 from dualread.commands.text import size_text
 from dualread.errors import ConfigError
 from dualread.store.copy import copy_entries
-from dualread.store.lineage import find_target
+from dualread.store.graph import keys_below, reachable
 from dualread.store.lock import read_lock
 from dualread.store.place import HELP as STORE_HELP
-from dualread.store.place import store_of
-from dualread.store.reach import keys_below, reachable
+from dualread.store.place import find_target, store_of
 from dualread.store.store import Store
 
 HELP = "copy results to or from another store"

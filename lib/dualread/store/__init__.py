@@ -11,8 +11,8 @@ processes share, `typed` makes a stage's spec of what keys hold, `record` notes 
 keeps checkpoints for a job that is killed, `source_cache` keeps parsed modules for the next process, `disk` explains
 errors, `shared` lets several users write, and `processes` names processes. `forked` runs a job in a child of
 `forkserver`, whose processes have imported the packages of a run; `layers` starts them. `repair` checks what is below
-results/ before a run. `lineage` traces an artifact to its raw inputs, `differences` says in what two artifacts differ,
-`reach` lists all entries that one depends on, `place` finds the store of a study, `roots` registers the results folders
+results/ before a run. `graph` walks from an artifact to all that it was made from, `differences` says why two artifacts
+differ, `place` finds the store of a study and what a command's target names, `roots` registers the results folders
 that use the store, `gc` finds the entries that none of them needs, `copy` copies entries between stores, and `lock`
 records which artifacts a study has.
 """

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import ArtifactError
-from dualread.store.digest import MANIFEST_NAME
 from dualread.store.disk import explained
-from dualread.store.manifest import RECORD_NAME, Manifest, read_manifest
+from dualread.store.manifest import RECORD_NAME, Manifest
 from dualread.store.store import Store
 
 # Small entries take the disk's latency rather than its bandwidth.
@@ -47,11 +46,9 @@ def _copy_entry(key: str, source: Store, target: Store) -> Copied:
         return Copied(key=key)
     directory = source.entry(key)
     try:
-        manifest = read_manifest(directory / MANIFEST_NAME)
+        manifest = source.manifest(key)
     except ArtifactError as error:
         return Copied(key=key, problem=str(error))
-    if manifest.key != key:
-        return Copied(key=key, problem=f"{directory}: holds the entry {manifest.key[:8]} instead of {key[:8]}")
     with target.scratch(key) as scratch:
         for name in manifest.files:
             if problem := _copy_file(name, manifest, directory, scratch, target):

@@ -1,12 +1,48 @@
-"""In which parts of their keys two results of one output differ."""
+"""Why results differ: in which parts of their keys, and which code was edited since."""
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from dualread.errors import ArtifactError, ConfigError
+from dualread.store.code import library, stage_roots
 from dualread.store.key import Action
-from dualread.store.manifest import Manifest
+from dualread.store.manifest import RECORD_NAME, Manifest
+from dualread.store.place import Found
 from dualread.store.store import Store
+
+
+def described(manifest: Manifest, record: Mapping[str, Any], seed: str = "") -> str:
+    """Return the first half of a line about an artifact: stage, key, digest of the code with edits since, seconds."""
+    action, seconds = manifest.action, f"{record['seconds']:.1f} s" if "seconds" in record else "time not recorded"
+    return f"{action.stage} {manifest.key[:8]}{seed}  code {action.code[:8]}{edited(action, record)}  {seconds}"
+
+
+def edited(action: Action, record: Mapping[str, Any]) -> str:
+    """Return a remark on the modules that were edited since they computed the artifact, or "" if none were."""
+    try:
+        now = library().table(stage_roots(action.stage, action.spec))
+    except ConfigError as error:
+        return f" (code not found: {error})"
+    then = record.get("modules", now)
+    names = [name for name in sorted(then.keys() | now.keys()) if then.get(name) != now.get(name)]
+    return f" (edited since: {', '.join(names)})" if names else ""
+
+
+def predecessor(found: Found, store: Store) -> str | None:
+    """Return the key of the previous artifact that the same stage wrote for the same output; None if there is none."""
+    record = store.record(found.manifest.key)
+    output = json.dumps(record.get("output")).encode()
+    earlier = []
+    for key in store.stored_keys():
+        # Most records are for other outputs, so parsing them would waste time.
+        if key != found.manifest.key and output in _bytes(store.entry(key) / RECORD_NAME):
+            other = store.record(key)
+            if "output" in other and other["output"] == record.get("output"):
+                earlier.append((other["written"], key))
+    by_time = [key for written, key in sorted(earlier, reverse=True) if written <= record["written"]]
+    return next((key for key in by_time if _stage(store, key) == found.manifest.action.stage), None)
 
 
 def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:
@@ -63,3 +99,17 @@ def flat(value: Any, prefix: str = "") -> dict[str, Any]:
         parts = (flat(member, f"{prefix}.{name}" if prefix else name) for name, member in value.items())
         return {name: leaf for part in parts for name, leaf in part.items()}
     return {prefix: value}
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _stage(store: Store, key: str) -> str | None:
+    try:
+        return store.manifest(key).action.stage
+    except ArtifactError:
+        return None

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from dualread.errors import ArtifactError
 from dualread.store.digest import MANIFEST_NAME
+from dualread.store.graph import keys_below, reachable
 from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.manifest import read_manifest
 from dualread.store.partial import is_held
 from dualread.store.processes import HOST, is_alive
-from dualread.store.reach import keys_below, reachable
 from dualread.store.roots import Root, registered
 from dualread.store.shared import described, is_shared, make_folder
 from dualread.store.store import Store

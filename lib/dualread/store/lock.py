@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError
+from dualread.store.differences import edited
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.files import read_json, replace_text
-from dualread.store.lineage import edited
+from dualread.store.graph import artifacts_below
 from dualread.store.link import link
 from dualread.store.manifest import read_manifest
 from dualread.store.place import STUDY_MARK, write_study
-from dualread.store.reach import artifacts_below, stated
 from dualread.store.roots import register
 from dualread.store.store import Store
 
@@ -90,9 +90,9 @@ def write_lock(folder: Path, store: Store, *, outdated: Collection[str] = (), se
     """
     targets = {}
     for directory in artifacts_below(folder, store):
-        manifest = stated(directory / MANIFEST_NAME)
+        manifest = read_manifest(directory / MANIFEST_NAME)
         earlier = {"outdated": True} if str(directory) in outdated else {}
-        row = {**{name: manifest[name] for name in ("key", "digest")}, **earlier}
+        row = {"key": manifest.key, "digest": manifest.digest, **earlier}
         targets[directory.relative_to(folder).as_posix()] = row
     lock, path = Lock(study=folder.name, targets=targets, selection=selection), folder / LOCK_NAME
     if not path.exists() or path.read_text() != lock.to_text():
@@ -126,7 +126,7 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
         _restore(name, lock, store, folder)
     for name in shown:
         key = lock.targets[name]["key"]
-        manifest = read_manifest(store.entry(key) / MANIFEST_NAME)
+        manifest = store.manifest(key)
         code = f"code {manifest.action.code[:8]}{edited(manifest.action, store.record(key))}"
         earlier = ", of an earlier configuration than others in this lock" if lock.targets[name].get("outdated") else ""
         yield f"{name}: {key[:8]}, {code}{earlier}" + "".join(
@@ -149,7 +149,7 @@ def _check_place(folder: Path, lock: Lock, store: Store) -> None:
 def _restore(name: str, lock: Lock, store: Store, folder: Path) -> None:
     target = lock.targets[name]
     entry = store.entry(target["key"])
-    manifest = read_manifest(entry / MANIFEST_NAME)
+    manifest = store.manifest(target["key"])
     if manifest.digest != target["digest"]:
         raise ArtifactError(
             f"{entry}: its files (digest {manifest.digest[:12]}) differ from those that the lock records for {name}"

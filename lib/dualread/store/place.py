@@ -1,15 +1,20 @@
-"""study.json: where a study's store is, and which settings were planned last. So every command finds the study's own.
+"""Where things are: the store of a study, and the artifact that a TARGET of the command line names.
 
-results/<study>/study.json   {"store": ..., "files": [...], "given": {...}, "selection": ..., "settings": {...}}
+Each plan notes in results/<study>/study.json where the study's store is, and which settings were planned:
+
+    {"store": ..., "files": [...], "given": {...}, "selection": ..., "settings": {...}}
 """
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ConfigError
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.store.digest import MANIFEST_NAME
 from dualread.store.files import read_json, replace_text
+from dualread.store.manifest import Manifest, artifact_directory, beside, read_manifest
 from dualread.store.store import Store
 
 STUDY_NAME = "study.json"
@@ -81,3 +86,61 @@ def _root(folder: Path) -> Path:
 def lacking(keys: Iterable[str], store: Store) -> list[str]:
     """Return those of `keys` that the store does not have."""
     return [key for key in keys if not store.entry(key).is_dir()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a TARGET names: an artifact's directory and manifest, and the copied table if the target is one."""
+
+    directory: Path
+    manifest: Manifest
+    copy: Path | None = None
+
+
+def find_target(target: str, store: Store) -> Found:
+    """Resolve a TARGET of the command line: an artifact, one of its files, a copied table, or the start of a key.
+
+    Raises:
+        ArtifactError: The target is none of these, or the manifest is damaged.
+    """
+    path = Path(target)
+    if not path.exists():
+        key = find_key(target, store, near=beside(path))
+        return Found(directory=store.entry(key), manifest=store.manifest(key))
+    directory = artifact_directory(path) or (artifact_directory(path.parent) if path.is_file() else None)
+    if directory is not None:
+        return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
+    directory = _table_source(path)
+    return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME), copy=path)
+
+
+def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:
+    """Return the one key that begins with `start`.
+
+    Raises:
+        ArtifactError: None or several do. The message suggests one of the paths `near` that is spelled similarly.
+    """
+    keys = list(store.stored_keys(start)) if start else []
+    if len(keys) == 1:
+        return keys[0]
+    found = (
+        f"{len(keys)} keys in {store.root} begin with this"
+        if keys
+        else f"no such file, and no such key in {store.root}"
+    )
+    expected = "Expected a table, an artifact's directory, or the first digits of one key."
+    raise ArtifactError(f"{start}: {found}. {expected}{did_you_mean(start, near)}")
+
+
+def _table_source(path: Path) -> Path:
+    """Return the directory of the artifact that a table in tables/ is a copy of; its .tex names the study in line 1."""
+    if (study := marked_study(path)) is not None:
+        folder = path.absolute().parent.parent / "results" / study / "tables"
+        for directory in (folder / path.stem, folder):
+            if artifact_directory(directory) is not None:
+                return directory
+        raise ArtifactError(f"{path}: its study {study!r} has no tables in {folder}. Run the study first.")
+    raise ArtifactError(
+        f"{path}: is neither an artifact (no {MANIFEST_NAME}) nor a table whose first line is '{STUDY_MARK}NAME'."
+        " Give a table, an artifact's directory, or the start of a key."
+    )

@@ -20,10 +20,10 @@ from pathlib import Path
 from dualread.errors import ArtifactError
 from dualread.progress import say
 from dualread.store.digest import MANIFEST_NAME, StatCache
+from dualread.store.graph import artifacts_below
 from dualread.store.link import link, put_back
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.place import STUDY_MARK
-from dualread.store.reach import artifacts_below
 from dualread.store.store import Store
 
 _LARGE = 2**26  # bytes

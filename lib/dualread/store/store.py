@@ -39,6 +39,18 @@ class Store:
         """Return the directory of the entry `key`, whether or not it exists."""
         return self.root / key[:2] / key
 
+    def manifest(self, key: str) -> Manifest:
+        """Return the manifest of the entry `key`.
+
+        Raises:
+            ArtifactError: The store lacks it, or holds another entry in its place, or its manifest is damaged.
+        """
+        directory = self.entry(key)
+        manifest = read_manifest(directory / MANIFEST_NAME)
+        if manifest.key != key:
+            raise ArtifactError(f"{directory}: holds the entry {manifest.key[:8]} instead of {key[:8]}.")
+        return manifest
+
     def lookup(self, key: str) -> Manifest | None:
         """Return the manifest of the entry `key`, or None if the store lacks it.
 
@@ -49,10 +61,8 @@ class Store:
         if not os.path.lexists(directory):
             return None
         try:
-            manifest = read_manifest(directory / MANIFEST_NAME)
+            manifest = self.manifest(key)
             problems = list(manifest.wrong_sizes(directory))
-            if manifest.key != key:
-                problems.append(f"{directory}: holds the entry {manifest.key[:8]} instead of {key[:8]}")
         except ArtifactError as error:
             problems, manifest = [str(error)], None
         if not problems:
@@ -152,7 +162,7 @@ class Store:
                 shutil.rmtree(directory, ignore_errors=True)
 
     def _lost_race(self, mine: Manifest) -> Manifest:
-        theirs = read_manifest(self.entry(mine.key) / MANIFEST_NAME)
+        theirs = self.manifest(mine.key)
         if theirs.digest != mine.digest:
             names = sorted(set(mine.files) | set(theirs.files))
             different = [name for name in names if mine.files.get(name) != theirs.files.get(name)]

@@ -6,14 +6,14 @@ store, in which each artifact names its inputs.
 """
 
 import argparse
+import json
 from pathlib import Path
 
-from dualread.store.differences import differences
-from dualread.store.digest import MANIFEST_NAME
-from dualread.store.lineage import Found, find_key, find_target, predecessor, tree
-from dualread.store.manifest import read_manifest
+from dualread.store.differences import described, differences, predecessor, short
+from dualread.store.graph import Graph, Tree
+from dualread.store.manifest import Manifest
 from dualread.store.place import HELP as STORE_HELP
-from dualread.store.place import read_study, store_of, study_folder
+from dualread.store.place import Found, find_key, find_target, read_study, store_of, study_folder
 from dualread.store.store import Store
 
 HELP = "show what a result was made from, or why it was recomputed"
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     if options.again:
         return _again(found, store)
     if not options.why and options.other is None:
-        for line in tree(found, store):
+        for line in Tree(Graph(store), lambda made: _line(made, store)).lines(found.manifest.key):
             print(line)
         if summary := store.record(found.manifest.key).get("summary"):
             print(f"its stage said: {summary}")
@@ -86,13 +86,18 @@ def run(options: argparse.Namespace) -> int:
     if other is None:
         print(f"{new.action.stage} {new.key[:8]}: the store holds no earlier artifact of the same output")
         return 0
-    old = read_manifest(store.entry(other) / MANIFEST_NAME)
+    old = store.manifest(other)
     print(f"{new.action.stage} {new.key[:8]} differs from {old.key[:8]} in:")
     for line in differences(old, new, store):
         print(f"  {line}")
     files = "identical" if old.digest == new.digest else "different"
     print(f"Their files are {files}.")
     return 0
+
+
+def _line(manifest: Manifest, store: Store) -> str:
+    spec = json.dumps(manifest.action.spec, ensure_ascii=False, sort_keys=True)
+    return f"{described(manifest, store.record(manifest.key))}  {short(spec)}"
 
 
 def _again(found: Found, store: Store) -> int:

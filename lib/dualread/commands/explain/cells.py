@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
-from dualread.store.lineage import Found
+from dualread.store.place import Found
 
 # Names of the first column that holds a value; the columns before it identify the value.
 _VALUES = ("mean", "value", "estimate", "printed")

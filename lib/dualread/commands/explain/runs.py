@@ -10,9 +10,8 @@ import polars as pl
 
 from dualread.commands.explain.cells import PrintedCell
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
-from dualread.store.digest import MANIFEST_NAME
-from dualread.store.lineage import Found
-from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.manifest import Manifest
+from dualread.store.place import Found
 from dualread.store.store import Store
 
 # Means over OOD data sets, and the fields of collect_metrics' spec that list their members.
@@ -50,11 +49,6 @@ def read_rows(path: Path, **values: Any) -> list[dict[str, Any]]:
         raise ArtifactError(
             f"{path}: cannot be read ({error}). `dualread verify` lists what is missing or damaged."
         ) from error
-
-
-def manifest_of(store: Store, key: str) -> Manifest:
-    """Return the manifest of an entry."""
-    return read_manifest(store.entry(key) / MANIFEST_NAME)
 
 
 def runs_of(cell: PrintedCell, found: Found, store: Store) -> list[Run]:
@@ -100,8 +94,8 @@ def _collected(found: Found, store: Store) -> Manifest | None:
     """Return the manifest of the collected metrics that a table, or the contrasts in it, were made from."""
     keys = found.manifest.input_keys
     if "contrasts" in keys:
-        keys = manifest_of(store, keys["contrasts"]).input_keys
-    return manifest_of(store, keys["metrics"]) if "metrics" in keys else None
+        keys = store.manifest(keys["contrasts"]).input_keys
+    return store.manifest(keys["metrics"]) if "metrics" in keys else None
 
 
 def _of_method(method: str, cell: PrintedCell, collected: Manifest, store: Store) -> list[Run]:

@@ -37,7 +37,7 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
     provenance = Provenance(store)
     tables, figures = results.tables(study, provenance), results.figures(study, provenance)
     audited = [read_manifest(study / name) for name in _AUDITS if (study / name).exists()]
-    behind = provenance.behind([*(made.manifest for made in (*tables, *figures)), *audited])
+    behind = provenance.behind([made.key for made in (*(shown.manifest for shown in (*tables, *figures)), *audited)])
     labels = labels_of(made.layout for made in (*tables, *figures))
     data, leakage, comparison = audits.data(study), audits.leakage(study), audits.comparison(study)
     environment = Environment(
