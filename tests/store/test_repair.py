@@ -13,7 +13,7 @@ from dualread.store.digest import MANIFEST_NAME, sha256_file
 from dualread.store.key import Action
 from dualread.store.link import link
 from dualread.store.manifest import read_manifest
-from dualread.store.repair import check_folders, mend, mend_copies, wrong_copies
+from dualread.store.repair import check_folders, mend, wrong_copies
 from dualread.store.store import Store
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
@@ -217,99 +217,22 @@ def test_a_future_time_becomes_the_current_time(store, output, tmp_path):
     assert abs((output / MANIFEST_NAME).stat().st_mtime - time.time()) < 60
 
 
-@pytest.fixture(params=["tables", "figures"])
-def copies(tmp_path, request):
-    """Copies of a table or a figure, one minute old, and the older artifact that they are copies of."""
-    source, copies = tmp_path / "results/mine" / request.param / "main", tmp_path / request.param
-    for folder in (source, copies):
-        folder.mkdir(parents=True)
-    texts = {"main.tex": "text\n", "main.csv": "mine,1\n", MANIFEST_NAME: "{}"}
-    if request.param == "figures":
-        texts = {"main.pdf": "text\n", "main.png": "image", "main.csv": "study,value\nmine,1\n", MANIFEST_NAME: "{}"}
-    for name, text in texts.items():
-        (source / name).write_text(text)
-        os.utime(source / name, (1e9, 1e9))
-        if name != MANIFEST_NAME:
-            (copies / name).write_text(("% study: mine\n" if name.endswith(".tex") else "") + text)
-    return copies
-
-
-def first(copies):
-    return copies / ("main.tex" if copies.name == "tables" else "main.pdf")
-
-
-def mend_mine(copies, study="mine"):
-    mend_copies(copies.parent, copies.parent / "results" / study, study)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "% study: mine\ntex",
-        "% stu",
-        "",
-        "% study: mine\ntext\n\n",
-        "% study: mind\ntext\n",
-    ],
-)
-def test_a_damaged_copy_is_reported_and_removed(copies, capsys, text):
-    first(copies).write_text(text)
-    mend_mine(copies)
-    assert f"damaged copy: {first(copies)}" in capsys.readouterr().err
-    assert list(copies.iterdir()) == []  # one job makes all of them
-
-
-@pytest.mark.parametrize("text", [None, "damaged"])
-def test_copies_that_no_job_requests_are_checked_as_well(copies, capsys, text):
-    (copies / "main.csv").unlink()
-    if text:
-        (copies / "main.csv").write_text(text)
-        os.utime(copies / "main.csv", (1, 1))  # older than the artifact, but no copy of it
-    mend_mine(copies)
-    assert f"damaged copy: {copies / 'main.csv'}: " in capsys.readouterr().err
-    assert not first(copies).exists()
-
-
-def test_intact_copies_and_those_of_another_study_are_left_alone(copies, capsys):
-    mend_mine(copies)
-    shutil.copytree(copies.parent / "results/mine", copies.parent / "results/another")
-    for source in (copies.parent / "results/another" / copies.name / "main").iterdir():
-        source.write_text("of another\n")
-    os.utime(copies.parent / "results/another" / copies.name / "main" / MANIFEST_NAME, (1e9, 1e9))
-    mend_mine(copies, "another")
-    (copies / "main.csv").write_text("study\nmine,damaged")
-    mend_mine(copies, "another")
-    os.utime(first(copies), (1e8, 1e8))  # older than the artifact: Snakemake renews it
-    mend_mine(copies)
-    assert capsys.readouterr().err == ""
-    assert first(copies).exists()
-
-
-def test_a_copy_without_its_artifact_is_removed_unless_it_is_of_another_study(copies, capsys):
-    mend_mine(copies, "another")
-    (copies / "own.tex").write_text("of a person")
-    (copies / "own.pdf").write_text("of a person")
-    shutil.rmtree(copies.parent / "results")
-    mend_mine(copies, "another")
-    assert capsys.readouterr().err == ""
-    mend_mine(copies)
-    said = capsys.readouterr().err
-    assert "warning: damaged copy: " in said
-    assert f"{first(copies)}: its artifact " in said
-    assert " is gone; removed it" in said
-    assert {path.name for path in copies.iterdir()} == {"own.tex", "own.pdf"}
-
-
-def test_a_copy_is_wrong_if_it_is_there_and_differs_from_its_source(tmp_path):
+def test_a_copy_is_wrong_if_it_differs_from_its_source_or_one_of_them_is_not_there(tmp_path):
     tex, csv, gone = (tmp_path / name for name in ("a.tex", "a.csv", "b.csv"))
-    sources = {tex: tmp_path / "made.tex", csv: tmp_path / "made.csv", gone: tmp_path / "made.csv"}
-    for source in sources.values():
+    sources = {tex: tmp_path / "made.tex", csv: tmp_path / "made.csv", gone: tmp_path / "gone.csv"}
+    for source in (tmp_path / "made.tex", tmp_path / "made.csv"):
         source.write_text("1")
     tex.write_text("% study: mine\n1")
     csv.write_text("1")
-    assert list(wrong_copies(sources, "% study: mine")) == []
-    assert list(wrong_copies(sources, "% study: another")) == [tex]
+    assert wrong_copies(sources, "% study: mine") == []
+    assert wrong_copies(sources, "% study: another") == [tex]
     csv.write_text("2")
-    assert list(wrong_copies(sources, "% study: mine")) == [csv]
+    assert wrong_copies(sources, "% study: mine") == [csv]
+    csv.unlink()
+    assert wrong_copies(sources, "% study: mine") == [csv]
+    csv.write_text("1")
+    tex.write_text("% study: mine\n1\n")
+    assert wrong_copies(sources, "% study: mine") == [tex]
     (tmp_path / "made.csv").unlink()  # it is made again, and then copied
-    assert list(wrong_copies(sources, "% study: mine")) == []
+    tex.write_text("% study: mine\n1")
+    assert wrong_copies(sources, "% study: mine") == [csv]

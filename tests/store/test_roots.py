@@ -50,7 +50,12 @@ def _as_of(host, store, **other):
         root.file.write_text(json.dumps(row))
 
 
-def test_what_another_checkout_needs_is_kept(store, mine, theirs, capsys):
+@pytest.mark.parametrize("hard", [True, False], ids=["linked", "on another device"])
+def test_what_another_checkout_needs_is_kept(store, mine, tmp_path, capsys, monkeypatch, hard):
+    if not hard:
+        monkeypatch.setattr("dualread.store.link._hard_link", lambda source, target: False)
+    theirs = _study(store, tmp_path / "theirs/results", "theirs")
+    assert (theirs / "small/top/a").is_symlink() == (not hard)
     assert _gc(store, mine, "--delete") == 0
     assert len(list(store.stored_keys())) == 2
     assert "removed 0 of 0 unneeded entries" in capsys.readouterr().out

@@ -18,7 +18,8 @@ DESCRIPTION = """
 List what is in the store but not needed by any study: stage, key, size and age. With --delete, remove it.
 
 A study in results/ needs the artifacts that its MANIFEST.json files and its results.lock name, and everything that they
-were made from. To give up a study, delete its folder results/<study> first.
+were made from. An entry that any other folder links is needed as well. To give up a study, delete its folder
+results/<study> first.
 
 Checkouts can share a store: the workflow and `dualread restore` register their results folder in it, and all registered
 folders count. A registered folder that no longer exists is reported, and removed from the register with --delete. If a
@@ -26,8 +27,8 @@ folder of another machine cannot be seen from this one, nothing is removed until
 keep what a results.lock in another place names, give it with --keep.
 
 Some of the rest is kept for now: what was written within the last hour, what a running process uses, and for a week the
-checkpoints of killed trainings and the scratch directories of other hosts. Removing an entry does not free files that
-a results folder still links; the sizes printed as freed take this into account.
+checkpoints of killed trainings and the scratch directories of other hosts. Removing a damaged entry does not free files
+that a results folder still links; the sizes printed as freed take this into account.
 """
 
 

@@ -10,10 +10,9 @@ Snakemake looks only at the time of each MANIFEST.json. Therefore:
 Whether an intact artifact is still what would be made is another question (`dualread.study.stale`).
 """
 
-import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,13 +22,9 @@ from dualread.store.digest import MANIFEST_NAME, StatCache
 from dualread.store.graph import artifacts_below
 from dualread.store.link import link, put_back
 from dualread.store.manifest import Manifest, read_manifest
-from dualread.store.place import STUDY_MARK
 from dualread.store.store import Store
 
 _LARGE = 2**26  # bytes
-_MARK = STUDY_MARK.encode()
-# The files that are copied to tables/ and figures/. The workflow requests the first kind of each.
-_COPIES = {"tables": ("tex", "csv"), "figures": ("pdf", "png", "csv")}
 
 
 def check_folders(*folders: Path) -> None:
@@ -50,10 +45,9 @@ def mend(results: Path, store: Store) -> dict[str, Manifest]:
 
     Return the artifacts that are whole, by directory.
 
-    A file is read only if it was changed after its MANIFEST.json, which is written last, or if its size or mtime
-    differs from that of the store's file. For large files, a newer ctime alone does not count as a change: every new
+    A file is read only if it is not the store's file, if it has another size, or if it was changed after its
+    MANIFEST.json, which is written last. For large files, a newer ctime alone does not count as a change: every new
     hard link sets it, and the stage that computes from the file verifies it anyway.
-
     """
     cache = StatCache(store.root / "stat-cache.json")
     found, returned = {}, []
@@ -80,70 +74,21 @@ def mend(results: Path, store: Store) -> dict[str, Manifest]:
     return found
 
 
-def mend_copies(root: Path, results: Path, study: str) -> None:
-    """Report and remove copies of tables and figures that differ from their artifacts, so that they are copied again.
-
-    Copies that belong to another study with results are left alone. So are copies older than their artifact, which
-    Snakemake renews. A copy whose artifact is gone is removed: it cannot be checked, and Snakemake would keep it.
-
-    Args:
-        root: Holds tables/<table>.tex and .csv, figures/<figure>.pdf, .png and .csv.
-        results: Holds the artifacts tables/<table>/ and figures/<figure>/.
-        study: The study's name.
-    """
-    for folder, kinds in _COPIES.items():
-        for first in sorted((root / folder).glob(f"*.{kinds[0]}")):
-            source = results / folder / first.stem
-            copies = {first.with_suffix(f".{kind}"): source / f"{first.stem}.{kind}" for kind in kinds}
-            with contextlib.suppress(OSError):
-                if problem := _wrong_copy(copies, source / MANIFEST_NAME, study):
-                    for copy in copies:  # one job makes all of them
-                        copy.unlink(missing_ok=True)
-                    say(f"warning: damaged copy: {problem}; removed it, and it will be copied again when requested")
-
-
-def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> Iterator[Path]:
-    """Yield the copies that differ from their sources; not those whose source is still to be made.
+def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> list[Path]:
+    """Return the copies that differ from their sources, or of which only the copy or only the source is there.
 
     Args:
         copies: Source of each copy, by copy.
         first_line: What the copy of a .tex has before its source.
     """
+    wrong = []
     for copy, source in copies.items():
-        mark = f"{first_line}\n".encode() if copy.suffix == ".tex" else b""
-        if source.is_file() and copy.is_file() and copy.read_bytes() != mark + source.read_bytes():
-            yield copy
-
-
-def _wrong_copy(copies: Mapping[Path, Path], manifest: Path, study: str) -> str | None:
-    first, named = next(iter(copies)), _study_of(copies)
-    if not manifest.exists():
-        return f"{first}: its artifact {manifest.parent} is gone" if named == study else None
-    results = manifest.parents[3]
-    if first.stat().st_mtime < manifest.stat().st_mtime or (named != study and (results / (named or "-")).is_dir()):
-        return None
-    for copy, source in copies.items():
-        if not copy.is_file():
-            return f"{copy}: missing beside {first.name}"
-        content = copy.read_bytes()
-        if copy.suffix == ".tex":
-            head, _, content = content.partition(b"\n")
-        if content != source.read_bytes() or (copy.suffix == ".tex" and _marked(head) != study):
-            return f"{copy}: differs from {source}"
-    return None
-
-
-def _study_of(copies: Mapping[Path, Path]) -> str | None:
-    """Return the study that a copy belongs to, from the first line of the .tex, or from the .csv's first row."""
-    path = next(copy for copy in copies if copy.suffix in (".tex", ".csv"))
-    head, _, rest = (path.read_bytes() if path.is_file() else b"").partition(b"\n")
-    return rest.partition(b",")[0].decode(errors="replace") if path.suffix == ".csv" else _marked(head)
-
-
-def _marked(head: bytes) -> str | None:
-    """Return the study that the first line of a .tex names; more about the table may follow."""
-    words = head.removeprefix(_MARK).decode(errors="replace").split()
-    return words[0] if head.startswith(_MARK) and words else None
+        made = source.read_bytes() if source.is_file() else None
+        if made is not None and copy.suffix == ".tex":
+            made = f"{first_line}\n".encode() + made
+        if made != (copy.read_bytes() if copy.is_file() else None):
+            wrong.append(copy)
+    return wrong
 
 
 def _found(path: Path, store: Store, cache: StatCache) -> tuple[Manifest | None, list[str]]:
@@ -202,7 +147,7 @@ def _may_differ(file: str, stored: str, size: int, written: int) -> bool:
     except OSError:
         return True
     touched = max(here.st_mtime_ns, here.st_ctime_ns if here.st_size <= _LARGE else 0)
-    return touched > written or here.st_size != size or here.st_mtime_ns != there.st_mtime_ns
+    return touched > written or here.st_size != size or not os.path.samestat(here, there)
 
 
 def _only(names: list[str], manifest: Manifest) -> Manifest:

@@ -1,5 +1,7 @@
 """The results folders that use a store. Each is registered in the store, so that gc in one checkout knows the others.
 
+The hard links of an entry do not tell who needs it (`dualread.store.gc` says when).
+
 results/store/roots/<digest>.json   {"folder": ..., "host": ..., "inode": ...}
 """
 
