@@ -21,10 +21,10 @@ A study in results/ needs the artifacts that its MANIFEST.json files and its res
 were made from. An entry that any other folder links is needed as well. To give up a study, delete its folder
 results/<study> first.
 
-Checkouts can share a store: the workflow and `dualread restore` register their results folder in it, and all registered
-folders count. A registered folder that no longer exists is reported, and removed from the register with --delete. If a
-folder of another machine cannot be seen from this one, nothing is removed until you declare it gone with --forget. To
-keep what a results.lock in another place names, give it with --keep.
+Checkouts can share a store: the workflow and `dualread store restore` register their results folder in it, and all
+registered folders count. A registered folder that no longer exists is reported, and removed from the register with
+--delete. If a folder of another machine cannot be seen from this one, nothing is removed until you declare it gone with
+--forget. To keep what a results.lock in another place names, give it with --keep.
 
 Some of the rest is kept for now: what was written within the last hour, what a running process uses, and for a week the
 checkpoints of killed trainings and the scratch directories of other hosts. Removing a damaged entry does not free files

@@ -12,12 +12,12 @@ run was one of a selection, the first line has `"selection": "seeds: 17"`.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.differences import edited
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.files import read_json, replace_text
@@ -46,6 +46,23 @@ class Lock:
     def target_keys(self) -> set[str]:
         """The keys of all targets."""
         return {target["key"] for target in self.targets.values()}
+
+    def only(self, names: Sequence[str] | None) -> "Lock":
+        """Return the lock with only these targets (tables/main), or those in these folders (tables); None means all.
+
+        Raises:
+            ConfigError: The lock has no such target.
+        """
+        if names is None:
+            return self
+        chosen = {one: self.targets[one] for one in self.targets if any(f"{one}/".startswith(f"{n}/") for n in names)}
+        if not chosen:
+            meant = "".join(did_you_mean(name, self.targets) for name in names)
+            raise ConfigError(
+                f"--only {' '.join(names)}: the lock of {self.study} has no such target. Expected names such as"
+                f" tables/main.{meant}"
+            )
+        return replace(self, targets=chosen)
 
     def to_text(self) -> str:
         """Return the text of the file."""
@@ -116,7 +133,7 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
     if missing := sorted(set(shown) - set(there)):
         raise ArtifactError(
             f"{store.root}: lacks {len(missing)} of the locked tables and figures, such as {missing[0]}"
-            f" ({lock.targets[missing[0]]['key'][:8]}). Get them with `dualread store pull SOURCE --from-lock LOCK`."
+            f" ({lock.targets[missing[0]]['key'][:8]}). Get them with `dualread store copy`."
         )
     folder.mkdir(parents=True, exist_ok=True)
     register(root / "results", store)
@@ -153,10 +170,10 @@ def _restore(name: str, lock: Lock, store: Store, folder: Path) -> None:
     if manifest.digest != target["digest"]:
         raise ArtifactError(
             f"{entry}: its files (digest {manifest.digest[:12]}) differ from those that the lock records for {name}"
-            f" ({target['digest'][:12]}): two machines got different results. Pull into an empty store."
+            f" ({target['digest'][:12]}): two machines got different results. Copy into an empty store."
         )
     if problems := list(manifest.wrong_bytes(entry)):
-        raise ArtifactError(f"{problems[0]}; {name} is damaged. Delete {entry} and pull it again.")
+        raise ArtifactError(f"{problems[0]}; {name} is damaged. Delete {entry} and copy it again.")
     link(entry, manifest, folder / name)
 
 

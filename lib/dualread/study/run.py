@@ -223,7 +223,7 @@ class StudyRun:
         print("", *map(printable, said), sep="\n", file=sys.stderr)
 
     def end(self) -> None:
-        """Name all results of the study in one small file. Kept with a paper, it lets `dualread restore` show them."""
+        """Name all results in one small file. Kept with a paper, it lets `dualread store restore` show them."""
         results = Path(self._results)
         try:
             forget_old_plans(results)
