@@ -1,13 +1,19 @@
-"""What an entry's RECORD.json says of the machine and of the time that it took; none of it is part of a key."""
+"""What is recorded beside results and is no part of a key: times and machines, and results that differ."""
 
+import contextlib
+import json
 import platform
 import resource
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dualread.progress import say
+from dualread.store.manifest import Manifest
 from dualread.store.processes import HOST
+from dualread.store.shared import is_shared
 
 
 def measured(seconds: float) -> dict[str, Any]:
@@ -34,3 +40,28 @@ def _cpu() -> str:
         lines = []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.processor() or platform.machine())
+
+
+def note_difference(root: Path, kept: Manifest, discarded: Manifest) -> None:
+    """Report that two runs with one key wrote different files, and add a line to differences.jsonl in the store."""
+    names = sorted(set(discarded.files) | set(kept.files))
+    different = [name for name in names if discarded.files.get(name) != kept.files.get(name)]
+    row = {"key": kept.key, "stage": kept.action.stage, "kept": kept.digest, "discarded": discarded.digest}
+    path = root / "differences.jsonl"
+    with contextlib.suppress(OSError):  # of somebody else
+        with path.open("a") as file:
+            file.write(json.dumps({**row, "files": different, "host": HOST}) + "\n")
+        path.chmod(0o664 if is_shared(root) else 0o644)
+    say(
+        f"warning: {kept.action.stage} {kept.key[:8]}: two runs with the same key gave different files"
+        f" ({', '.join(different[:5])}); the first result is kept, see {path}"
+    )
+
+
+def disagreements(root: Path, keys: Iterable[str]) -> int:
+    """Count the `keys` for which two runs wrote different files."""
+    try:
+        lines = (root / "differences.jsonl").read_text().splitlines()
+    except OSError:
+        return 0
+    return len({json.loads(line)["key"] for line in lines} & set(keys))

@@ -26,7 +26,8 @@ from dualread.store.files import read_json
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest, file_table, read_manifest
 from dualread.store.processes import HOST, is_alive
-from dualread.store.shared import is_shared, make_folder, open_folder, settle
+from dualread.store.record import note_difference
+from dualread.store.shared import make_folder, open_folder, settle
 
 
 class Store:
@@ -130,7 +131,10 @@ class Store:
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise explained(error, self.root) from error
-            return self._lost_race(manifest)
+            theirs = self.manifest(manifest.key)
+            if theirs.digest != manifest.digest:
+                note_difference(self.root, theirs, manifest)
+            return theirs
         return manifest
 
     def condemn(self, key: str, problems: list[str]) -> None:
@@ -160,23 +164,6 @@ class Store:
             pid = directory.name.split(".")[2]
             if pid.isdecimal() and not is_alive(int(pid)):
                 shutil.rmtree(directory, ignore_errors=True)
-
-    def _lost_race(self, mine: Manifest) -> Manifest:
-        theirs = self.manifest(mine.key)
-        if theirs.digest != mine.digest:
-            names = sorted(set(mine.files) | set(theirs.files))
-            different = [name for name in names if mine.files.get(name) != theirs.files.get(name)]
-            row = {"key": mine.key, "stage": mine.action.stage, "kept": theirs.digest, "discarded": mine.digest}
-            path = self.root / "differences.jsonl"
-            with contextlib.suppress(OSError):  # of somebody else
-                with path.open("a") as file:
-                    file.write(json.dumps({**row, "files": different, "host": HOST}) + "\n")
-                path.chmod(0o664 if is_shared(self.root) else 0o644)
-            say(
-                f"warning: {mine.action.stage} {mine.key[:8]}: two runs with the same key gave different files"
-                f" ({', '.join(different[:5])}); the first result is kept, see {self.root / 'differences.jsonl'}"
-            )
-        return theirs
 
 
 def _names(folder: Path) -> list[str]:

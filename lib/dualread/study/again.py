@@ -42,7 +42,7 @@ def reasons(manifest: Manifest, store: Store) -> Iterator[str]:
             f"{manifest.place}: no plan of {results} makes it. Run `snakemake -n` with its study first."
         )
     found: dict[tuple[str, ...], list[str]] = {}
-    for output in walk([manifest.place], plan.inputs):
+    for output in walk([manifest.place], lambda output: _inputs(output, plan)):
         if lines := tuple(changes(output, plan, store)):
             found.setdefault(lines, []).append(f"{plan.jobs[output][0]} {output}")
     for lines, artifacts in found.items():
@@ -96,10 +96,16 @@ def outdated(results: Path, store: Store) -> set[str]:
     plan = Plan(planned(results), store)
     readers: dict[str, list[str]] = {}
     for output in plan.jobs:
-        for read in plan.inputs(output):
+        for read in _inputs(output, plan):
             readers.setdefault(read, []).append(output)
     stale = (output for output in plan.jobs if _is_outdated(output, plan))
     return {output for output in walk(stale, lambda output: readers.get(output, ())) if plan.made(output) is not None}
+
+
+def _inputs(output: str, plan: Plan) -> list[str]:
+    """Return the artifacts of the plan that an artifact is made from, by directory."""
+    paths = (path for path in plan.jobs[output][1].inputs.values() if path.name == MANIFEST_NAME)
+    return [directory for path in paths if (directory := str(path.parent)) in plan.jobs]
 
 
 def _is_outdated(output: str, plan: Plan) -> bool:

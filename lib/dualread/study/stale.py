@@ -40,11 +40,6 @@ class Plan:
         self._missing: dict[tuple[str, str], str] = {}
         self._raw: dict[str, str] = {}
 
-    def inputs(self, output: str) -> list[str]:
-        """Return the artifacts of the plan that an artifact is made from, by directory."""
-        paths = (path for path in self.jobs[output][1].inputs.values() if path.name == MANIFEST_NAME)
-        return [directory for path in paths if (directory := str(path.parent)) in self.jobs]
-
     def stale(self) -> list[str]:
         """Return the directories of the artifacts that are there and would be made from something else now."""
         found = [output for output in self.jobs if self.is_stale(output)]

@@ -27,14 +27,6 @@ class Provenance(Graph):
         except OSError as error:
             raise ArtifactError(f"{key[:8]}: {name} cannot be read ({error}). Run `dualread verify`.") from error
 
-    def disagreements(self, keys: Iterable[str]) -> int:
-        """Count the `keys` for which two runs wrote different bytes (the store kept the first)."""
-        try:
-            lines = (self.store.root / "differences.jsonl").read_text().splitlines()
-        except OSError:
-            return 0
-        return len({json.loads(line)["key"] for line in lines} & set(keys))
-
 
 def lineage(manifest: Manifest, provenance: Provenance) -> Grid:
     """Return the number of upstream artifacts of one artifact, by stage."""
