@@ -42,17 +42,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from dualread.store.copy import copy_entries
+from dualread.store.copy import copy_entries, write_lock
 from dualread.store.differences import predecessor
 from dualread.store.digest import MANIFEST_NAME
+from dualread.store.disk import check_writable
 from dualread.store.gc import leftovers
 from dualread.store.graph import damages
 from dualread.store.key import Action
-from dualread.store.lock import write_lock
 from dualread.store.manifest import RECORD_NAME, Manifest, file_table, read_manifest
 from dualread.store.place import Found, find_key
-from dualread.store.repair import mend
-from dualread.store.shared import check_writable
+from dualread.store.results import mend
 from dualread.store.store import Store
 
 REPOSITORY = Path(__file__).resolve().parents[1]

@@ -10,7 +10,7 @@ from functools import cache
 
 from dualread import plugins
 from dualread.specs.tables import Backbone, BuildTableSpec, Dataset, Layout, Method, PreviewTablesSpec, StudySettings
-from dualread.store.packages import public_versions
+from dualread.store.code import public_versions
 
 
 def build_table(w):

@@ -11,9 +11,9 @@ from dualread.read_once import ROOT
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import sha256_file
 from dualread.store.key import Action
-from dualread.store.link import link
 from dualread.store.manifest import read_manifest
 from dualread.store.place import write_study
+from dualread.store.results import link
 from dualread.store.store import Store
 from dualread.study.config import resolve
 from dualread.study.files import merged

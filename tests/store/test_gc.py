@@ -5,9 +5,9 @@ import shutil
 import pytest
 
 from dualread.errors import ArtifactError
+from dualread.store.copy import write_lock
 from dualread.store.gc import leftovers, remove
-from dualread.store.lock import write_lock
-from dualread.store.processes import HOST
+from dualread.store.record import HOST
 from dualread.store.store import Store
 from tests.store.entries import HOUR, grow_old, publish
 

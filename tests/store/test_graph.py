@@ -1,17 +1,15 @@
 """What artifacts were made from: targets, trees, damages, and what one walk reaches."""
 
-import dataclasses
 import shutil
 
 import pytest
 
 from dualread.errors import ArtifactError
-from dualread.store.differences import differences
 from dualread.store.digest import raw_digest
 from dualread.store.graph import Graph, Tree, damages, keys_below, reachable, walk
 from dualread.store.key import Action
-from dualread.store.link import link
 from dualread.store.place import find_key, find_target
+from dualread.store.results import link
 from dualread.store.store import Store
 from tests.store.entries import publish
 
@@ -127,42 +125,6 @@ def test_the_tree_says_what_is_not_in_the_store(store, study):
     shutil.rmtree(store.entry(study["metrics"].key))
     lines = Tree(Graph(store), lambda made: made.action.stage).lines(study["table"].key, "table")
     assert list(lines)[-1] == f"  compute_metrics: {study['metrics'].key[:8]} is not in the store"
-
-
-def test_differences_cover_every_part_of_the_key(store, study):
-    old = dataclasses.replace(
-        study["table"],
-        action=Action(
-            stage="build_table",
-            code="c" * 64,
-            spec={"layout": {"digits": 3}, "gone": 1},
-            inputs={"raw": "a" * 64},
-            packages={"polars": "2.0", "numpy": "2"},
-            python="3.10",
-        ),
-        input_keys={},
-    )
-    new = dataclasses.replace(
-        old,
-        action=dataclasses.replace(
-            old.action,
-            spec={"layout": {"digits": 2}, "new": [1]},
-            inputs={"raw": "b" * 64},
-            packages={"polars": "2.1", "scipy": "1"},
-            python="3.11",
-        ),
-    )
-    assert list(differences(old, new, store)) == [
-        "spec gone: removed",
-        "spec layout.digits: 3 -> 2",
-        "spec new: added ([1])",
-        "python: 3.10 -> 3.11",
-        "package numpy: removed",
-        "package polars: 2.0 -> 2.1",
-        "package scipy: added (1)",
-        f"input raw: {'a' * 12} -> {'b' * 12}",
-    ]
-    assert list(differences(old, old, store)) == []
 
 
 def test_a_walk_visits_each_node_once_and_asks_for_its_inputs_afterwards():

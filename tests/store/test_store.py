@@ -14,7 +14,7 @@ from dualread.errors import ArtifactError
 from dualread.store import store as module
 from dualread.store.key import Action
 from dualread.store.manifest import TEMPORARY, MachineError
-from dualread.store.processes import HOST
+from dualread.store.record import HOST
 from dualread.store.store import Store
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})

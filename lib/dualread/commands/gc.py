@@ -9,8 +9,7 @@ from dualread.commands.text import size_text
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.gc import Leftover, leftovers, remove
 from dualread.store.place import HELP as STORE_HELP
-from dualread.store.place import store_of
-from dualread.store.roots import Root, registered
+from dualread.store.place import Root, registered, store_of
 from dualread.store.store import Store
 
 HELP = "show, and remove, what no study needs"

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from dualread.commands.text import size_text
 from dualread.errors import ConfigError, did_you_mean
-from dualread.store.copy import copy_entries
+from dualread.store.copy import LOCK_NAME, copy_entries, read_lock, restore, write_lock
 from dualread.store.graph import keys_below, reachable
-from dualread.store.lock import LOCK_NAME, read_lock, restore, write_lock
 from dualread.store.place import HELP as STORE_HELP
 from dualread.store.place import find_target, read_study, store_of
 from dualread.store.store import Store

@@ -8,9 +8,9 @@ from pathlib import Path
 from dualread.commands.explain import TARGET
 from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.store.code import library, stage_roots
+from dualread.store.copy import LOCK_NAME, read_lock
 from dualread.store.differences import edited
 from dualread.store.graph import damages, reachable
-from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.manifest import Manifest
 from dualread.store.place import HELP as STORE_HELP
 from dualread.store.place import Found, find_target, read_study, store_of, study_folder

@@ -8,8 +8,7 @@ from dualread.models.prompts import template_sha256
 from dualread.readers.requirements import Prompt, Requirements, View
 from dualread.specs.generation import ShardSpec
 from dualread.specs.readers import ScoringSpec
-from dualread.store.digest import MANIFEST_NAME
-from dualread.store.files import read_json
+from dualread.store.digest import MANIFEST_NAME, read_json
 from dualread.store.manifest import read_manifest
 
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import ArtifactError
+from dualread.store.copy import LOCK_NAME, read_lock
+from dualread.store.disk import described, make_folder
 from dualread.store.graph import keys_below, reachable
-from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.partial import is_held
-from dualread.store.processes import HOST, is_alive
-from dualread.store.roots import Root, registered
-from dualread.store.shared import described, make_folder
+from dualread.store.place import Root, registered
+from dualread.store.record import HOST, is_alive
 from dualread.store.store import Store
 
 _HOUR = 3600.0

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError, DualReadError
-from dualread.store.digest import MANIFEST_NAME, digest_of, sha256_file
-from dualread.store.files import read_json
+from dualread.store.digest import MANIFEST_NAME, digest_of, read_json, sha256_file
 from dualread.store.key import Action
 
 RECORD_NAME = "RECORD.json"

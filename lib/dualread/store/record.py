@@ -1,9 +1,15 @@
-"""What is recorded beside results and is no part of a key: times and machines, and results that differ."""
+"""Who computes, and what is recorded of it: processes by name, times and machines, and runs that differ.
+
+Leases, scratch directories and links that are being made are named after processes. None of it is part of a key.
+"""
 
 import contextlib
 import json
+import os
 import platform
+import re
 import resource
+import socket
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -11,9 +17,37 @@ from pathlib import Path
 from typing import Any
 
 from dualread.progress import say
+from dualread.store.disk import is_shared
 from dualread.store.manifest import Manifest
-from dualread.store.processes import HOST
-from dualread.store.shared import is_shared
+
+HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname()) or "host"
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process `pid` is running on this host; a zombie, which has ended, is not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # it belongs to another user
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True  # there is no /proc outside Linux
+    return state != "Z"
+
+
+def birth(pid: int) -> str:
+    """Return the start time of a process, with the id of the boot, or "" if the system does not provide them.
+
+    They distinguish the process from an earlier one with the same pid, even across a reboot.
+    """
+    try:
+        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {ticks}"
+    except OSError:
+        return ""
 
 
 def measured(seconds: float) -> dict[str, Any]:

@@ -17,16 +17,14 @@ from dualread import read_once
 from dualread.errors import ArtifactError
 from dualread.progress import say, work_on
 from dualread.store import partial
-from dualread.store.code import SOURCES_NAME, job_digests, library, stage_roots
+from dualread.store.code import SOURCES_NAME, job_digests, library, replaced, stage_roots
 from dualread.store.digest import MANIFEST_NAME, StatCache, canonical_json, raw_digest
 from dualread.store.disk import is_no_space, no_space
-from dualread.store.job import Entry
+from dualread.store.job import Entry, shown
 from dualread.store.key import Action
-from dualread.store.link import link
 from dualread.store.manifest import Manifest, artifact_directory, read_manifest
-from dualread.store.packages import replaced
-from dualread.store.planned import shown
 from dualread.store.record import measured
+from dualread.store.results import link
 from dualread.store.store import Store
 from dualread.store.typed import spec_of
 

@@ -4,7 +4,7 @@ results/store/<key[:2]>/<key>/  files, MANIFEST.json, RECORD.json (read-only)
 results/store/tmp/              scratch directories: <key>.<host>.<pid>.<random>
 results/store/damaged/          entries whose files no longer matched their manifest
 
-An entry then appears below results/ (`dualread.store.link`), where its MANIFEST.json is the output of Snakemake's job.
+An entry then appears below results/ (`dualread.store.results`), where its MANIFEST.json is what Snakemake's job makes.
 """
 
 import contextlib
@@ -20,14 +20,11 @@ from typing import Any
 
 from dualread.errors import ArtifactError
 from dualread.progress import say
-from dualread.store.digest import MANIFEST_NAME
-from dualread.store.disk import explained
-from dualread.store.files import read_json
+from dualread.store.digest import MANIFEST_NAME, read_json
+from dualread.store.disk import explained, make_folder, open_folder, settle
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest, file_table, read_manifest
-from dualread.store.processes import HOST, is_alive
-from dualread.store.record import note_difference
-from dualread.store.shared import make_folder, open_folder, settle
+from dualread.store.record import HOST, is_alive, note_difference
 
 
 class Store:

@@ -9,7 +9,7 @@ import yaml
 from dualread.errors import ConfigError
 from dualread.read_once import ROOT
 from dualread.store.differences import differing, flat
-from dualread.store.files import plain
+from dualread.store.digest import plain
 from dualread.study.config import resolve
 from dualread.study.sections import Config
 

@@ -21,16 +21,14 @@ from dualread.machine import model_slots
 from dualread.progress import say
 from dualread.read_once import ROOT
 from dualread.store.code import SOURCES_NAME
+from dualread.store.copy import LOCK_NAME, write_lock
 from dualread.store.digest import MANIFEST_NAME
-from dualread.store.job import Entry
+from dualread.store.disk import check_writable
+from dualread.store.job import Entry, recipes, write_planned
 from dualread.store.layers import start_forkserver
-from dualread.store.lock import LOCK_NAME, write_lock
 from dualread.store.manifest import Manifest
-from dualread.store.place import STUDY_MARK, write_study
-from dualread.store.planned import recipes, write_planned
-from dualread.store.repair import check_folders, mend, wrong_copies
-from dualread.store.roots import register
-from dualread.store.shared import check_writable
+from dualread.store.place import STUDY_MARK, register, write_study
+from dualread.store.results import check_folders, mend, wrong_copies
 from dualread.store.store import Store
 from dualread.study.again import forget_old_plans, outdated
 from dualread.study.failures import reasons

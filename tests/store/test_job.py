@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from dualread.errors import ArtifactError
+from dualread.store.job import PLANNED_NAME, check_planned, shown, write_planned
 from dualread.store.key import Action
 from dualread.store.manifest import Manifest
-from dualread.store.planned import PLANNED_NAME, check_planned, shown, write_planned
 
 OUTPUT = Path("results/small/actors/17")
 TRAINED = Action(stage="train", code="c" * 64, spec={"steps": 3}, inputs={"base": "1"}, packages={"torch": "2"})
