@@ -50,7 +50,7 @@ from dualread.store.gc import leftovers
 from dualread.store.graph import damages
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest, file_table, read_manifest
-from dualread.store.place import Found, find_key
+from dualread.store.place import Target, find_key
 from dualread.store.results import mend
 from dualread.store.store import Store
 
@@ -88,9 +88,9 @@ def _put(root: Path, store: Store, study: int, name: str, inputs: dict[str, Mani
     return manifest
 
 
-def _table(root: Path) -> Found:
+def _table(root: Path) -> Target:
     directory = root / "results/study0/tables/main"
-    return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
+    return Target(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
 
 
 def lookup(root: Path, store: Store) -> None:

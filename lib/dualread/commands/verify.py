@@ -13,7 +13,7 @@ from dualread.store.differences import edited
 from dualread.store.graph import damages, reachable
 from dualread.store.manifest import Manifest
 from dualread.store.place import HELP as STORE_HELP
-from dualread.store.place import Found, find_target, read_study, store_of, study_folder
+from dualread.store.place import Target, find_target, read_study, store_of, study_folder
 from dualread.store.store import Store
 
 HELP = "check every file that a table was made from"
@@ -63,13 +63,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _locked(found: Found) -> Mapping[str, str]:
+def _locked(found: Target) -> Mapping[str, str]:
     """Return the digests that the results.lock of the target's study records, by key."""
     path = (study_folder(found.copy or found.directory) or found.directory) / LOCK_NAME
     return {row["key"]: row["digest"] for row in read_lock(path).targets.values()} if path.is_file() else {}
 
 
-def _configuration(found: Found, store: Store) -> tuple[list[str], str]:
+def _configuration(found: Target, store: Store) -> tuple[list[str], str]:
     """Return in what a target differs from the study's configuration, and what is said of that in the last line."""
     folder = study_folder(found.copy or found.directory)
     planned = read_study(folder) if folder else {}

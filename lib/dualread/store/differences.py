@@ -11,7 +11,7 @@ from dualread.store.code import library, stage_roots
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest, read_manifest
-from dualread.store.place import Found
+from dualread.store.place import Target
 from dualread.store.store import Store
 
 
@@ -32,7 +32,7 @@ def edited(action: Action, record: Mapping[str, Any]) -> str:
     return f" (edited since: {', '.join(names)})" if names else ""
 
 
-def predecessor(found: Found, store: Store) -> str | None:
+def predecessor(found: Target, store: Store) -> str | None:
     """Return the key of the previous artifact that the same stage wrote for the same output; None if there is none."""
     record = store.record(found.manifest.key)
     output = json.dumps(record.get("output")).encode()

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from dualread.errors import ArtifactError
 from dualread.store.digest import MANIFEST_NAME, raw_digest
 from dualread.store.manifest import Manifest, read_manifest
-from dualread.store.place import Found
+from dualread.store.place import Target
 from dualread.store.store import Store
 
 _Node = TypeVar("_Node", bound=Hashable)
@@ -116,7 +116,7 @@ class Graph:
         return manifest.input_keys.values() if manifest else ()
 
 
-class Tree:
+class Lineage:
     """The lines that show artifacts and, indented below each, what it was made from; each artifact is shown once.
 
     Args:
@@ -160,7 +160,7 @@ class Tree:
             yield f"{indent}  above: {', '.join(above)}"
 
 
-def damages(found: Found, store: Store, locked: Mapping[str, str] | None = None) -> Iterator[str]:
+def damages(found: Target, store: Store, locked: Mapping[str, str] | None = None) -> Iterator[str]:
     """Yield one sentence per damaged or missing file, of the target and of everything that it was made from.
 
     Whoever can write into the store can replace an entry's files and its MANIFEST.json consistently. What was made from
@@ -203,7 +203,7 @@ def damages(found: Found, store: Store, locked: Mapping[str, str] | None = None)
             yield f"{store.entry(key)}: its files differ from those that {reader} read as {name}"
 
 
-def _copy_damages(found: Found) -> Iterator[str]:
+def _copy_damages(found: Target) -> Iterator[str]:
     assert found.copy is not None
     source = found.directory / found.copy.name
     if not source.is_file():

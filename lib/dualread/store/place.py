@@ -98,7 +98,7 @@ def lacking(keys: Iterable[str], store: Store) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class Target:
     """What a TARGET names: an artifact's directory and manifest, and the copied table if the target is one."""
 
     directory: Path
@@ -106,7 +106,7 @@ class Found:
     copy: Path | None = None
 
 
-def find_target(target: str, store: Store) -> Found:
+def find_target(target: str, store: Store) -> Target:
     """Resolve a TARGET of the command line: an artifact, one of its files, a copied table, or the start of a key.
 
     Raises:
@@ -115,12 +115,12 @@ def find_target(target: str, store: Store) -> Found:
     path = Path(target)
     if not path.exists():
         key = find_key(target, store, near=beside(path))
-        return Found(directory=store.entry(key), manifest=store.manifest(key))
+        return Target(directory=store.entry(key), manifest=store.manifest(key))
     directory = artifact_directory(path) or (artifact_directory(path.parent) if path.is_file() else None)
     if directory is not None:
-        return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
+        return Target(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
     directory = _table_source(path)
-    return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME), copy=path)
+    return Target(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME), copy=path)
 
 
 def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:

@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 
 from dualread.store.differences import described, differences, predecessor, short
-from dualread.store.graph import Graph, Tree
+from dualread.store.graph import Graph, Lineage
 from dualread.store.manifest import Manifest
 from dualread.store.place import HELP as STORE_HELP
-from dualread.store.place import Found, find_key, find_target, read_study, store_of, study_folder
+from dualread.store.place import Target, find_key, find_target, read_study, store_of, study_folder
 from dualread.store.store import Store
 
 HELP = "show what a result was made from, or why it was recomputed"
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     if options.again:
         return _again(found, store)
     if not options.why and options.other is None:
-        for line in Tree(Graph(store), lambda made: _line(made, store)).lines(found.manifest.key):
+        for line in Lineage(Graph(store), lambda made: _line(made, store)).lines(found.manifest.key):
             print(line)
         if summary := store.record(found.manifest.key).get("summary"):
             print(f"its stage said: {summary}")
@@ -100,7 +100,7 @@ def _line(manifest: Manifest, store: Store) -> str:
     return f"{described(manifest, store.record(manifest.key))}  {short(spec)}"
 
 
-def _again(found: Found, store: Store) -> int:
+def _again(found: Target, store: Store) -> int:
     from dualread.study.again import reasons  # here, because nothing else needs it
     from dualread.study.files import changed_settings
 
@@ -115,7 +115,7 @@ def _again(found: Found, store: Store) -> int:
     return 0
 
 
-def _cell(options: argparse.Namespace, found: Found, store: Store) -> int:
+def _cell(options: argparse.Namespace, found: Target, store: Store) -> int:
     from dualread.commands.explain.report import explain_cell  # here, because the rest does not need polars
 
     for line in explain_cell(found, store, words=options.cell, sample_id=options.sample, n_rows=options.rows):

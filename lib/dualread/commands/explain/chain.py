@@ -7,12 +7,12 @@ import polars as pl
 
 from dualread.errors import ArtifactError
 from dualread.store.differences import described
-from dualread.store.graph import Graph, Tree
+from dualread.store.graph import Graph, Lineage
 from dualread.store.manifest import Manifest
 from dualread.store.store import Store
 
 
-class Chain(Tree):
+class Chain(Lineage):
     """The lines of several runs, which share artifacts.
 
     Args:
