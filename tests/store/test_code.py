@@ -158,28 +158,6 @@ def test_packages_are_those_of_the_closure(package, monkeypatch):
     assert set(index.packages([_ROOT, "mini.readers.psr"])) == {"numpy", "scipy", "sklearn"}
 
 
-@pytest.mark.parametrize(
-    ("roots", "message"),
-    [
-        (["mini.stages.missing"], "mini.stages.missing: no such module"),
-        (["elsewhere.module"], "elsewhere.module: no such module"),
-        ([_ROOT, "file:prompts/none.txt"], "none.txt: no such data file, although the spec names it"),
-    ],
-)
-def test_a_missing_root_is_reported(package, roots, message):
-    with pytest.raises(ConfigError, match=message):
-        CodeIndex(package).digest(roots)
-
-
-def test_a_declared_data_file_must_exist_and_be_a_literal(package):
-    (package / "grading" / "table.json").unlink()
-    with pytest.raises(ConfigError, match=r"table.json: no such data file, although mini.grading.parse names it"):
-        CodeIndex(package).digest([_ROOT])
-    (package / "grading" / "parse.py").write_text("DATA_FILES = tuple(sorted(names))\n")
-    with pytest.raises(ConfigError, match=r"parse.py:1: DATA_FILES must be a literal tuple"):
-        CodeIndex(package).digest([_ROOT])
-
-
 def test_a_module_is_parsed_once_for_many_specs(package, monkeypatch):
     parsed = _note_parsed(monkeypatch)
     index = CodeIndex(package)

@@ -15,7 +15,7 @@ from dualread.store import results as module
 from dualread.store.digest import MANIFEST_NAME, sha256_file
 from dualread.store.key import Action
 from dualread.store.manifest import read_manifest
-from dualread.store.results import check_folders, link, mend, wrong_copies
+from dualread.store.results import link, mend, wrong_copies
 from dualread.store.store import Store
 
 
@@ -281,15 +281,6 @@ def test_a_broken_manifest_is_reported(store, output, tmp_path, capsys):
     mend(tmp_path / "results", store)
     assert f"{output / MANIFEST_NAME}: not a manifest" in capsys.readouterr().err
     assert not (output / MANIFEST_NAME).exists()
-
-
-def test_something_else_than_a_folder_is_refused(tmp_path):
-    check_folders(tmp_path, tmp_path / "not there yet")
-    (tmp_path / "file").touch()
-    dangle(tmp_path / "link")
-    for name in ("file", "link"):
-        with pytest.raises(ArtifactError, match=f"{name}: is not a folder"):
-            check_folders(tmp_path, tmp_path / name)
 
 
 def test_an_intact_result_restores_its_missing_entry(store, output, tmp_path, capsys):
