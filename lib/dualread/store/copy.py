@@ -33,6 +33,10 @@ from dualread.store.place import STUDY_MARK, register, write_study
 from dualread.store.results import link
 from dualread.store.store import Store
 
+LOCK_NAME = "results.lock"
+_FORMAT = 1
+# Targets whose files are also copied to tables/ and figures/.
+_SHOWN = ("tables", "figures")
 # Small entries take the disk's latency rather than its bandwidth.
 _THREADS = 8
 _CHUNK = 1 << 20
@@ -102,12 +106,6 @@ def _write(path: Path, content: bytes, target: Store) -> None:
             file.write(content)
     except OSError as error:
         raise explained(error, target.root) from error
-
-
-LOCK_NAME = "results.lock"
-_FORMAT = 1
-# Targets whose files are also copied to tables/ and figures/.
-_SHOWN = ("tables", "figures")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,10 @@ from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError
 
+MANIFEST_NAME = "MANIFEST.json"
+# A file that changed this recently may change again without a new mtime, so its digest is not cached.
+_SETTLED_SECONDS = 2.0
+
 
 def plain(path: Path) -> Path:
     """Return `path` if it is a plain file; reading something else, such as a pipe, could block forever.
@@ -61,11 +65,6 @@ def replace_text(path: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
-
-
-MANIFEST_NAME = "MANIFEST.json"
-# A file that changed this recently may change again without a new mtime, so its digest is not cached.
-_SETTLED_SECONDS = 2.0
 
 
 def canonical_json(value: Any) -> bytes:

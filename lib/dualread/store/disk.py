@@ -17,6 +17,10 @@ from pathlib import Path
 
 from dualread.errors import ArtifactError, DualReadError
 
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # EFBIG: the limit of `ulimit -f`
+_NOTHING_FREE = 2**16  # bytes
+_FULL_WORDS = tuple(os.strerror(number) for number in _FULL)
 _OF_GROUP = stat.S_IWGRP | stat.S_ISGID  # with the second, the folders in a folder have its group
 _NAMED = 3
 _HOW = 'docs/running.md, "Share a store"'
@@ -127,12 +131,6 @@ def _group(gid: int) -> str:
         return grp.getgrgid(gid).gr_name
     except KeyError:
         return str(gid)
-
-
-_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # EFBIG: the limit of `ulimit -f`
-_NOTHING_FREE = 2**16  # bytes
-_FULL_WORDS = tuple(os.strerror(number) for number in _FULL)
 
 
 def explained(error: OSError, store: Path) -> ArtifactError:

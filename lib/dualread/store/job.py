@@ -21,6 +21,8 @@ from dualread.store.key import Action
 from dualread.store.manifest import read_manifest
 from dualread.store.store import Store
 
+PLANNED_NAME = "planned.json"  # in the results folder of a study: {output: recipe}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -87,9 +89,6 @@ def _check_keys(value: Any, required: set[str], optional: set[str], where: str) 
         found = ", ".join(sorted(value)) if isinstance(value, dict) else repr(value)
         wanted = ", ".join(sorted(required)) + "".join(f", [{name}]" for name in sorted(optional))
         raise ConfigError(f"{where}: has {found}; expected {wanted}. See python -m dualread.store.run --help.")
-
-
-PLANNED_NAME = "planned.json"  # in the results folder of a study: {output: recipe}
 
 
 def recipes(jobs: Mapping[str, tuple[str, Entry]], store: Store) -> dict[str, str]:

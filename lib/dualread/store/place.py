@@ -29,6 +29,7 @@ from dualread.store.store import Store
 STUDY_NAME = "study.json"
 STUDY_MARK = "% study: "
 DEFAULT = Path("results/store")
+_ANYWHERE = "any host"
 HELP = f"folder of the store (that of the study, which its {STUDY_NAME} names; otherwise {DEFAULT})"
 
 
@@ -153,9 +154,6 @@ def _table_source(path: Path) -> Path:
         f"{path}: is neither an artifact (no {MANIFEST_NAME}) nor a table whose first line is '{STUDY_MARK}NAME'."
         " Give a table, an artifact's directory, or the start of a key."
     )
-
-
-_ANYWHERE = "any host"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,7 @@ from dualread.store.store import Store
 
 # Hard links are impossible: another device, no support, too many links, or files of another owner (a shared store).
 _NO_HARD_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+_LARGE = 2**26  # bytes
 
 
 def link(entry: Path, manifest: Manifest, output: Path) -> None:
@@ -133,9 +134,6 @@ def _read(path: Path) -> bytes | None:
         return path.read_bytes()
     except OSError:
         return None
-
-
-_LARGE = 2**26  # bytes
 
 
 def check_folders(*folders: Path) -> None:
