@@ -367,7 +367,7 @@ def test_plan_says_where_an_actor_has_to_be_put(monkeypatch, capsys):
 def test_a_missing_study_gets_no_lock(tmp_path, monkeypatch, capsys):
     (tmp_path / "results/embedded").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert program.main(["lock", "results/embeded"]) == 1
+    assert program.main(["store", "lock", "results/embeded"]) == 1
     said = capsys.readouterr().err
     assert "results/embeded: no such folder" in said
     assert said.rstrip().endswith("Did you mean 'results/embedded'?")
