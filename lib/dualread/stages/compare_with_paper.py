@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 
+from dualread.declared.metrics import CompareWithPaperSpec
 from dualread.reporting.comparison.cells import StudyTables, compare
 from dualread.reporting.comparison.page import page
-from dualread.specs.records import CompareWithPaperSpec
 
 
 def compute(spec: CompareWithPaperSpec, inputs: Mapping[str, Path], out: Path) -> str:

@@ -5,14 +5,12 @@ Names and directions are turned into ours by hand here, the other way round than
 
 import polars as pl
 
-from dualread.artifacts.schemas.contrasts import CONTRASTS
-from dualread.artifacts.schemas.data import DATA
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows, write_table
+from dualread.declared.base import Plugin
+from dualread.declared.columns import CONTRASTS, DATA, METRICS
+from dualread.declared.tables import BuildTableSpec, LabeledBackbone, LabeledDataset, LabeledMethod, Layout
 from dualread.reporting.comparison.cells import StudyTables
 from dualread.reporting.tables.published import published_cells
-from dualread.specs.parts import Plugin
-from dualread.specs.tables import Backbone, BuildTableSpec, Dataset, Layout, Method
 from dualread.stages import build_table
 from tests.reporting.tables import contrasts
 
@@ -78,11 +76,12 @@ def _built(root, table, **rows):
     seeds = (43,) if table == "channel" else (17, 29, 43)
     layout = Layout(
         study="mine",
-        backbones=tuple(Backbone(name=name, label=name, seeds=seeds) for name in STUDY.backbones),
+        backbones=tuple(LabeledBackbone(name=name, label=name, seeds=seeds) for name in STUDY.backbones),
         methods=tuple(
-            Method(name=name, label=name, group="A group", actor=STUDY.actors[name], readers=()) for name in methods
+            LabeledMethod(name=name, label=name, group="A group", actor=STUDY.actors[name], readers=())
+            for name in methods
         ),
-        datasets=tuple(Dataset(name=name, label=name, id=name == "slake") for name in ("slake", *datasets)),
+        datasets=tuple(LabeledDataset(name=name, label=name, id=name == "slake") for name in ("slake", *datasets)),
         contrasts=("rlcr", "p_state") if kind == "contrasts" else (),
     )
     spec = BuildTableSpec(table=Plugin(module=f"reporting.tables.{table}"), layout=layout)

@@ -1,11 +1,10 @@
-from dataclasses import replace
-
+from dualread.declared.tables import LabeledDataset
 from dualread.reporting.tables import calib
-from dualread.specs.tables import Dataset
 from dualread.stages import build_table
 from tests.reporting.tables import cases
 from tests.reporting.tables.layouts import TINY, layout, method, metrics, over_seeds
 from tests.reporting.tables.reading import body
+from tests.specs import changed
 
 METRICS = ("accuracy", "auroc", "ece15", "brier")
 
@@ -58,8 +57,11 @@ def test_an_ece_that_chance_explains_has_a_circle_which_the_caption_explains():
         *over_seeds("psr", "ece15", [0.1] * 3, dataset="pmc"),
         *over_seeds("psr", "ece15_noise_floor", [0.12] * 3, dataset="pmc"),
     ]
-    places = [Dataset(name="pmc", label="PMC-VQA", id=False), Dataset(name="slake", label="SLAKE-test", id=True)]
-    table = build_table.build(calib, metrics(*rows), replace(layout([method("psr")], TINY), datasets=places))
+    places = [
+        LabeledDataset(name="pmc", label="PMC-VQA", id=False),
+        LabeledDataset(name="slake", label="SLAKE-test", id=True),
+    ]
+    table = build_table.build(calib, metrics(*rows), changed(layout([method("psr")], TINY), datasets=places))
     assert table.cells.filter(metric="ece15", dataset="pmc")["printed"].to_list() == [".100±.000°"]
     assert r"$\mathbf{.100}_{\pm.000}{}^{\circ}$" in table.tex
     assert "<sup>°</sup>" in table.html

@@ -1,20 +1,19 @@
-from dataclasses import replace
-
 import polars as pl
 import pytest
 
+from dualread.declared.tables import LabeledDataset
 from dualread.errors import ArtifactError
 from dualread.reporting.tables import controls
-from dualread.specs.tables import Dataset
 from dualread.stages import build_table
 from tests.reporting.tables.layouts import TINY, TOKEN, layout, method, metrics, over_seeds
 from tests.reporting.tables.reading import body
+from tests.specs import changed
 
 METHODS = [method("rlvr", TOKEN), method("psr"), method("question_prior", "Null")]
 
 
 def build(*rows, **changes):
-    return build_table.build(controls, metrics(*rows), replace(layout(METHODS, TINY), **changes))
+    return build_table.build(controls, metrics(*rows), changed(layout(METHODS, TINY), **changes))
 
 
 def everywhere(metric, values, **key):
@@ -67,7 +66,10 @@ def test_a_control_on_few_images_has_a_dagger(name):
 
 
 def test_every_data_set_of_the_layout_has_a_block():
-    datasets = [Dataset(name="slake", label="SLAKE-test", id=True), Dataset(name="pmc", label="PMC-VQA", id=False)]
+    datasets = [
+        LabeledDataset(name="slake", label="SLAKE-test", id=True),
+        LabeledDataset(name="pmc", label="PMC-VQA", id=False),
+    ]
     table = build(*over_seeds("psr", "shuffled_ccg_auc", [0.7] * 3, dataset="pmc"), datasets=datasets)
     assert r"\emph{Tiny, PMC-VQA}" in table.tex
     found = table.cells.filter(pl.col("mean").is_not_null()).select("dataset", "method", "printed").rows()

@@ -1,17 +1,19 @@
-from dataclasses import replace
-
+from dualread.declared.tables import LabeledDataset
 from dualread.reporting.tables import intervals
-from dualread.specs.tables import Dataset
 from dualread.stages import build_table
 from tests.reporting.tables.contrasts import row, table
 from tests.reporting.tables.layouts import TINY, layout, method
+from tests.specs import changed
 
 METHODS = [method("psr", label="PSR"), method("question_prior", "Null", label="Question prior")]
-DATASETS = [Dataset(name="pmc", label="PMC-VQA", id=False), Dataset(name="slake", label="SLAKE-test", id=True)]
+DATASETS = [
+    LabeledDataset(name="pmc", label="PMC-VQA", id=False),
+    LabeledDataset(name="slake", label="SLAKE-test", id=True),
+]
 
 
 def build(*rows):
-    return build_table.build(intervals, table(*rows), replace(layout(METHODS, TINY), datasets=DATASETS))
+    return build_table.build(intervals, table(*rows), changed(layout(METHODS, TINY), datasets=DATASETS))
 
 
 def test_a_line():

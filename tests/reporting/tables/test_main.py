@@ -1,9 +1,9 @@
 import polars as pl
 import pytest
 
+from dualread.declared.tables import LabeledDataset
 from dualread.errors import ArtifactError, ConfigError
 from dualread.reporting.tables import main
-from dualread.specs.tables import Dataset
 from dualread.stages import build_table
 from tests.reporting.tables import cases
 from tests.reporting.tables.layouts import TINY, TOKEN, estimate, layout, method, metrics, over_seeds
@@ -153,4 +153,4 @@ def test_the_study_is_in_the_caption():
 def test_exactly_one_data_set_is_in_distribution():
     for names in ("", "ab"):
         with pytest.raises(ConfigError, match="expected exactly one"):
-            layout(TWO, datasets=[Dataset(name=name, label=name, id=True) for name in names])
+            layout(TWO, datasets=[LabeledDataset(name=name, label=name, id=True) for name in names])

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from dualread.reporting.tables import paired
@@ -7,6 +5,7 @@ from dualread.reporting.tables.published import published
 from dualread.stages import build_table
 from tests.reporting.tables.contrasts import row, table
 from tests.reporting.tables.layouts import BACKBONES, TINY, layout, method
+from tests.specs import changed
 
 METHODS = [method("dualread", label="DualRead"), method("rlcr", label="RLCR"), method("per", label="P-Visual"),
            method("p_state", label="P-State")]  # fmt: skip
@@ -14,7 +13,7 @@ NAMES = {"p_visual": "per"}  # the paper's name of what our method has
 
 
 def build(*rows, contrasts=("c",), backbones=TINY):
-    return build_table.build(paired, table(*rows), replace(layout(METHODS, backbones), contrasts=tuple(contrasts)))
+    return build_table.build(paired, table(*rows), changed(layout(METHODS, backbones), contrasts=tuple(contrasts)))
 
 
 def difference(metric, estimate, **key):

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from dualread.errors import ConfigError
@@ -8,6 +6,7 @@ from dualread.stages import build_table
 from tests.reporting.tables.contrasts import row, table
 from tests.reporting.tables.layouts import TINY, layout, method
 from tests.reporting.tables.reading import body, label
+from tests.specs import changed
 
 METHODS = [
     method("rlcr", label="RLCR"),
@@ -17,7 +16,7 @@ METHODS = [
 
 
 def build(*rows, contrasts=("significance",)):
-    return build_table.build(significance, table(*rows), replace(layout(METHODS, TINY), contrasts=tuple(contrasts)))
+    return build_table.build(significance, table(*rows), changed(layout(METHODS, TINY), contrasts=tuple(contrasts)))
 
 
 def difference(metric, estimate, baseline="rlcr", **key):

@@ -9,12 +9,12 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dualread.declared.tables import Labeled
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
 from dualread.evaluation.metrics.calibration_error import N_BINS, ece
 from dualread.reporting.figures._bins import COLUMNS, FEW_CLUSTERS, bins_of
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
-from dualread.specs.tables import Labeled
 
 _READING = (
     "Bar: share of correct answers. Dot: the same share, at the bin's mean confidence. Dashed: perfect calibration.\n"

@@ -13,10 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.artifacts.tables import read_table
+from dualread.declared.columns import CONTRASTS
+from dualread.declared.tables import NULL_GROUP
 from dualread.reporting.report import _sentences as say
-from dualread.specs.tables import NULL_GROUP
 
 _STATED = ["verbalized"]  # the readers of a method that is the confidence that its actor states
 _CCG = {"natural_ccg_auc": "Natural CCG-AUC", "strict_ccg_auc": "Strict CCG-AUC"}

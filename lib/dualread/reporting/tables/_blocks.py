@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from dualread.declared.tables import LabeledBackbone, LabeledMethod
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Beside, Float, Gap, Heading, Line, Row
 from dualread.reporting.tables.cells import Cell, Table, column_cells, column_texts, csv_rows, notes
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Backbone, Method
 
 
 class Column(NamedTuple):
@@ -28,8 +28,8 @@ class Lines(NamedTuple):
 
 def rows_of(
     values: Mapping[Key, Value],
-    backbone: Backbone,
-    methods: Sequence[Method],
+    backbone: LabeledBackbone,
+    methods: Sequence[LabeledMethod],
     columns: Iterable[Column],
     *,
     shared: Sequence[str] = (),
@@ -60,18 +60,18 @@ def rows_of(
     }
 
 
-def label_of(method: Method) -> list[str]:
+def label_of(method: LabeledMethod) -> list[str]:
     """Return the label of a method's row, the default of `block`."""
     return [escape(method.label)]
 
 
 def block(
     values: Mapping[Key, Value],
-    backbone: Backbone,
-    methods: Sequence[Method],
+    backbone: LabeledBackbone,
+    methods: Sequence[LabeledMethod],
     columns: Iterable[Column],
     *,
-    labels: Callable[[Method], Sequence[str]] = label_of,
+    labels: Callable[[LabeledMethod], Sequence[str]] = label_of,
     beside: Sequence[str] = (),
     shared: Sequence[str] = (),
 ) -> Lines:

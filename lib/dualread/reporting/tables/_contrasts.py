@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from dualread.declared.tables import LabeledDataset, Layout
 from dualread.reporting.tables._captions import few_images
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Entry, Row
 from dualread.reporting.tables.format import DASH, number, signed
-from dualread.specs.tables import Dataset, Layout
 
 # The metrics that have a column, each with the name of its mean over OOD data sets.
 OOD_MEAN = {
@@ -62,12 +62,12 @@ def by_key(contrasts: pl.DataFrame) -> dict[Key, ContrastRow]:
     return {Key(*(row[name] for name in Key._fields)): row for row in rows.iter_rows(named=True)}
 
 
-def places(layout: Layout) -> list[Dataset | None]:
+def places(layout: Layout) -> list[LabeledDataset | None]:
     """Return the data sets of the layout, the in-distribution one first, and None for the means over OOD data sets."""
     return [layout.id_dataset, *(dataset for dataset in layout.datasets if not dataset.id), None]
 
 
-def dataset_of(place: Dataset | None, metric: str) -> str:
+def dataset_of(place: LabeledDataset | None, metric: str) -> str:
     """Return the name of the data set, or of the mean over OOD data sets where `place` is None, for a metric."""
     return place.name if place else OOD_MEAN[metric]
 

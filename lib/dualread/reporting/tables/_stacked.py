@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+from dualread.declared.tables import NULL_GROUP, LabeledBackbone, Layout
 from dualread.reporting.tables._blocks import Column, Lines, finished, headed, rows_of, stacked
 from dualread.reporting.tables._captions import ECE, SPREAD
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Gap, Over, Raised, Row, TwoLines
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import NULL_GROUP, Backbone, Layout
 
 _METRICS = ("accuracy", "auroc", "ece15", "brier")
 _HEADER = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downarrow$ (bottom)"
@@ -48,7 +48,9 @@ def table(
     )
 
 
-def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, places: Sequence[tuple[str, str]]) -> Lines:
+def _block(
+    values: Mapping[Key, Value], layout: Layout, backbone: LabeledBackbone, places: Sequence[tuple[str, str]]
+) -> Lines:
     columns = [Column(place, metric) for place, _ in places for metric in _METRICS]
     rows = rows_of(values, backbone, layout.methods, columns)
     methods = []

@@ -5,11 +5,11 @@ Not in the paper. It needs no trained actor, so it is the first table of results
 
 from collections.abc import Mapping
 
+from dualread.declared.tables import Layout
 from dualread.reporting.tables import _stacked
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Layout
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:

@@ -6,13 +6,13 @@ shows as calibration-in-the-large. In distribution, and the equal-weight mean ov
 
 from collections.abc import Mapping
 
+from dualread.declared.tables import Layout
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import OOD, SPREAD
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Gap, Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Layout
 
 _METRICS = {"calibration_slope": "Slope", "calibration_in_the_large": "In the large"}
 

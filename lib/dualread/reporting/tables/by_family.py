@@ -6,6 +6,7 @@ Table families counts the questions of every data set.
 
 from collections.abc import Mapping
 
+from dualread.declared.tables import LabeledBackbone, Layout
 from dualread.evaluation.families import PREFIX
 from dualread.reporting.tables._blocks import Column, Lines, block, finished, headed, stacked
 from dualread.reporting.tables._captions import ECE, SPREAD
@@ -13,7 +14,6 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Gap, Row
 from dualread.reporting.tables.cells import Table, size_of
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Backbone, Layout
 
 _METRICS = {
     "accuracy": r"Acc$\uparrow$",
@@ -51,7 +51,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
 
 
-def _family(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, subset: str) -> Lines:
+def _family(values: Mapping[Key, Value], layout: Layout, backbone: LabeledBackbone, subset: str) -> Lines:
     columns = [Column(layout.id_dataset.name, metric, subset) for metric in _METRICS]
     place = (backbone.name, layout.id_dataset.name, subset)
     n = size_of(values, (Key(*place, method.name, metric) for method in layout.methods for metric in _METRICS))

@@ -6,11 +6,11 @@ mean over all out-of-distribution data sets of the study.
 
 from collections.abc import Mapping
 
+from dualread.declared.tables import Layout
 from dualread.reporting.tables import _stacked
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Layout
 
 MEAN = ("ood6", "OOD averaged")
 

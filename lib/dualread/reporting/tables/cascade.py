@@ -5,13 +5,13 @@ Reproduces the layout of the paper's Table cascade: in-distribution AUROC, Brier
 
 from collections.abc import Mapping
 
+from dualread.declared.tables import LabeledMethod, Layout
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import SPREAD
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Gap, Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Layout, Method
 
 # The readers that the paper combines. A method has the component that its reader is, and those that it builds on.
 COMPONENTS = {"PSR": "psr", "State": "p_state", "Visual": "p_visual"}
@@ -41,7 +41,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
 
 
-def _labels(method: Method) -> list[str]:
+def _labels(method: LabeledMethod) -> list[str]:
     # \surd, because \checkmark would need amssymb.
     marks = [r"$\surd$" if reader in method.readers else r"$\times$" for reader in COMPONENTS.values()]
     return [escape(method.label), *marks]

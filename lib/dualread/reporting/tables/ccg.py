@@ -8,6 +8,7 @@ has over each other on the same pairs.
 from collections.abc import Mapping
 from statistics import mean, stdev
 
+from dualread.declared.tables import LabeledMethod, Layout
 from dualread.errors import ConfigError
 from dualread.reporting.tables._blocks import Lines, finished
 from dualread.reporting.tables._captions import SPREAD
@@ -15,7 +16,6 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Cell, Table, column_cells, value_of
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value, together
-from dualread.specs.tables import Layout, Method
 
 # Metric, header, decimals. Source and donor images have one column together.
 _ACTOR = (
@@ -67,7 +67,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
 
 
-def _pairs(layout: Layout) -> dict[str, tuple[Method, Method]]:
+def _pairs(layout: Layout) -> dict[str, tuple[LabeledMethod, LabeledMethod]]:
     """Return pairs of the first method and each other method, by the name of their difference."""
     first, *others = layout.methods
     return {f"{first.name}-{other.name}": (first, other) for other in others}

@@ -6,6 +6,7 @@ actor; the decisive sets are the actor's, whatever the method.
 
 from collections.abc import Callable, Iterable, Mapping
 
+from dualread.declared.tables import LabeledBackbone, LabeledMethod, Layout
 from dualread.reporting.tables._blocks import Lines, finished
 from dualread.reporting.tables._captions import SPREAD
 from dualread.reporting.tables._latex import escape
@@ -13,7 +14,6 @@ from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Cell, Table, value_of
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value, together
-from dualread.specs.tables import Backbone, Layout, Method
 
 _HEADERS = (r"$|\mathcal{E}|$", "Strict", "Retained")
 _COUNTS = ("decisive_pairs", "strict_decisive_pairs")
@@ -56,7 +56,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
 
 
-def _key(layout: Layout, backbone: Backbone, method: Method, metric: str) -> Key:
+def _key(layout: Layout, backbone: LabeledBackbone, method: LabeledMethod, metric: str) -> Key:
     return Key(backbone.name, layout.id_dataset.name, "all", method.name, metric)
 
 

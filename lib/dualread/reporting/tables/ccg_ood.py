@@ -6,13 +6,13 @@ out-of-distribution data sets of the layout; where there are none, the in-distri
 
 from collections.abc import Mapping
 
+from dualread.declared.tables import Layout
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import CCG, SPREAD
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Layout
 
 _METRICS = {"natural_ccg_auc": r"Nat.$\uparrow$", "strict_ccg_auc": r"Strict$\uparrow$"}
 

@@ -6,6 +6,7 @@ from itertools import groupby
 
 import polars as pl
 
+from dualread.declared.tables import NULL_GROUP, LabeledMethod
 from dualread.errors import ArtifactError
 from dualread.reporting.tables._captions import BY_CHANCE, few_images
 from dualread.reporting.tables._html import html_table
@@ -13,7 +14,6 @@ from dualread.reporting.tables._latex import DITTO, escape, latex_table
 from dualread.reporting.tables._structure import Float
 from dualread.reporting.tables.format import latex, plain, rounded
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import NULL_GROUP, Method
 
 # +1 where higher is better, -1 where lower is better. A metric that is not listed is never bold.
 _SIGN = {
@@ -78,7 +78,7 @@ def column_cells(
     backbone: str,
     dataset: str,
     metric: str,
-    methods: Sequence[Method],
+    methods: Sequence[LabeledMethod],
     subset: str = "all",
     digits: int = 3,
 ) -> dict[str, Cell]:
@@ -106,7 +106,7 @@ def column_cells(
 
 
 def column_texts(
-    cells: Mapping[str, Cell], methods: Sequence[Method], *, shared: bool
+    cells: Mapping[str, Cell], methods: Sequence[LabeledMethod], *, shared: bool
 ) -> dict[str, tuple[list[Cell], str]]:
     """Return what one column adds to the row of each method: cells for the CSV, and the printed text.
 

@@ -7,12 +7,12 @@ set of the layout and the support of the valid values on the in-distribution one
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dualread.declared.tables import Layout
 from dualread.reporting.tables._blocks import Column, block, finished, stacked
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value, together
-from dualread.specs.tables import Layout
 
 _RATE = "parse_rate"
 # Metric, header, decimals.

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from dualread.declared.tables import LabeledBackbone, Layout
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import SPREAD
 from dualread.reporting.tables._latex import DITTO, escape
 from dualread.reporting.tables._structure import Gap, Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Backbone, Layout
 
 _FIXED = {
     "strict_ccg_auc": r"Strict$\uparrow$",
@@ -42,7 +42,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
 
 
-def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: Backbone) -> Table:
+def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: LabeledBackbone) -> Table:
     metrics = {**_FIXED, **_SHUFFLED}
     blocks = (
         headed(
@@ -72,7 +72,7 @@ def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: Backbone
     )
 
 
-def _caption(layout: Layout, backbone: Backbone) -> list[str]:
+def _caption(layout: Layout, backbone: LabeledBackbone) -> list[str]:
     return [
         f"Controls of grounding for {escape(backbone.label)}, study {escape(layout.study)}.",
         "Strict: decisive pairs in which the actor gives the source's answer on the donor image too.",

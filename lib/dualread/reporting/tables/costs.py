@@ -6,6 +6,7 @@ Reproduces the layout of the paper's Table sc_tradeoff, with a block of columns,
 import re
 from collections.abc import Mapping
 
+from dualread.declared.tables import LabeledBackbone, LabeledMethod, Layout
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import AURC, SPREAD
 from dualread.reporting.tables._latex import escape
@@ -13,7 +14,6 @@ from dualread.reporting.tables._notation import NOTATION, label_and_cost
 from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Backbone, Layout, Method
 
 # Metric, header, decimals. Every answer needs equally many passes, so their mean is a whole number.
 _MEASURED = (
@@ -81,7 +81,7 @@ def _discrepancies(values: Mapping[Key, Value], layout: Layout) -> list[str]:
 
 
 def _measured_cost(
-    values: Mapping[Key, Value], layout: Layout, backbone: Backbone, method: Method
+    values: Mapping[Key, Value], layout: Layout, backbone: LabeledBackbone, method: LabeledMethod
 ) -> dict[str, float] | None:
     dataset, counts = layout.id_dataset.name, {}
     for symbol, metric in _SYMBOLS.items():

@@ -7,6 +7,7 @@ estimators are Platt maps of their negative uncertainties.
 
 from collections.abc import Mapping
 
+from dualread.declared.tables import LabeledMethod, Layout
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import CCG, OOD, SPREAD
 from dualread.reporting.tables._latex import escape
@@ -14,7 +15,6 @@ from dualread.reporting.tables._notation import NOTATION, label_and_cost
 from dualread.reporting.tables._structure import Gap, Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Layout, Method
 
 _METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "natural_ccg_auc": r"CCG-AUC$\uparrow$"}
 # The data sets of the means over OOD data sets: those of answers, and of donor pairs.
@@ -53,5 +53,5 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
 
 
-def _labels(method: Method) -> list[str]:
+def _labels(method: LabeledMethod) -> list[str]:
     return [*label_and_cost(method), escape(method.group)]

@@ -5,13 +5,13 @@ Not a table of the paper. The counts that its text gives for PathVQA stand besid
 
 from collections.abc import Mapping
 
+from dualread.declared.tables import Layout
 from dualread.evaluation.families import PREFIX
 from dualread.reporting.tables._blocks import Lines, finished
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Row
 from dualread.reporting.tables.cells import Cell, Table, size_of
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Layout
 
 # The paper's section "Dataset Details", paragraph "PathVQA".
 PUBLISHED = {"path_vqa": {"modality": 10, "position": 51, "presence": 429, "size": 4, "other": 506}}

@@ -8,11 +8,11 @@ import sys
 
 import polars as pl
 
+from dualread.declared.tables import StudySettings
 from dualread.reporting.tables import _hparams
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Gap, Heading, Row
 from dualread.reporting.tables.cells import Table
-from dualread.specs.tables import StudySettings
 
 READS = "data"  # for the number of in-distribution training questions, which make one pass
 CONFIG = ("seeds", "datasets", "backbones", "actors", "conditions", "generation", "replay", "methods", "metrics")

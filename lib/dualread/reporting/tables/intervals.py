@@ -5,6 +5,7 @@ Not in the paper, which prints the spread over seeds alone. One float per backbo
 
 import polars as pl
 
+from dualread.declared.tables import LabeledBackbone, LabeledDataset, Layout
 from dualread.reporting.tables._captions import CE2, INTERVALS
 from dualread.reporting.tables._contrasts import (
     ContrastRow,
@@ -23,7 +24,6 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Line, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH, dagger, number, tex_dagger
-from dualread.specs.tables import Backbone, Dataset, Layout
 
 READS = "contrasts"
 _HEADERS = {
@@ -56,7 +56,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
     return Table(floats=floats, cells=csv_rows("intervals", printed))
 
 
-def _cell(found: ContrastRow, place: Dataset | None) -> Difference:
+def _cell(found: ContrastRow, place: LabeledDataset | None) -> Difference:
     """Return value and interval; only the interval where images are too few."""
     if found["estimate"] is None:
         return Difference(found, DASH, DASH)
@@ -70,7 +70,7 @@ def _cell(found: ContrastRow, place: Dataset | None) -> Difference:
 
 
 def _float(
-    layout: Layout, backbone: Backbone, place: Dataset | None, body: list[Line], cells: list[Difference]
+    layout: Layout, backbone: LabeledBackbone, place: LabeledDataset | None, body: list[Line], cells: list[Difference]
 ) -> Float:
     where = place.label if place else "OOD (means with equal weight over data sets)"
     caption = [

@@ -6,13 +6,13 @@ One block of rows per backbone. Reproduces the layout of the paper's Table main 
 from collections.abc import Mapping
 from itertools import groupby
 
+from dualread.declared.tables import NULL_GROUP, LabeledBackbone, Layout
 from dualread.reporting.tables._blocks import Column, Lines, finished, headed, rows_of, stacked
 from dualread.reporting.tables._captions import CCG, SPREAD
 from dualread.reporting.tables._latex import DITTO, escape
 from dualread.reporting.tables._structure import Gap, Line, Row, Words, spanning
 from dualread.reporting.tables.cells import Table, size_of
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import NULL_GROUP, Backbone, Layout
 
 N_COLUMNS = 10
 _OOD = (("ood6", "accuracy"), ("ood6", "auroc"), ("ood_ccg", "natural_ccg_auc"), ("ood_ccg", "strict_ccg_auc"))
@@ -40,7 +40,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
 
 
-def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone) -> Lines:
+def _block(values: Mapping[Key, Value], layout: Layout, backbone: LabeledBackbone) -> Lines:
     """Return the rows of a backbone, with the label of each group beside the rows of its methods."""
     columns = [*(Column(layout.id_dataset.name, metric) for _, metric in _OOD), *(Column(*of) for of in _OOD)]
     rows = rows_of(values, backbone, layout.methods, columns, shared=["accuracy"])

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from dualread.declared.tables import LabeledDataset, Layout
 from dualread.reporting.tables._captions import INTERVALS
 from dualread.reporting.tables._contrasts import (
     ContrastRow,
@@ -27,7 +28,6 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Gap, Heading, Line, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH, dagger, number, signed, tex_dagger
-from dualread.specs.tables import Dataset, Layout
 
 READS = "contrasts"
 _METRICS = {
@@ -66,7 +66,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
 
 
 def _lines(
-    rows: Mapping[Key, ContrastRow], backbone: str, name: str, layout: Layout, place: Dataset | None
+    rows: Mapping[Key, ContrastRow], backbone: str, name: str, layout: Layout, place: LabeledDataset | None
 ) -> tuple[list[Line], list[Difference]]:
     """Return the lines of a contrast at one place, and its cells; nothing where the study does not compute it there."""
     found_by = {
@@ -103,7 +103,7 @@ def _together(point: Difference, interval: Difference, retrained: Difference) ->
     return " ".join(cell.printed for cell in shown)
 
 
-def _label(found: ContrastRow, layout: Layout, place: Dataset | None) -> str:
+def _label(found: ContrastRow, layout: Layout, place: LabeledDataset | None) -> str:
     labels = {method.name: method.label for method in layout.methods}
     method, baseline = (escape(str(labels.get(found[name], found[name]))) for name in ("method", "baseline"))
     where = place.label if place else "OOD"

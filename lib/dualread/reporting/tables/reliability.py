@@ -5,13 +5,13 @@ Reproduces the layout of the paper's Table reliability for the data sets and met
 
 from collections.abc import Mapping
 
+from dualread.declared.tables import LabeledBackbone, Layout
 from dualread.reporting.tables._blocks import Column, Lines, block, finished, headed, stacked
 from dualread.reporting.tables._captions import AURC, ECE, HCE, SPREAD
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Beside, Gap, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Backbone, Layout
 
 _SUBSETS = {"open": "Open questions", "closed": "Closed questions"}
 _METRICS = {
@@ -48,7 +48,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
 
 
-def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, subset: str) -> Lines:
+def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: LabeledBackbone, subset: str) -> Lines:
     """Return one block per data set, and the backbone's label beside all of them."""
     lines = stacked(
         (

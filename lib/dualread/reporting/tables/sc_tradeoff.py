@@ -6,6 +6,7 @@ the paper's notation. Table costs has the measured costs.
 
 from collections.abc import Mapping
 
+from dualread.declared.tables import LabeledBackbone, LabeledDataset, Layout
 from dualread.reporting.tables._blocks import Column, Lines, block, finished, headed, stacked
 from dualread.reporting.tables._captions import AURC, SPREAD
 from dualread.reporting.tables._latex import escape
@@ -13,7 +14,6 @@ from dualread.reporting.tables._notation import NOTATION, label_and_cost
 from dualread.reporting.tables._structure import Gap, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Backbone, Dataset, Layout
 
 _METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "aurc": r"AURC$\downarrow$"}
 
@@ -21,7 +21,7 @@ _METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "aurc": 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     """Return the table of `values`, ours or the published ones."""
 
-    def of(backbone: Backbone, dataset: Dataset) -> Lines:
+    def of(backbone: LabeledBackbone, dataset: LabeledDataset) -> Lines:
         columns = [Column(dataset.name, metric) for metric in _METRICS]
         heading = f"{backbone.label}, {'ID' if dataset.id else 'OOD'}: {dataset.label}"
         lines = block(values, backbone, layout.methods, columns, labels=label_and_cost)

@@ -5,6 +5,7 @@ Not in the paper, whose bold print says which value is best, not whether chance 
 
 import polars as pl
 
+from dualread.declared.tables import LabeledBackbone, Layout
 from dualread.errors import ConfigError
 from dualread.reporting.tables._captions import CE2
 from dualread.reporting.tables._contrasts import (
@@ -22,7 +23,6 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Gap, Line, Raised, Row, TwoLines, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH, dagger, number, p_text, signed, tex_dagger
-from dualread.specs.tables import Backbone, Layout
 
 READS = "contrasts"
 COMPARES_ONE = True  # the table's entry in the config names the method
@@ -72,7 +72,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
     return Table(floats=floats, cells=csv_rows("significance", printed))
 
 
-def _float(layout: Layout, backbone: Backbone, label: str, body: list[Line], cells: list[Difference]) -> Float:
+def _float(layout: Layout, backbone: LabeledBackbone, label: str, body: list[Line], cells: list[Difference]) -> Float:
     """Return the float of one backbone: two of them would not fit a page."""
     return Float(
         name="significance",
@@ -117,7 +117,7 @@ def _head(layout: Layout, label: str) -> list[Line]:
     ]
 
 
-def _caption(layout: Layout, backbone: Backbone, label: str) -> list[str]:
+def _caption(layout: Layout, backbone: LabeledBackbone, label: str) -> list[str]:
     return [
         f"Differences between {label} and every other method for {escape(backbone.label)}, study "
         f"{escape(layout.study)}: {label} minus the method of the row, so a negative difference in Brier or "

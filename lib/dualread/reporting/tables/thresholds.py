@@ -8,6 +8,7 @@ validation answers, and below it the smallest one that is certified (`evaluation
 
 from collections.abc import Mapping, Sequence
 
+from dualread.declared.tables import LabeledBackbone, Layout
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import RULES, metric_name
 from dualread.reporting.tables._blocks import Column, Lines, finished, headed, rows_of, stacked
@@ -16,7 +17,6 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Gap, Over, Raised, Row, TwoLines, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Backbone, Layout
 
 _THRESHOLD = "threshold_at_risk_"
 _KEPT, _WRONG = r"Kept$\uparrow$", r"Wrong$\downarrow$"
@@ -67,7 +67,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
 
 
-def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, columns: Sequence[Column]) -> Lines:
+def _block(values: Mapping[Key, Value], layout: Layout, backbone: LabeledBackbone, columns: Sequence[Column]) -> Lines:
     rows = rows_of(values, backbone, layout.methods, columns)
     methods = []
     for method in layout.methods:
