@@ -10,8 +10,8 @@ import polars as pl
 
 from dualread.reporting.report._grid import Grid, count
 from dualread.store.digest import MANIFEST_NAME
+from dualread.store.graph import artifacts_below
 from dualread.store.manifest import read_manifest
-from dualread.store.reach import artifacts_below
 from dualread.store.store import Store
 
 _ENTRY = {
