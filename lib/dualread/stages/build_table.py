@@ -16,7 +16,7 @@ from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import for_spreadsheets, read_table
 from dualread.plugins import load_module
-from dualread.reporting.tables.cells import Table
+from dualread.reporting.tables.cells import Table, of_contrasts
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import summarize
 from dualread.specs.tables import BuildTableSpec, Layout, StudySettings
@@ -46,7 +46,8 @@ def compute(spec: BuildTableSpec, inputs: Mapping[str, Path], out: Path) -> str:
 
 
 def build(table: ModuleType, rows: pl.DataFrame, shown: Layout | StudySettings) -> Table:
-    """Return the table of `rows`. Rows of metrics are first summarized over seeds."""
-    if isinstance(shown, StudySettings) or hasattr(table, "READS"):
+    """Return the table of `rows`: metrics are first summarized over seeds, contrasts found by key."""
+    reads = getattr(table, "READS", "metrics")
+    if isinstance(shown, StudySettings) or reads == "data":
         return table.build(rows, shown)
-    return table.build(summarize(rows, seeds=shown.seeds), shown)
+    return table.build(of_contrasts(rows) if reads == "contrasts" else summarize(rows, seeds=shown.seeds), shown)

@@ -8,7 +8,7 @@ import yaml
 
 from dualread.readers import _network
 from dualread.reporting.tables import hparams
-from dualread.reporting.tables._settings import number, percent, told_apart
+from dualread.reporting.tables.hparams import number, percent, told_apart
 from dualread.specs.tables import StudySettings
 from dualread.specs.wire import as_mapping
 from dualread.stages import build_table

@@ -31,7 +31,11 @@ CE2 = (
 )
 AURC = "AURC: area under the risk-coverage curve."
 HCE = "HCE@.9: high-confidence errors, the share of all answers that are incorrect with a confidence of at least .9."
-OOD = "OOD: out of distribution."
+OOD_SAID = "OOD: out of distribution."
+NOTATION = (
+    r"Cost in the paper's notation: $t$ is one generated answer, $\rho$ one pass over a prompt alone, "
+    r"$\tau$ one replay of prompt and answer; --- where the paper gives none."
+)
 
 
 def few_images(sides: Iterable[str], detectable: Sequence[float] = ()) -> list[str]:

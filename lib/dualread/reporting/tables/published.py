@@ -14,12 +14,6 @@ from dualread.reporting.tables.values import Key, Value
 
 DATA_FILES = ("reporting/tables/published.csv",)
 
-_CSV = {
-    **dict.fromkeys(("table", *Key._fields), pl.String),
-    "mean": pl.Float64,
-    "std": pl.Float64,
-}
-
 # The data sets that the paper's OOD means are over.
 OOD_MEMBERS = {
     "ood6": ("vqa_rad", "path_vqa", "pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019"),
@@ -71,6 +65,9 @@ class Place(NamedTuple):
         dataset, method = self.dataset, self.method
         dataset = _ood_of(self.metric) if dataset == "ood" else dataset
         return Key(self.backbone, dataset, self.subset, _ACTOR if method == "actor" else method, self.metric)
+
+
+_CSV = {**dict.fromkeys(Place._fields, pl.String), "mean": pl.Float64, "std": pl.Float64}
 
 
 class Printed(NamedTuple):
