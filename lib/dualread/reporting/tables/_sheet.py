@@ -3,7 +3,7 @@ r"""A table as a declaration: what its rows run over, what its columns show, and
     build = Sheet(
         name="mine",
         rows=[BACKBONES, METHODS],
-        columns=lambda at: columns_of([at.layout.id_dataset, OOD], {"auroc": r"AUROC$\uparrow$"}),
+        columns=lambda at: columns_of([at.layout.id_dataset, OOD], [AUROC, BRIER]),
         caption=lambda at: [f"My table, study {escape(at.layout.study)}."],
     )
 
@@ -13,10 +13,11 @@ Every cell has a key. Its parts come from where the row stands (`At`) and from w
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dualread.errors import ArtifactError
 from dualread.evaluation.families import PREFIX
+from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._latex import DITTO, escape
 from dualread.reporting.tables._structure import (
     Beside,
@@ -44,6 +45,17 @@ from dualread.reporting.tables.cells import (
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import Key, Value, together
 from dualread.specs.tables import Backbone, Dataset, Layout, Method
+
+SPREAD = "Mean over seeds, with the sample standard deviation as subscript where there are several seeds"
+OUT_OF_DISTRIBUTION = "OOD: out of distribution."
+NOTATION = (
+    r"Cost in the paper's notation: $t$ is one generated answer, $\rho$ one pass over a prompt alone, "
+    r"$\tau$ one replay of prompt and answer; --- where the paper gives none."
+)
+INTERVALS = (
+    "Intervals of AUROC and Brier come from resamples of the images, spread as Student's t on the logit; those of "
+    "CCG-AUC leave out each source and each donor image in turn (jackknife, Student's t)."
+)
 
 # Stands for the mean over OOD data sets, where a data set is asked for.
 OOD = Dataset(name="ood", label="OOD averaged", id=False)
@@ -145,25 +157,44 @@ class Column(NamedTuple):
 
     Attributes:
         head: Its head, of one line or of several.
-        parts: What it adds to the key of each value that it prints in one cell: mostly one value, see `column`.
+        metrics: What one cell prints: mostly one metric, see `column`.
+        part: What the column adds to the keys of its values.
+        place: The data set, or `OOD`; without it, that at which a row stands.
         title: A title above it and its neighbors with the same title; of several lines from the top.
-        form: Makes one cell of the entries of several values.
+        form: Makes one cell of the entries of several metrics.
     """
 
     head: str | tuple[str, ...]
-    parts: Sequence[Mapping[str, str]]
+    metrics: Sequence[Metric]
+    part: Mapping[str, str] = {}
+    place: Dataset | None = None
     title: str | tuple[str, ...] = ""
     form: Callable[..., Entry] = _alone
 
 
-def column(head: str | tuple[str, ...], title: str = "", **part: str) -> Column:
-    """Return a column of one value per cell."""
-    return Column(head, [part], title)
+# Metrics with their own heads, or {metric: another head}; a head of several lines is a tuple.
+Metrics = Sequence[Metric] | Mapping[Metric, str | tuple[str, str] | None]
 
 
-def dataset_of(dataset: Dataset, metric: str) -> str:
-    """Return the name under which a metric of the data set is found: that of its own mean for `OOD`."""
-    return dataset.name if dataset is not OOD else "ood_ccg" if metric.endswith("_ccg_auc") else "ood6"
+def column(metric: Metric, head: str | tuple[str, ...] | None = None, title: str = "", **part: str) -> Column:
+    """Return a column of one metric. An arrow at its head says what is better."""
+    if isinstance(head, tuple):
+        filled = [k for k, line in enumerate(head) if line]
+        head = tuple(metric.headed(line) if k == filled[-1] else line for k, line in enumerate(head))
+    else:
+        head = metric.headed(head)
+    return Column(head, [metric], part, None, title)
+
+
+def columns_here(metrics: Metrics, title: str = "") -> list[Column]:
+    """Return the columns of some metrics where a row stands."""
+    heads = metrics if isinstance(metrics, Mapping) else dict.fromkeys(metrics)
+    return [column(metric, head, title) for metric, head in heads.items()]
+
+
+def columns_of(shown: Iterable[Dataset], metrics: Metrics) -> list[Column]:
+    """Return the columns of some metrics on each of some data sets, whose labels are titles."""
+    return [of._replace(place=place) for place in shown for of in columns_here(metrics, escape(place.label))]
 
 
 def places(layout: Layout) -> list[Dataset]:
@@ -171,18 +202,9 @@ def places(layout: Layout) -> list[Dataset]:
     return [layout.id_dataset, *(dataset for dataset in layout.datasets if not dataset.id), OOD]
 
 
-def columns_of(shown: Iterable[Dataset], heads: Mapping[str, Any]) -> list[Column]:
-    """Return the columns of some metrics ({name: head}) on each of some data sets, whose labels are titles."""
-    return [
-        column(head, escape(place.label), dataset=dataset_of(place, metric), metric=metric)
-        for place in shown
-        for metric, head in heads.items()
-    ]
-
-
-def columns_here(heads: Mapping[str, str | tuple[str, ...]]) -> list[Column]:
-    """Return the columns of some metrics ({name: head}) on the data set at which a row stands."""
-    return [column(head, metric=metric) for metric, head in heads.items()]
+def dataset_of(place: Dataset, metric: Metric) -> str:
+    """Return the name under which a metric of the data set is found: that of its own mean for `OOD`."""
+    return metric.ood_mean if place is OOD else place.name
 
 
 def head_of(at: At, labels: Sequence[Label], columns: Sequence[Column]) -> list[Line]:
@@ -243,10 +265,10 @@ class Sheet:
     wide: bool = True
     small: bool = False
     specification: str | None = None
-    shared: Sequence[str] = ()
+    shared: Sequence[Metric] = ()
     derived: Callable[[Mapping[Key, Value], Layout], Mapping[Key, Value]] = lambda values, layout: {}
-    cell: Callable[[At, Key], Cell | None] = lambda at, key: mean_cell(
-        key, value_of(at.values, key), bold=is_best(at.values, key, at.layout.methods)
+    cell: Callable[[At, Metric, Key], Cell | None] = lambda at, metric, key: mean_cell(
+        metric, key, value_of(at.values, key), bold=is_best(at.values, metric, key, at.layout.methods)
     )
     head: Callable[[At, Sequence[Label], Sequence[Column]], list[Line]] = head_of
     of_contrasts: bool = False
@@ -303,22 +325,26 @@ class Sheet:
     def _row(self, at: At, columns: Sequence[Column]) -> _Lines:
         entries, cells = [], []
         for of in columns:
-            found = [self._cell(at, at.key._replace(**part)) for part in of.parts]
+            found = [self._cell(at, metric, self._key(at, of, metric)) for metric in of.metrics]
             entries.append(of.form(*(cell.entry if isinstance(cell, Cell) else cell for cell in found)))
             cells += [cell for cell in found if isinstance(cell, Cell)]
         return _Lines([Row(entries)], cells)
 
-    def _cell(self, at: At, key: Key) -> Cell | str:
+    def _key(self, at: At, of: Column, metric: Metric) -> Key:
+        place = dataset_of(of.place or at.dataset, metric)
+        return at.key._replace(**{"dataset": place, **of.part, "metric": metric.name})
+
+    def _cell(self, at: At, metric: Metric, key: Key) -> Cell | str:
         """Return a cell, or the text that stands in its place."""
-        if key.metric in self.shared:
+        if metric in self.shared:
             shown = at.layout.methods
             start = end = next(k for k, method in enumerate(shown) if method.name == key.method)
             if start and shown[start - 1].actor == at.method.actor:
                 return DITTO
             while end < len(shown) and shown[end].actor == at.method.actor:
                 end += 1
-            return mean_cell(key, _agreed(at.values, key, [method.name for method in shown[start:end]]))
-        return self.cell(at, key) or ""
+            return mean_cell(metric, key, _agreed(at.values, key, [method.name for method in shown[start:end]]))
+        return self.cell(at, metric, key) or ""
 
 
 def _beside(texts: Sequence[Entry], lines: list[Line]) -> list[Line]:

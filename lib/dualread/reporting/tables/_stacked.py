@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
-from dualread.reporting.tables._captions import ECE, SPREAD
+from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import BACKBONES, METHODS, At, Column, Sheet, dataset_of
+from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, At, Column, Sheet
 from dualread.reporting.tables._structure import Gap, Over, Row, TwoLines
 from dualread.specs.tables import NULL_GROUP, Dataset
 
-_METRICS = ("accuracy", "auroc", "ece15", "brier")
+_METRICS = (ACCURACY, AUROC, ECE, BRIER)
 _HEAD = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downarrow$ (bottom)"
 
 
@@ -16,16 +16,13 @@ def stacked(name: str, places: Callable[[At], Sequence[Dataset]], caption: Calla
     """Return a table with one column per data set. The caption has to explain no metric."""
 
     def columns(at: At) -> list[Column]:
-        return [
-            Column(escape(of.label), [{"dataset": dataset_of(of, m), "metric": m} for m in _METRICS], form=_four)
-            for of in places(at)
-        ]
+        return [Column(escape(place.label), _METRICS, place=place, form=_four) for place in places(at)]
 
     def whole_caption(at: At) -> list[str]:
         has_nulls = any(method.group == NULL_GROUP for method in at.layout.methods)
         never_bold = "accuracy and nulls are" if has_nulls else "accuracy is"
         bold = f"Bold: best printed value per metric, column and backbone; {never_bold} never bold."
-        return [*caption(at), ECE, f"{SPREAD}. {bold}"]
+        return [*caption(at), ECE.said, f"{SPREAD}. {bold}"]
 
     return Sheet(
         name=name,

@@ -4,23 +4,23 @@ Not in the paper. PSR's classes are weighted, which shifts its log-odds by a con
 shows as calibration-in-the-large. In distribution, and the equal-weight mean over OOD data sets.
 """
 
-from dualread.reporting.tables._captions import OOD_SAID, SPREAD
+from dualread.evaluation.answer_metrics import CALIBRATION_IN_THE_LARGE, CALIBRATION_SLOPE
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import BACKBONES, METHODS, OOD, Sheet, columns_of
+from dualread.reporting.tables._sheet import BACKBONES, METHODS, OOD, OUT_OF_DISTRIBUTION, SPREAD, Sheet, columns_of
 from dualread.reporting.tables._structure import Gap
 
-_HEADS = {"calibration_slope": "Slope", "calibration_in_the_large": "In the large"}
+_METRICS = [CALIBRATION_SLOPE, CALIBRATION_IN_THE_LARGE]
 
 build = Sheet(
     name="branches",
     rows=[BACKBONES._replace(gap=Gap.SPACE), METHODS],
-    columns=lambda at: columns_of([at.layout.id_dataset, OOD], _HEADS),
+    columns=lambda at: columns_of([at.layout.id_dataset, OOD], _METRICS),
     caption=lambda at: [
         f"Calibration of the branches, study {escape(at.layout.study)}.",
         "From a logistic regression of correctness on the log-odds of the confidence. Slope: 1 is calibrated; "
         "below 1, confidences are too extreme. In the large: the intercept with the slope fixed at 1; 0 is "
         "calibrated; below 0, confidences are too high.",
-        f"{SPREAD}. {OOD_SAID}",
+        f"{SPREAD}. {OUT_OF_DISTRIBUTION}",
     ],
     wide=False,
 )

@@ -4,23 +4,18 @@ Not in the paper. The families are those that the data set records. Each family 
 Table families counts the questions of every data set.
 """
 
+from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
 from dualread.evaluation.families import PREFIX
-from dualread.reporting.tables._captions import ECE, SPREAD
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import BACKBONES, METHODS, At, By, Label, Sheet, columns_here, families
+from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, At, By, Label, Sheet, columns_here, families
 from dualread.reporting.tables._structure import Gap
 from dualread.reporting.tables.cells import size_of
 
-_HEADS = {
-    "accuracy": r"Acc$\uparrow$",
-    "auroc": r"AUROC$\uparrow$",
-    "ece15": r"ECE$\downarrow$",
-    "brier": r"Brier$\downarrow$",
-}
+_METRICS = {ACCURACY: "Acc", **dict.fromkeys((AUROC, ECE, BRIER))}
 
 
 def _size(at: At) -> str:
-    keys = (at.key._replace(method=method.name, metric=metric) for method in at.methods for metric in _HEADS)
+    keys = (at.key._replace(method=method.name, metric=metric.name) for method in at.methods for metric in _METRICS)
     return str(size_of(at.values, keys) or "")
 
 
@@ -28,7 +23,7 @@ def _caption(at: At) -> list[str]:
     return [
         f"Reliability on {escape(at.dataset.label)} by content family, study {escape(at.layout.study)}; $n$: number of "
         "questions.",
-        ECE,
+        ECE.said,
         f"{SPREAD}. Bold: best printed value per family and backbone; accuracy is never bold.",
         *([] if any(families(at)) else ["The data set records no families."]),
     ]
@@ -45,6 +40,6 @@ build = Sheet(
         ),
         METHODS,
     ],
-    columns=lambda at: columns_here(_HEADS),
+    columns=lambda at: columns_here(_METRICS),
     caption=_caption,
 )

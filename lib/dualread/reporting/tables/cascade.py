@@ -3,12 +3,23 @@
 Reproduces the layout of the paper's Table cascade: in-distribution AUROC, Brier score and Natural CCG-AUC.
 """
 
-from dualread.reporting.tables._captions import SPREAD
+from dualread.evaluation.answer_metrics import AUROC, BRIER
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import BACKBONES, METHOD, At, By, Label, Sheet, columns_here, methods
+from dualread.reporting.tables._sheet import (
+    BACKBONES,
+    METHOD,
+    SPREAD,
+    At,
+    By,
+    Label,
+    Sheet,
+    columns_here,
+    methods,
+)
 from dualread.reporting.tables._structure import Gap
 
-_HEADS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "natural_ccg_auc": r"CCG-AUC$\uparrow$"}
+_METRICS = [AUROC, BRIER, NATURAL_CCG_AUC]
 
 
 def _component(head: str, reader: str) -> Label:
@@ -34,7 +45,7 @@ build = Sheet(
             ],
         ),
     ],
-    columns=lambda at: columns_here(_HEADS),
+    columns=lambda at: columns_here(_METRICS),
     caption=lambda at: [
         f"Component ablation on {escape(at.dataset.label)}, study {escape(at.layout.study)}.",
         "PSR reads the hidden state before the answer, P-State the hidden state after it, P-Visual the visual "

@@ -9,38 +9,52 @@ from collections.abc import Mapping
 from statistics import mean, stdev
 
 from dualread.errors import ConfigError
-from dualread.reporting.tables._captions import SPREAD
+from dualread.evaluation.metric import Metric
+from dualread.evaluation.pair_metrics import (
+    ACCURACY_DONOR,
+    ACCURACY_REAL,
+    DECISIVE_PAIRS,
+    DONOR_IMAGES,
+    NATURAL_CCG_AUC,
+    SOURCE_IMAGES,
+    VBR,
+    VRS,
+)
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import At, By, Column, Label, Sheet, backbones, column
+from dualread.reporting.tables._sheet import (
+    SPREAD,
+    At,
+    By,
+    Column,
+    Label,
+    Sheet,
+    backbones,
+    column,
+    columns_here,
+)
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
 from dualread.specs.tables import Layout, Method
 
-_OF_ACTOR = {
-    r"Acc.$^{\mathrm{real}}$": ("accuracy_real",),
-    r"Acc.$^{\mathrm{hn}}$": ("accuracy_donor",),
-    "VRS": ("vrs",),
-    r"$|\mathcal{E}|$": ("decisive_pairs",),
-    "Src/Dnr": ("source_images", "donor_images"),
-    "VBR": ("vbr",),
-}
-_CCG, _DIFFERENCE = "natural_ccg_auc", "paired_delta"
+_DIFFERENCE = Metric(name="paired_delta", is_difference=True)
 
 
 def _columns(at: At) -> list[Column]:
-    answers, confidence = "Answers of the actor", r"Natural CCG-AUC$\uparrow$"
+    answers, confidence = "Answers of the actor", NATURAL_CCG_AUC.headed("Natural CCG-AUC")
     several = len(at.methods) > 2
     return [
+        *columns_here([ACCURACY_REAL, ACCURACY_DONOR, VRS, DECISIVE_PAIRS], answers),
+        Column("Src/Dnr", [SOURCE_IMAGES, DONOR_IMAGES], title=answers, form=lambda *images: "/".join(images)),
+        *columns_here([VBR], answers),
         *(
-            Column(head, [{"metric": metric} for metric in of], answers, lambda *entries: "/".join(entries))
-            for head, of in _OF_ACTOR.items()
+            Column(escape(method.label), [NATURAL_CCG_AUC], {"method": method.name}, title=confidence)
+            for method in at.methods
         ),
-        *(column(escape(method.label), confidence, method=method.name, metric=_CCG) for method in at.methods),
         *(
             column(
+                _DIFFERENCE,
                 rf"Paired $\Delta${' ' + escape(other.label) if several else ''}",
                 confidence,
                 method=name,
-                metric=_DIFFERENCE,
             )
             for name, (_, other) in _pairs(at.layout).items()
         ),
@@ -64,9 +78,13 @@ def _differences(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value
     found = {}
     for backbone in layout.backbones:
         for name, pair in _pairs(layout).items():
-            keys = [Key(backbone.name, layout.id_dataset.name, "all", method.name, _CCG) for method in pair]
+            keys = [
+                Key(backbone.name, layout.id_dataset.name, "all", method.name, NATURAL_CCG_AUC.name) for method in pair
+            ]
             if all(key in values for key in keys):
-                found[keys[0]._replace(method=name, metric=_DIFFERENCE)] = _difference(*(values[key] for key in keys))
+                found[keys[0]._replace(method=name, metric=_DIFFERENCE.name)] = _difference(
+                    *(values[key] for key in keys)
+                )
     return found
 
 

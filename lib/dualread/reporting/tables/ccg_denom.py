@@ -6,27 +6,30 @@ actor; the decisive sets are the actor's, whatever the method.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from dualread.reporting.tables._captions import SPREAD
+from dualread.evaluation.metric import Metric
+from dualread.evaluation.pair_metrics import DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import METHOD, At, By, Column, Sheet, column, methods
+from dualread.reporting.tables._sheet import METHOD, SPREAD, At, By, Column, Sheet, columns_here, methods
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
 from dualread.specs.tables import Layout
 
 # The smallest and the largest share of any seed, in percent.
-_RETAINED = {"retained_low_percent": min, "retained_high_percent": max}
+_RETAINED = {
+    Metric(name="retained_low_percent", digits=0): min,
+    Metric(name="retained_high_percent", digits=0): max,
+}
 
 
 def _columns(at: At) -> list[Column]:
-    columns = []
-    for backbone in at.layout.backbones:
-        title, part = escape(backbone.label), {"backbone": backbone.name}
-        columns += [
-            column(r"$|\mathcal{E}|$", title, **part, metric="decisive_pairs"),
-            column("Strict", title, **part, metric="strict_decisive_pairs"),
-            Column("Retained", [{**part, "metric": metric} for metric in _RETAINED], title, _range),
-        ]
-    return columns
+    return [
+        of._replace(part={"backbone": backbone.name}, title=escape(backbone.label))
+        for backbone in at.layout.backbones
+        for of in (
+            *columns_here([DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS]),
+            Column("Retained", list(_RETAINED), form=_range),
+        )
+    ]
 
 
 def _range(low: str, high: str) -> str:
@@ -37,11 +40,11 @@ def _retained(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
     found = {}
     for backbone in layout.backbones:
         for method in layout.methods:
-            pairs = Key(backbone.name, layout.id_dataset.name, "all", method.name, "decisive_pairs")
-            strict = pairs._replace(metric="strict_decisive_pairs")
+            pairs = Key(backbone.name, layout.id_dataset.name, "all", method.name, DECISIVE_PAIRS.name)
+            strict = pairs._replace(metric=STRICT_DECISIVE_PAIRS.name)
             if pairs in values and strict in values:
                 for metric, choose in _RETAINED.items():
-                    found[pairs._replace(metric=metric)] = _percent(values[pairs], values[strict], choose)
+                    found[pairs._replace(metric=metric.name)] = _percent(values[pairs], values[strict], choose)
     return found
 
 

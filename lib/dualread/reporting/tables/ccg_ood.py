@@ -4,21 +4,21 @@ Reproduces the layout of the paper's Table ccg_ood (part a of its grounding evid
 out-of-distribution data sets of the layout; where there are none, the in-distribution one.
 """
 
-from dualread.reporting.tables._captions import CCG, SPREAD
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import BACKBONES, METHODS, Sheet, columns_of
+from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, Sheet, columns_of
 
-_HEADS = {"natural_ccg_auc": r"Nat.$\uparrow$", "strict_ccg_auc": r"Strict$\uparrow$"}
+_METRICS = {NATURAL_CCG_AUC: "Nat.", STRICT_CCG_AUC: None}
 
 build = Sheet(
     name="ccg_ood",
     rows=[BACKBONES, METHODS],
     columns=lambda at: columns_of(
-        [dataset for dataset in at.layout.datasets if not dataset.id] or [at.layout.id_dataset], _HEADS
+        [dataset for dataset in at.layout.datasets if not dataset.id] or [at.layout.id_dataset], _METRICS
     ),
     caption=lambda at: [
         f"CCG-AUC of each data set, Natural (Nat.) and Strict, study {escape(at.layout.study)}.",
-        CCG,
+        NATURAL_CCG_AUC.said,
         f"{SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
     ],
 )

@@ -6,28 +6,19 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from dualread.reporting.tables._captions import BY_CHANCE, few_images
+from dualread.evaluation.metric import Metric
+from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
 from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import escape, latex_table
 from dualread.reporting.tables._structure import Entry, Float
-from dualread.reporting.tables.format import DASH, latex, plain, rounded
+from dualread.reporting.tables.format import DASH, latex, number, plain, rounded
 from dualread.reporting.tables.values import Key, Value
 from dualread.specs.tables import NULL_GROUP, Method
 
-# +1 where higher is better, -1 where lower is better. A metric that is not listed is never bold.
-_SIGN = {
-    **dict.fromkeys(("auroc", "natural_ccg_auc", "strict_ccg_auc"), 1.0),
-    **dict.fromkeys(("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc", "shuffled_auroc", "shuffled_ccg_auc"), 1.0),
-    **dict.fromkeys(("ece15", "brier", "aurc", "hce90"), -1.0),
-}
-# Decimals, if not three.
-_DIGITS = {
-    **dict.fromkeys(("decisive_pairs", "strict_decisive_pairs", "source_images", "donor_images"), 1),
-    # Every answer needs equally many passes, so their mean is a whole number.
-    **dict.fromkeys(("cost_prompt_passes", "cost_replay_passes", "unique_confidences", "questions"), 0),
-    **dict.fromkeys(("cost_read_tokens", "cost_generated_tokens"), 1),
-    **dict.fromkeys(("retained_low_percent", "retained_high_percent"), 0),
-}
+_BY_CHANCE = (
+    r"$^{\circ}$~An ECE that calibrated confidences reach by chance, in every seed: on these images, it is not above "
+    "the 95th percentile of theirs. Means over data sets have no such mark."
+)
 
 # The columns of the CSV file of a table of metrics, and of one of contrasts.
 METRICS_CSV: Mapping[str, Any] = {
@@ -111,19 +102,20 @@ def size_of(values: Mapping[Key, Value], keys: Iterable[Key]) -> int | None:
     return sizes.pop() if len(sizes) == 1 else None
 
 
-def mean_cell(key: Key, value: Value, *, bold: bool = False) -> Cell:
-    """Return the cell of a mean over seeds with its deviation. Decimals and sign are the metric's."""
-    how = {"digits": _DIGITS.get(key.metric, 3), "sign": key.metric == "paired_delta"}
+def mean_cell(metric: Metric, key: Key, value: Value, *, bold: bool = False) -> Cell:
+    """Return the cell of a mean over seeds with its deviation."""
+    how = {"digits": metric.digits, "sign": metric.is_difference}
     return Cell(key, value, latex(value, bold=bold, **how), plain(value, **how), bold)
 
 
-def is_best(values: Mapping[Key, Value], key: Key, methods: Iterable[Method]) -> bool:
+def is_best(values: Mapping[Key, Value], metric: Metric, key: Key, methods: Iterable[Method]) -> bool:
     """Return whether a method's printed value is the best of `methods`, of which several may tie.
 
-    Accuracy and the null methods never are.
+    What all methods of an actor share never is, such as accuracy, and no null method.
     """
-    if (sign := _SIGN.get(key.metric)) is None:
+    if metric.better is None or metric.is_of_actor:
         return False
+    sign = 1.0 if metric.better == "higher" else -1.0
     printed = {
         method.name: sign * rounded(mean)
         for method in methods
@@ -146,15 +138,32 @@ def csv_rows(table: str, cells: Iterable[Cell], columns: Mapping[str, Any]) -> p
 def notes(cells: Sequence[Cell], name: str) -> list[str]:
     """Return the sentences that explain marks which occur in the table, and what its CSV file adds."""
     weak = [cell.value for cell in cells if "†" in cell.printed]
-    sentences = few_images(
+    sentences = _few_images(
         (side for value in weak for side in value.short), [value.detectable for value in weak if value.detectable]
     )
     if most := max((cell.value.ties for cell in cells if cell.value.ties), default=0.0):
         sentences.append(rf"Of the pairs behind a value, up to {most:.0%} are ties.".replace("%", r"\%"))
     if any(cell.value.by_chance for cell in cells):
-        sentences.append(BY_CHANCE)
+        sentences.append(_BY_CHANCE)
     if any(cell.printed == DASH for cell in cells):
         sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
     if any(cell.value.row.get("n_undefined") for cell in cells):
         sentences.append(f"Resamples in which a value is undefined are left out; {escape(name)}.csv counts them.")
     return sentences
+
+
+def _few_images(sides: Iterable[str], detectable: Sequence[float] = ()) -> list[str]:
+    """Return the sentences that explain the daggers of a table; none if there is none.
+
+    Args:
+        sides: The sides, source and donor, of which some printed value has few images; may repeat.
+        detectable: The values that these samples tell from .5, where they are known.
+    """
+    if not (found := sorted(set(sides), reverse=True)):
+        return []
+    named = " or ".join(f"{side} images ({side[0]})" for side in found)
+    few = rf"$^{{\dagger}}$~Underpowered: the decisive pairs have fewer than {MINIMUM_IMAGES} distinct {named}."
+    if detectable:
+        ends = sorted({number(value) for value in (min(detectable), max(detectable))})
+        few += f" Such samples tell a CCG-AUC of {' to '.join(ends)} from .500 (power .8)."
+    return [few, f"It takes about {ENOUGH_IMAGES} images on both sides to tell .600 from .500."]

@@ -7,26 +7,29 @@ set of the layout and the support of the valid values on the in-distribution one
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dualread.evaluation.channel import ENDPOINT_SHARE, IMPUTED_SHARE, UNIQUE_CONFIDENCES
+from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import METHODS, At, By, Column, Label, Sheet, backbones, column
+from dualread.reporting.tables._sheet import METHODS, At, By, Column, Label, Sheet, backbones, column, columns_here
 from dualread.reporting.tables._structure import Gap
 from dualread.reporting.tables.values import Key, Value
 from dualread.specs.tables import Layout
 
+_PARSE_RATE = Metric(name="parse_rate")
+
 
 def _columns(at: At) -> list[Column]:
     return [
-        *(column(escape(d.label), "Parse rate", dataset=d.name, metric="parse_rate") for d in at.layout.datasets),
-        column("Unique", "Support", metric="unique_confidences"),
-        column("Endpt.", "Support", metric="endpoint_share"),
+        *(column(_PARSE_RATE, escape(of.label), "Parse rate", dataset=of.name) for of in at.layout.datasets),
+        *columns_here([UNIQUE_CONFIDENCES, ENDPOINT_SHARE], "Support"),
     ]
 
 
 def _parse_rates(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
     return {
-        key._replace(metric="parse_rate"): value if value.mean is None else replace(value, mean=1 - value.mean)
+        key._replace(metric=_PARSE_RATE.name): value if value.mean is None else replace(value, mean=1 - value.mean)
         for key in values
-        if key.metric == "imputed_share" and (value := values[key])
+        if key.metric == IMPUTED_SHARE.name and (value := values[key])
     }
 
 

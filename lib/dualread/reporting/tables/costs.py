@@ -6,37 +6,34 @@ Reproduces the layout of the paper's Table sc_tradeoff, with a block of columns,
 import re
 from collections.abc import Mapping
 
-from dualread.reporting.tables._captions import AURC, NOTATION, SPREAD
+from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
+from dualread.evaluation.costs import GENERATED_TOKENS, PROMPT_PASSES, READ_TOKENS, REPLAY_PASSES
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import (
     BACKBONES,
     COST,
     METHOD,
+    NOTATION,
+    SPREAD,
     At,
     By,
     Column,
     Sheet,
     backbones,
-    column,
+    columns_here,
     columns_of,
     methods,
 )
 
-_MEASURED = {
-    "cost_prompt_passes": "Prompts",
-    "cost_replay_passes": "Replays",
-    "cost_read_tokens": "Read",
-    "cost_generated_tokens": "Gen.",
-}
-_HEADS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "aurc": r"AURC$\downarrow$"}
+_MEASURED = [PROMPT_PASSES, REPLAY_PASSES, READ_TOKENS, GENERATED_TOKENS]
+_METRICS = [AUROC, BRIER, AURC]
 # The symbols of a cost, and what each of them counts.
-_SYMBOLS = {"t": "cost_completions", r"\rho": "cost_prompt_only_passes", r"\tau": "cost_replay_passes"}
+_SYMBOLS = {"t": "cost_completions", r"\rho": "cost_prompt_only_passes", r"\tau": REPLAY_PASSES.name}
 
 
 def _columns(at: At) -> list[Column]:
     datasets = sorted(at.layout.datasets, key=lambda dataset: not dataset.id)
-    measured = [column(head, "Measured", metric=metric) for metric, head in _MEASURED.items()]
-    return [*measured, *columns_of(datasets, _HEADS)]
+    return [*columns_here(_MEASURED, "Measured"), *columns_of(datasets, _METRICS)]
 
 
 def _caption(at: At) -> list[str]:
@@ -46,7 +43,7 @@ def _caption(at: At) -> list[str]:
         f"Measured per answer on {escape(at.dataset.label)}: passes over a prompt with its image (Prompts), "
         "passes over prompt and answer together (Replays), tokens that all passes read (Read) and generated tokens "
         "(Gen.). Samples that answer one question share one pass over its prompt.",
-        AURC,
+        AURC.said,
         f"{SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
         *_discrepancies(at),
     ]

@@ -5,12 +5,26 @@ share of right answers (Brier), and whether it follows the image (Natural CCG-AU
 estimators are Platt maps of their negative uncertainties.
 """
 
-from dualread.reporting.tables._captions import CCG, NOTATION, OOD_SAID, SPREAD
+from dualread.evaluation.answer_metrics import AUROC, BRIER
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import BACKBONES, COST, METHOD, OOD, By, Label, Sheet, columns_of, methods
+from dualread.reporting.tables._sheet import (
+    BACKBONES,
+    COST,
+    METHOD,
+    NOTATION,
+    OOD,
+    OUT_OF_DISTRIBUTION,
+    SPREAD,
+    By,
+    Label,
+    Sheet,
+    columns_of,
+    methods,
+)
 from dualread.reporting.tables._structure import Gap
 
-_HEADS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "natural_ccg_auc": r"CCG-AUC$\uparrow$"}
+_METRICS = [AUROC, BRIER, NATURAL_CCG_AUC]
 
 build = Sheet(
     name="estimators",
@@ -18,12 +32,12 @@ build = Sheet(
         BACKBONES._replace(gap=Gap.SPACE),
         By(methods, [METHOD, COST, Label("Group", lambda at: escape(at.method.group))]),
     ],
-    columns=lambda at: columns_of([at.layout.id_dataset, OOD], _HEADS),
+    columns=lambda at: columns_of([at.layout.id_dataset, OOD], _METRICS),
     caption=lambda at: [
         f"Estimators of other packages and our methods on the same answers, study {escape(at.layout.study)}.",
         NOTATION,
         "The confidence of an estimator that gives an uncertainty is a Platt map of its negative value.",
-        f"{SPREAD}. {OOD_SAID} Bold: best printed value per column and backbone.",
-        CCG,
+        f"{SPREAD}. {OUT_OF_DISTRIBUTION} Bold: best printed value per column and backbone.",
+        NATURAL_CCG_AUC.said,
     ],
 )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dualread.evaluation.families import PREFIX
+from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import At, By, Column, Label, Sheet, column
 from dualread.reporting.tables.cells import size_of
@@ -15,7 +16,7 @@ from dualread.specs.tables import Dataset, Layout
 
 # The paper's section "Dataset Details", paragraph "PathVQA".
 PUBLISHED = {"path_vqa": {"modality": 10, "position": 51, "presence": 429, "size": 4, "other": 506}}
-_METRIC = "questions"
+_QUESTIONS = Metric(name="questions", digits=0)
 
 
 def _shown(values: Mapping[Key, Value], layout: Layout) -> tuple[list[Dataset], list[str]]:
@@ -37,9 +38,9 @@ def _counts(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
             keys = [Key(backbone.name, name, family, method.name, "accuracy") for backbone, method in runs]
             has_some = any(key in values for key in keys)
             reason = "not the same number in every run" if has_some else "no question of this family"
-            counts[Key("", name, family, "", _METRIC)] = _count(size_of(values, keys), reason)
+            counts[Key("", name, family, "", _QUESTIONS.name)] = _count(size_of(values, keys), reason)
             of_paper = PUBLISHED.get(name, {}).get(family.removeprefix(PREFIX))
-            counts[Key("", name, family, "paper", _METRIC)] = _count(of_paper, "the paper names no such family")
+            counts[Key("", name, family, "paper", _QUESTIONS.name)] = _count(of_paper, "the paper names no such family")
     return counts
 
 
@@ -52,11 +53,12 @@ def _families(at: At) -> list[At]:
 
 
 def _columns(at: At) -> list[Column]:
-    columns, part = [], {"backbone": "", "metric": _METRIC}
+    columns = []
     for dataset in _shown(at.values, at.layout)[0]:
-        columns.append(column(escape(dataset.label), **part, dataset=dataset.name, method=""))
+        part = {"backbone": "", "dataset": dataset.name}
+        columns.append(column(_QUESTIONS, escape(dataset.label), **part, method=""))
         if dataset.name in PUBLISHED:
-            columns.append(column("(paper)", **part, dataset=dataset.name, method="paper"))
+            columns.append(column(_QUESTIONS, "(paper)", **part, method="paper"))
     return columns
 
 

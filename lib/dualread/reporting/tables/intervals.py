@@ -6,20 +6,29 @@ Not in the paper, which prints the spread over seeds alone. One float per backbo
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dualread.reporting.tables._captions import CE2, INTERVALS
+from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION_ERROR
+from dualread.evaluation.metric import Metric
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import METHODS, OOD, At, Sheet, backbones, column, dataset_of, methods, places
+from dualread.reporting.tables._sheet import (
+    INTERVALS,
+    METHODS,
+    OOD,
+    At,
+    Sheet,
+    backbones,
+    columns_here,
+    methods,
+    places,
+)
 from dualread.reporting.tables.cells import Cell
 from dualread.reporting.tables.format import DASH, dagger, limits, number, tex_dagger
 from dualread.reporting.tables.values import Key
 
 READS = "contrasts"
-_HEADS = {
-    "auroc": r"AUROC$\uparrow$",
-    "brier": r"Brier$\downarrow$",
-    "squared_calibration_error": r"CE$^2\downarrow$",
-    "natural_ccg_auc": r"Natural CCG$\uparrow$",
-    "strict_ccg_auc": r"Strict CCG$\uparrow$",
+_METRICS = {
+    **dict.fromkeys((AUROC, BRIER, SQUARED_CALIBRATION_ERROR)),
+    **{NATURAL_CCG_AUC: "Natural CCG", STRICT_CCG_AUC: "Strict CCG"},
 }
 _ALONE = "Only the interval is printed where the decisive pairs have fewer than 30 distinct source or donor images."
 
@@ -28,7 +37,7 @@ def _floats(at: At) -> Iterator[At]:
     return (replace(of, dataset=place) for of in backbones(at) for place in places(at.layout))
 
 
-def _cell(at: At, key: Key) -> Cell | None:
+def _cell(at: At, _: Metric, key: Key) -> Cell | None:
     """Return value and interval; only the interval where images are too few; nothing where neither is computed."""
     if (value := at.values.get(key)) is None or value.mean is None:
         return value and Cell(key, value, DASH, DASH)
@@ -42,13 +51,13 @@ def _cell(at: At, key: Key) -> Cell | None:
 
 def _caption(at: At) -> list[str]:
     where = "OOD (means with equal weight over data sets)" if at.dataset is OOD else at.dataset.label
-    keys = [of.key._replace(metric=metric) for of in methods(at) for metric in _HEADS]
+    keys = [of.key._replace(metric=metric.name) for of in methods(at) for metric in _METRICS]
     has_few = any(key in at.values and at.values[key].short for key in keys)
     return [
         f"Intervals of {escape(at.backbone.label)}, {escape(where)}, study {escape(at.layout.study)}.",
         r"Mean over seeds and, in brackets, the 95\% interval of that mean over other images, for these seeds.",
         INTERVALS,
-        CE2,
+        SQUARED_CALIBRATION_ERROR.said,
         *([_ALONE] if at.dataset is not OOD and has_few else []),
     ]
 
@@ -58,9 +67,7 @@ build = Sheet(
     floats=_floats,
     label=lambda at: f"{at.backbone.name}:{at.dataset.name}",
     rows=[METHODS],
-    columns=lambda at: [
-        column(head, dataset=dataset_of(at.dataset, metric), metric=metric) for metric, head in _HEADS.items()
-    ],
+    columns=lambda at: columns_here(_METRICS),
     caption=_caption,
     cell=_cell,
     of_contrasts=True,

@@ -3,18 +3,20 @@
 One block of rows per backbone. Reproduces the layout of the paper's Table main for the methods that the layout lists.
 """
 
-from dualread.reporting.tables._captions import CCG, SPREAD
+from dualread.evaluation.answer_metrics import ACCURACY, AUROC
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import DITTO, escape
 from dualread.reporting.tables._sheet import (
     BACKBONES,
     METHODS,
     OOD,
+    SPREAD,
     At,
     By,
     Column,
     Label,
     Sheet,
-    column,
+    columns_here,
     dataset_of,
     groups,
 )
@@ -23,24 +25,24 @@ from dualread.reporting.tables.cells import size_of
 from dualread.reporting.tables.values import Key
 from dualread.specs.tables import NULL_GROUP
 
-_HEADS = {
-    "accuracy": (r"Acc.$\uparrow$", ""),
-    "auroc": (r"AUROC$\uparrow$", ""),
-    "natural_ccg_auc": ("Natural", r"CCG-AUC$\uparrow$"),
-    "strict_ccg_auc": ("Strict", r"CCG-AUC$\uparrow$"),
+_METRICS = {
+    ACCURACY: ("Acc.", ""),
+    AUROC: ("AUROC", ""),
+    NATURAL_CCG_AUC: ("Natural", "CCG-AUC"),
+    STRICT_CCG_AUC: ("Strict", "CCG-AUC"),
 }
 
 
 def _columns(at: At) -> list[Column]:
     columns = []
     for place in (at.layout.id_dataset, OOD):
-        answers = dataset_of(place, "accuracy")
-        keys = [Key(b.name, answers, "all", m.name, "accuracy") for b in at.layout.backbones for m in at.layout.methods]
+        answers = dataset_of(place, ACCURACY)
+        keys = [
+            Key(b.name, answers, "all", m.name, ACCURACY.name) for b in at.layout.backbones for m in at.layout.methods
+        ]
         n = size_of(at.values, keys)
         title = f"{escape(place.label)} ($n={n}$)" if n else escape(place.label)
-        columns += [
-            column(head, title, dataset=dataset_of(place, metric), metric=metric) for metric, head in _HEADS.items()
-        ]
+        columns += [of._replace(place=place) for of in columns_here(_METRICS, title)]
     return columns
 
 
@@ -49,7 +51,7 @@ def _caption(at: At) -> list[str]:
     never_bold = f"accuracy and the group {NULL_GROUP} are" if has_nulls else "accuracy is"
     return [
         f"Reliability and grounding of confidence, study {escape(at.layout.study)}.",
-        CCG,
+        NATURAL_CCG_AUC.said,
         "OOD (out of distribution): mean over data sets with equal weight, over all of them for accuracy and AUROC, "
         "over those with donors for CCG-AUC.",
         f"{SPREAD}.",
@@ -67,6 +69,6 @@ build = Sheet(
     ],
     columns=_columns,
     caption=_caption,
-    shared=["accuracy"],
+    shared=[ACCURACY],
     specification=r"ll*{4}{c}@{\hspace{6pt}}*{4}{c}",
 )

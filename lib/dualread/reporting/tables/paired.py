@@ -7,9 +7,11 @@ score as a positive difference; here every difference is method minus baseline.
 
 from collections.abc import Mapping
 
-from dualread.reporting.tables._captions import INTERVALS
+from dualread.evaluation.answer_metrics import AUROC, BRIER
+from dualread.evaluation.metric import Metric
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import OOD, dataset_of, places
+from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, places
 from dualread.reporting.tables._structure import Float, Gap, Heading, Line, Row
 from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, Table, csv_rows, notes
 from dualread.reporting.tables.format import DASH, dagger, limits, number, signed, tex_dagger
@@ -17,11 +19,9 @@ from dualread.reporting.tables.values import Key, Value
 from dualread.specs.tables import Dataset, Layout
 
 READS = "contrasts"
-_HEADS = {
-    "auroc": r"$\Delta$AUROC$\uparrow$",
-    "brier": r"$\Delta$Brier$\downarrow$",
-    "natural_ccg_auc": r"$\Delta$Natural CCG$\uparrow$",
-    "strict_ccg_auc": r"$\Delta$Strict CCG$\uparrow$",
+_METRICS = {
+    **{AUROC: r"$\Delta$AUROC", BRIER: r"$\Delta$Brier"},
+    **{NATURAL_CCG_AUC: r"$\Delta$Natural CCG", STRICT_CCG_AUC: r"$\Delta$Strict CCG"},
 }
 
 
@@ -30,17 +30,17 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     body: list[Line] = []
     printed: list[Cell] = []
     for backbone in layout.backbones:
-        body += [*([Gap.RULE] if body else []), Heading(backbone.label, 1 + len(_HEADS))]
+        body += [*([Gap.RULE] if body else []), Heading(backbone.label, 1 + len(_METRICS))]
         for name in layout.contrasts:
             for place in places(layout):
-                found = {
-                    key.metric: (key, value)
+                asked = {
+                    metric: (key, value)
+                    for metric in _METRICS
                     for key, value in values.items()
                     if (key.backbone, key.contrast) == (backbone.name, name)
-                    and key.metric in _HEADS
-                    and key.dataset == dataset_of(place, key.metric)
+                    and (key.dataset, key.metric) == (dataset_of(place, metric), metric.name)
                 }
-                if asked := {metric: found[metric] for metric in _HEADS if metric in found}:
+                if asked:
                     lines, cells = _of_contrast(asked, layout, place)
                     body += [Gap.SPACE, *lines]
                     printed += cells
@@ -49,8 +49,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
             Float(
                 name="paired",
                 wide=True,
-                columns="l" + "c" * len(_HEADS),
-                head=[Row(["Method $-$ baseline", *_HEADS.values()])],
+                columns="l" + "c" * len(_METRICS),
+                head=[Row(["Method $-$ baseline", *(metric.headed(head) for metric, head in _METRICS.items())])],
                 body=body,
                 caption=" ".join([*_caption(layout), *notes(printed, "paired")]),
             )
@@ -60,7 +60,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
 
 
 def _of_contrast(
-    asked: Mapping[str, tuple[Key, Value]], layout: Layout, place: Dataset
+    asked: Mapping[Metric, tuple[Key, Value]], layout: Layout, place: Dataset
 ) -> tuple[list[Row], list[Cell]]:
     """Return the rows of a contrast at one place: the differences, their intervals, and those of retrained actors."""
     points = {metric: _point(*found) for metric, found in asked.items()}
@@ -70,13 +70,13 @@ def _of_contrast(
         Row(
             [
                 _label(next(iter(asked.values())), layout, place),
-                *(points[metric].entry if metric in points else "" for metric in _HEADS),
+                *(points[metric].entry if metric in points else "" for metric in _METRICS),
             ]
         ),
-        Row([r"\quad 95\% interval, these seeds", *(_formula(intervals.get(metric)) for metric in _HEADS)]),
+        Row([r"\quad 95\% interval, these seeds", *(_formula(intervals.get(metric)) for metric in _METRICS)]),
     ]
     if shown := {metric: text for metric, text in retrained.items() if text != DASH}:
-        rows.append(Row([r"\quad retrained actors", *(_formula(shown.get(metric)) for metric in _HEADS)]))
+        rows.append(Row([r"\quad retrained actors", *(_formula(shown.get(metric)) for metric in _METRICS)]))
     cells = [
         cell
         if cell.printed == DASH

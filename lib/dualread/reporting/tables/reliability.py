@@ -6,19 +6,12 @@ Reproduces the layout of the paper's Table reliability for the data sets and met
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dualread.reporting.tables._captions import AURC, ECE, HCE, SPREAD
+from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, BRIER, ECE, HCE
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import METHODS, At, By, Label, Sheet, backbones, columns_here, datasets
+from dualread.reporting.tables._sheet import METHODS, SPREAD, At, By, Label, Sheet, backbones, columns_here, datasets
 from dualread.reporting.tables._structure import Gap
 
-_HEADS = {
-    "accuracy": r"Acc$\uparrow$",
-    "auroc": r"AUROC$\uparrow$",
-    "ece15": r"ECE$\downarrow$",
-    "brier": r"Brier$\downarrow$",
-    "aurc": r"AURC$\downarrow$",
-    "hce90": r"HCE@.9$\downarrow$",
-}
+_METRICS = {ACCURACY: "Acc", **dict.fromkeys((AUROC, ECE, BRIER, AURC, HCE))}
 
 
 def _answer_types(at: At) -> Iterator[At]:
@@ -33,10 +26,10 @@ build = Sheet(
         By(datasets, [Label("Dataset", lambda at: escape(at.dataset.label))], gap=Gap.SMALL_SPACE),
         METHODS,
     ],
-    columns=lambda at: columns_here(_HEADS),
+    columns=lambda at: columns_here(_METRICS),
     caption=lambda at: [
         f"Reliability by answer type, study {escape(at.layout.study)}.",
-        f"{ECE} {AURC} {HCE}",
+        f"{ECE.said} {AURC.said} {HCE.said}",
         f"{SPREAD}. Bold: best printed value per data set and backbone; accuracy is never bold.",
     ],
     alignment="r",

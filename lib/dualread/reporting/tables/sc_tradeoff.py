@@ -4,12 +4,14 @@ Reproduces the layout of the paper's Table sc_tradeoff: one block of rows per ba
 the paper's notation. Table costs has the measured costs.
 """
 
-from dualread.reporting.tables._captions import AURC, NOTATION, SPREAD
+from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import (
     COST,
     METHOD,
     METHODS,
+    NOTATION,
+    SPREAD,
     At,
     By,
     Sheet,
@@ -19,7 +21,7 @@ from dualread.reporting.tables._sheet import (
 )
 from dualread.reporting.tables._structure import Gap
 
-_HEADS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "aurc": r"AURC$\downarrow$"}
+_METRICS = [AUROC, BRIER, AURC]
 
 
 def _heading(at: At) -> str:
@@ -33,11 +35,11 @@ build = Sheet(
         By(datasets, heading=_heading, gap=Gap.SPACE),
         METHODS._replace(labels=[METHOD, COST]),
     ],
-    columns=lambda at: columns_here(_HEADS),
+    columns=lambda at: columns_here(_METRICS),
     caption=lambda at: [
         f"Compute and reliability, study {escape(at.layout.study)}.",
         NOTATION,
-        f"{AURC} ID and OOD: in and out of distribution.",
+        f"{AURC.said} ID and OOD: in and out of distribution.",
         f"{SPREAD}. Bold: best printed value per column and block.",
     ],
     wide=False,

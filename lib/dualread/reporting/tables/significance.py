@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from dualread.errors import ConfigError
-from dualread.reporting.tables._captions import CE2
+from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION_ERROR
+from dualread.evaluation.metric import Metric
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import OOD, At, By, Column, Label, Sheet, backbones, columns_of, head_of
 from dualread.reporting.tables._structure import Gap, Line, TwoLines
@@ -20,15 +22,12 @@ READS = "contrasts"
 COMPARES_ONE = True  # the table's entry in the config names the method
 
 LEVEL = 0.05
-_HEADS = {
-    "auroc": r"AUROC$\uparrow$",
-    "brier": r"Brier$\downarrow$",
-    "squared_calibration_error": r"CE$^2\downarrow$",
-    "natural_ccg_auc": r"Natural$\uparrow$",
-    "strict_ccg_auc": r"Strict$\uparrow$",
+_METRICS = {
+    **dict.fromkeys((AUROC, BRIER, SQUARED_CALIBRATION_ERROR)),
+    **{NATURAL_CCG_AUC: "Natural", STRICT_CCG_AUC: None},
 }
 # There is no room for a tenth column.
-_OF_MEANS = {name: head for name, head in _HEADS.items() if name != "squared_calibration_error"}
+_OF_MEANS = {metric: head for metric, head in _METRICS.items() if metric != SQUARED_CALIBRATION_ERROR}
 
 
 def _floats(at: At) -> Iterator[At]:
@@ -49,7 +48,7 @@ def _others(at: At) -> Iterator[At]:
     return (replace(at, methods=[at.methods[0], other]) for other in at.methods[1:])
 
 
-def _cell(at: At, key: Key) -> Cell | None:
+def _cell(at: At, _: Metric, key: Key) -> Cell | None:
     key = key._replace(contrast=at.layout.contrasts[0], baseline=at.methods[1].name)
     if (value := at.values.get(key)) is None or value.mean is None:
         return value and Cell(key, value, DASH, DASH)
@@ -94,7 +93,7 @@ def _caption(at: At) -> list[str]:
         "column: first for these seeds, where only the images are a sample; then, if there are several seeds, for "
         f"retrained actors. Bold: all p-values below {number(LEVEL)}, and not underpowered. "
         r"$\le$: the smallest p-value that the number of resamples can give.",
-        CE2,
+        SQUARED_CALIBRATION_ERROR.said,
         "Natural and Strict: CCG-AUC.",
     ]
 
@@ -104,7 +103,7 @@ build = Sheet(
     floats=_floats,
     label=lambda at: at.backbone.name,
     rows=[By(_others, [Label("Method", lambda at: escape(at.methods[1].label))], gap=Gap.SPACE)],
-    columns=lambda at: [*columns_of([at.layout.id_dataset], _HEADS), *columns_of([OOD], _OF_MEANS)],
+    columns=lambda at: [*columns_of([at.layout.id_dataset], _METRICS), *columns_of([OOD], _OF_MEANS)],
     caption=_caption,
     cell=_cell,
     head=_head,

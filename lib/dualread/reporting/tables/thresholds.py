@@ -8,11 +8,22 @@ validation answers, and below it the smallest one that is certified (`evaluation
 
 from collections.abc import Sequence
 
+from dualread.evaluation.metric import Metric
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import RULES, metric_name
-from dualread.reporting.tables._captions import OOD_SAID, SPREAD
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import BACKBONES, METHODS, OOD, At, Column, Label, Sheet, dataset_of, head_of
+from dualread.reporting.tables._sheet import (
+    BACKBONES,
+    METHODS,
+    OOD,
+    OUT_OF_DISTRIBUTION,
+    SPREAD,
+    At,
+    Column,
+    Label,
+    Sheet,
+    head_of,
+)
 from dualread.reporting.tables._structure import Gap, Line, Over, Row, TwoLines
 
 _THRESHOLD = "threshold_at_risk_"
@@ -25,7 +36,8 @@ def _columns(at: At) -> list[Column]:
     return [
         Column(
             _HEADS[kind],
-            [{"dataset": dataset_of(place, ""), "metric": metric_name(rule + kind, percent)} for rule in RULES],
+            [Metric(name=metric_name(rule + kind, percent)) for rule in RULES],
+            place=place,
             title=(rf"Target risk {percent}\%", escape(place.label)),
             form=TwoLines,
         )
@@ -53,7 +65,7 @@ def _caption(at: At) -> list[str]:
         "certified out of distribution. Kept: share of the test answers with confidence at least $c$. Wrong: error "
         "rate of these answers. Both have intervals, for new images and this threshold, in metrics.parquet and in "
         "the output of dualread explain.",
-        f"{SPREAD}. {OOD_SAID}",
+        f"{SPREAD}. {OUT_OF_DISTRIBUTION}",
     ]
 
 
