@@ -106,7 +106,7 @@ def test_the_page_opens_with_what_was_found_and_counts_follow(maker):
     maker.make("compare_methods", "contrasts", {"contrasts.parquet": table.write_parquet})
     html = page(maker)
     opening = (
-        "&lt;DualRead&gt; separates correct answers from incorrect ones significantly better than the stated confidence"
+        "AUROC of &lt;DualRead&gt; on SLAKE-test, Tiny, against the stated confidence GRPO: significantly above 1."
     )
     places = [html.index(text) for text in ("<h1>", opening, '<dl class="facts">', "printed cells</strong>")]
     assert places == sorted(places)
