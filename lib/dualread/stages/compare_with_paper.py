@@ -9,8 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.reporting.comparison.cells import StudyTables, compare
-from dualread.reporting.comparison.page import page
+from dualread.reporting.comparison.cells import StudyTables, compare, page
 from dualread.specs.records import CompareWithPaperSpec
 
 

@@ -6,7 +6,7 @@ import polars as pl
 from PIL import Image
 
 from dualread.data.questions.leakage import count, shared_pictures
-from dualread.reporting.tables._structure import Float, Row
+from dualread.reporting.tables._latex import Float, Row
 from dualread.reporting.tables.cells import Table
 from dualread.specs.wire import as_mapping
 from dualread.store.key import Action

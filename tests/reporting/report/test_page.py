@@ -11,7 +11,7 @@ from dualread.artifacts.tables import from_rows
 from dualread.commands import main as cli
 from dualread.errors import ArtifactError
 from dualread.reporting.report.page import render
-from dualread.reporting.report.stage_costs import stage_costs
+from dualread.reporting.report.provenance import stage_costs
 from dualread.specs.wire import as_mapping
 from tests.reporting.report import study
 from tests.reporting.tables.layouts import TINY, layout, method

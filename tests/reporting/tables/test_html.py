@@ -4,7 +4,7 @@ from html import escape
 import pytest
 
 from dualread.reporting.tables._html import html_table
-from dualread.reporting.tables._structure import (
+from dualread.reporting.tables._latex import (
     Beside,
     Float,
     Gap,

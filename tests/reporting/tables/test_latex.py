@@ -4,8 +4,19 @@ import re
 
 from hypothesis import given
 
-from dualread.reporting.tables._latex import escape, latex_table
-from dualread.reporting.tables._structure import Beside, Float, Gap, Heading, Raised, Row, TwoLines, Words, spanning
+from dualread.reporting.tables._latex import (
+    Beside,
+    Float,
+    Gap,
+    Heading,
+    Raised,
+    Row,
+    TwoLines,
+    Words,
+    escape,
+    latex_table,
+    spanning,
+)
 from tests.drawn import few, texts
 
 _COMMAND = re.compile(r"\\(?:textbackslash|textasciitilde|textasciicircum|textless|textgreater)\{\}|\\[&%$#_{}]")

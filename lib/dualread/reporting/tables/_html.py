@@ -8,7 +8,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from dualread.reporting.tables._structure import Beside, Entry, Float, Gap, Heading, Line, Over, Raised, Row, TwoLines
+from dualread.reporting.tables._latex import Beside, Entry, Float, Gap, Heading, Line, Over, Raised, Row, TwoLines
 from dualread.reporting.tables.format import DASH
 
 _SIDES = {"l": "left", "p": "left", "r": "right"}  # a cell without a class is centered

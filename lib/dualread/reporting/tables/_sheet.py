@@ -18,8 +18,8 @@ from typing import NamedTuple
 from dualread.errors import ArtifactError
 from dualread.evaluation.families import PREFIX
 from dualread.evaluation.metric import Metric
-from dualread.reporting.tables._latex import DITTO, escape
-from dualread.reporting.tables._structure import (
+from dualread.reporting.tables._latex import (
+    DITTO,
     Beside,
     Entry,
     Float,
@@ -29,6 +29,7 @@ from dualread.reporting.tables._structure import (
     Raised,
     Row,
     TwoLines,
+    escape,
     spanning,
 )
 from dualread.reporting.tables.cells import (

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import Gap, Over, Row, TwoLines, escape
 from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, At, Column, Sheet
-from dualread.reporting.tables._structure import Gap, Over, Row, TwoLines
 from dualread.specs.tables import NULL_GROUP, Dataset
 
 _METRICS = (ACCURACY, AUROC, ECE, BRIER)

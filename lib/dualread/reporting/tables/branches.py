@@ -5,9 +5,8 @@ shows as calibration-in-the-large. In distribution, and the equal-weight mean ov
 """
 
 from dualread.evaluation.answer_metrics import CALIBRATION_IN_THE_LARGE, CALIBRATION_SLOPE
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import BACKBONES, METHODS, OOD, OUT_OF_DISTRIBUTION, SPREAD, Sheet, columns_of
-from dualread.reporting.tables._structure import Gap
 
 _METRICS = [CALIBRATION_SLOPE, CALIBRATION_IN_THE_LARGE]
 

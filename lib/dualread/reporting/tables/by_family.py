@@ -6,9 +6,8 @@ Table families counts the questions of every data set.
 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
 from dualread.evaluation.families import PREFIX
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, At, By, Label, Sheet, columns_here, families
-from dualread.reporting.tables._structure import Gap
 from dualread.reporting.tables.cells import size_of
 
 _METRICS = {ACCURACY: "Acc", **dict.fromkeys((AUROC, ECE, BRIER))}

@@ -5,7 +5,7 @@ Reproduces the layout of the paper's Table cascade: in-distribution AUROC, Brier
 
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import (
     BACKBONES,
     METHOD,
@@ -17,7 +17,6 @@ from dualread.reporting.tables._sheet import (
     columns_here,
     methods,
 )
-from dualread.reporting.tables._structure import Gap
 
 _METRICS = [AUROC, BRIER, NATURAL_CCG_AUC]
 

@@ -9,8 +9,7 @@ import polars as pl
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
 from dualread.reporting.tables._html import html_table
-from dualread.reporting.tables._latex import escape, latex_table
-from dualread.reporting.tables._structure import Entry, Float
+from dualread.reporting.tables._latex import Entry, Float, escape, latex_table
 from dualread.reporting.tables.format import DASH, latex, number, plain, rounded
 from dualread.reporting.tables.values import Key, Value
 from dualread.specs.tables import NULL_GROUP, Method

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from dualread.evaluation.channel import ENDPOINT_SHARE, IMPUTED_SHARE, UNIQUE_CONFIDENCES
 from dualread.evaluation.metric import Metric
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import METHODS, At, By, Column, Label, Sheet, backbones, column, columns_here
-from dualread.reporting.tables._structure import Gap
 from dualread.reporting.tables.values import Key, Value
 from dualread.specs.tables import Layout
 

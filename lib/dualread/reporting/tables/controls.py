@@ -13,9 +13,8 @@ from dualread.evaluation.controls import (
     STRICT_SAME_ANSWER_CCG_AUC,
 )
 from dualread.evaluation.pair_metrics import STRICT_CCG_AUC
-from dualread.reporting.tables._latex import DITTO, escape
+from dualread.reporting.tables._latex import DITTO, Gap, escape
 from dualread.reporting.tables._sheet import METHODS, SPREAD, At, By, Sheet, backbones, columns_here, datasets
-from dualread.reporting.tables._structure import Gap
 
 _DONOR = [STRICT_CCG_AUC, STRICT_SAME_ANSWER_CCG_AUC, FIXED_PREFIX_CCG_AUC]
 _SHUFFLED = [SHUFFLED_ACCURACY, SHUFFLED_ACCURACY_DROP, SHUFFLED_AUROC, SHUFFLED_CCG_AUC]

@@ -9,8 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Float, Line, Row
+from dualread.reporting.tables._latex import Float, Line, Row, escape
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH
 from dualread.specs.tables import Layout

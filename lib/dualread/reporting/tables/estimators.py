@@ -7,7 +7,7 @@ estimators are Platt maps of their negative uncertainties.
 
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import (
     BACKBONES,
     COST,
@@ -22,7 +22,6 @@ from dualread.reporting.tables._sheet import (
     columns_of,
     methods,
 )
-from dualread.reporting.tables._structure import Gap
 
 _METRICS = [AUROC, BRIER, NATURAL_CCG_AUC]
 

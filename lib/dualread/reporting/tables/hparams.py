@@ -17,8 +17,7 @@ from dualread.models.training.settings import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS
 from dualread.plugins import declared
 from dualread.readers.dualread import WEIGHT
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Float, Gap, Heading, Row
+from dualread.reporting.tables._latex import Float, Gap, Heading, Row, escape
 from dualread.reporting.tables.cells import Table
 from dualread.specs.tables import StudySettings
 from dualread.store.digest import digest_of

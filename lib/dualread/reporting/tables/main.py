@@ -5,7 +5,7 @@ One block of rows per backbone. Reproduces the layout of the paper's Table main 
 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._latex import DITTO, escape
+from dualread.reporting.tables._latex import DITTO, Gap, Words, escape
 from dualread.reporting.tables._sheet import (
     BACKBONES,
     METHODS,
@@ -20,7 +20,6 @@ from dualread.reporting.tables._sheet import (
     dataset_of,
     groups,
 )
-from dualread.reporting.tables._structure import Gap, Words
 from dualread.reporting.tables.cells import size_of
 from dualread.reporting.tables.values import Key
 from dualread.specs.tables import NULL_GROUP

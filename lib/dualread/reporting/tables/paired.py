@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import Float, Gap, Heading, Line, Row, escape
 from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, places
-from dualread.reporting.tables._structure import Float, Gap, Heading, Line, Row
 from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, Table, csv_rows, notes
 from dualread.reporting.tables.format import DASH, dagger, limits, number, signed, tex_dagger
 from dualread.reporting.tables.values import Key, Value

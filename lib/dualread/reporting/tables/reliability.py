@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, BRIER, ECE, HCE
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import METHODS, SPREAD, At, By, Label, Sheet, backbones, columns_here, datasets
-from dualread.reporting.tables._structure import Gap
 
 _METRICS = {ACCURACY: "Acc", **dict.fromkeys((AUROC, ECE, BRIER, AURC, HCE))}
 

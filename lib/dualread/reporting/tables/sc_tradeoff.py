@@ -5,7 +5,7 @@ the paper's notation. Table costs has the measured costs.
 """
 
 from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import (
     COST,
     METHOD,
@@ -19,7 +19,6 @@ from dualread.reporting.tables._sheet import (
     columns_here,
     datasets,
 )
-from dualread.reporting.tables._structure import Gap
 
 _METRICS = [AUROC, BRIER, AURC]
 

@@ -11,9 +11,8 @@ from dualread.errors import ConfigError
 from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION_ERROR
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import Gap, Line, TwoLines, escape
 from dualread.reporting.tables._sheet import OOD, At, By, Column, Label, Sheet, backbones, columns_of, head_of
-from dualread.reporting.tables._structure import Gap, Line, TwoLines
 from dualread.reporting.tables.cells import Cell
 from dualread.reporting.tables.format import DASH, dagger, number, p_text, signed, tex_dagger
 from dualread.reporting.tables.values import Key

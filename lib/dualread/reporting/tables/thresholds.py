@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import RULES, metric_name
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import Gap, Line, Over, Row, TwoLines, escape
 from dualread.reporting.tables._sheet import (
     BACKBONES,
     METHODS,
@@ -24,7 +24,6 @@ from dualread.reporting.tables._sheet import (
     Sheet,
     head_of,
 )
-from dualread.reporting.tables._structure import Gap, Line, Over, Row, TwoLines
 
 _THRESHOLD = "threshold_at_risk_"
 _HEADS = {"threshold": r"$c\ge$", "coverage": r"Kept$\uparrow$", "kept_risk": r"Wrong$\downarrow$"}
