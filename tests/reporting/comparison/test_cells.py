@@ -10,8 +10,8 @@ PLACE = list(Place._fields)
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory):
-    return tables(tmp_path_factory.mktemp("study"))
+def ours():
+    return tables()
 
 
 def one(found, **key):

@@ -7,8 +7,8 @@ DCPO = {"backbone": "qwen3-vl-2b", "dataset": "slake", "method": "dcpo", "metric
 
 
 @pytest.fixture(scope="module")
-def lines(tmp_path_factory):
-    changed = replaced(tables(tmp_path_factory.mktemp("study")), "main", **DCPO, mean="0.81")
+def lines():
+    changed = replaced(tables(), "main", **DCPO, mean="0.81")
     changed.pop("calib")
     return page(compare(changed, STUDY), "mine").splitlines()
 
