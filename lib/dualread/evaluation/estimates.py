@@ -14,7 +14,7 @@ from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH
 from dualread.evaluation.columns import CellColumns, Columns, OfColumns, all_rows
 from dualread.evaluation.metric import PairMetric
 from dualread.evaluation.metrics import calibration_chance
-from dualread.evaluation.pair_metrics import PAIR_METRICS, PairValues, limits, pair_values
+from dualread.evaluation.pair_metrics import PAIR_METRICS, PairValues, limits, stored_pairs
 from dualread.evaluation.replicates import replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws, including, interval
 from dualread.evaluation.statistics.proportion import share_interval
@@ -74,8 +74,7 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
             else:
                 rows.append(row._asdict())
     kept = {name: resampled["all"][name] for name in WITH_REPLICATES}
-    stored = {} if isinstance(cell.pairs, str) else {m.name: m.of_pairs for m in PAIR_METRICS.values() if m.is_stored}
-    pairs = {name: pair_values(mean, cell.pairs) for name, mean in stored.items()}
+    pairs = {} if isinstance(cell.pairs, str) else stored_pairs(cell.pairs)
     return rows, Kept(replicates=kept, pairs=pairs)
 
 
@@ -107,8 +106,9 @@ def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, PairMet
             chosen = rows.mask(metric.mask)
             n, n_clusters = int(np.count_nonzero(chosen)), rows.n_distinct("source_image_id", chosen)
             found = measure(subset, name, metric.value, rows, n=n, n_clusters=n_clusters)
-            has_interval = metric.of_pairs and found.estimate is not None
-            ends = limits(metric.of_pairs, rows, found.estimate) if has_interval else None
+            ends = None
+            if metric.of_pairs is not None and found.estimate is not None:
+                ends = limits(metric.of_pairs, rows, found.estimate)
             yield found if ends is None else found._replace(low=ends[0], high=ends[1])
 
 

@@ -254,3 +254,9 @@ PAIR_METRICS: dict[str, PairMetric] = {
 }
 # Two methods can be compared by these.
 COMPARABLE = tuple(name for name, metric in PAIR_METRICS.items() if metric.is_stored)
+
+
+def stored_pairs(rows: Columns) -> dict[str, PairValues]:
+    """Return the metrics by which methods are compared, pair by pair."""
+    means = {name: metric.of_pairs for name, metric in PAIR_METRICS.items() if metric.is_stored}
+    return {name: pair_values(mean, rows) for name, mean in means.items() if mean is not None}

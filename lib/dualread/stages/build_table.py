@@ -16,7 +16,7 @@ from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import for_spreadsheets, read_table
 from dualread.plugins import load_module
-from dualread.reporting.tables.cells import Table, of_contrasts
+from dualread.reporting.tables.cells import PrintedTable, of_contrasts
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import summarize
 from dualread.specs.tables import BuildTableSpec, Layout, StudySettings
@@ -45,7 +45,7 @@ def compute(spec: BuildTableSpec, inputs: Mapping[str, Path], out: Path) -> str:
     return f"read {len(rows)} rows of {kind}, wrote {name}.tex with {len(table.cells)} cells ({undefined} undefined)"
 
 
-def build(table: ModuleType, rows: pl.DataFrame, shown: Layout | StudySettings) -> Table:
+def build(table: ModuleType, rows: pl.DataFrame, shown: Layout | StudySettings) -> PrintedTable:
     """Return the table of `rows`: metrics are first summarized over seeds, contrasts found by key."""
     reads = getattr(table, "READS", "metrics")
     if isinstance(shown, StudySettings) or reads == "data":

@@ -11,7 +11,7 @@ from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.tables import from_rows
 from dualread.plugins import load
 from dualread.reporting.comparison import TABLES
-from dualread.reporting.comparison.cells import StudyTables
+from dualread.reporting.comparison.cells import ComparedStudy
 from dualread.reporting.tables.published import published_cells
 from dualread.stages import build_table
 from tests.reporting.tables import cases, contrasts
@@ -21,7 +21,7 @@ OOD6 = ["rexvqa", "vqa_rad", "path_vqa", "pmc_vqa", "omnimedvqa", "vqa_med_2019"
 OF_ACTORS = ("base", "rlcr", "dcpo", "vl_calibration")
 OF_RLVR = ("rlvr", "p_true", "self_probing", "prompt_ensemble", "sc2", "sc8", "semantic_uncertainty", "saplma", "bicr",
            "psr", "p_state", "per", "dualread")  # fmt: skip
-STUDY = StudyTables(
+STUDY = ComparedStudy(
     name="mine",
     backbones=["qwen3-vl-2b", "medgemma-1.5-4b"],
     actors={**{name: name for name in OF_ACTORS}, **dict.fromkeys(OF_RLVR, "rlvr")},

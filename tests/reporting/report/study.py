@@ -6,8 +6,8 @@ import polars as pl
 from PIL import Image
 
 from dualread.data.questions.leakage import count, shared_pictures
-from dualread.reporting.tables._latex import Float, Row
-from dualread.reporting.tables.cells import Table
+from dualread.reporting.tables._latex import Float, TableRow
+from dualread.reporting.tables.cells import PrintedTable
 from dualread.specs.wire import as_mapping
 from dualread.store.key import Action
 from dualread.store.link import link
@@ -20,9 +20,16 @@ CELLS = """table,backbone,dataset,subset,method,metric,mean,std,n_seeds,printed,
 main,tiny,slake,all,psr,auroc,0.75,0.1,2,.750±.100†,true,
 main,tiny,slake,all,psr,brier,,,2,---,false,"seed 17: one class only"
 """
-MINE = Table(
+MINE = PrintedTable(
     floats=[
-        Float(name="mine", wide=False, columns="lr", head=[Row(["a", "b"])], body=[Row(["x", "<b>5</b>"])], caption="")
+        Float(
+            name="mine",
+            wide=False,
+            columns="lr",
+            head=[TableRow(["a", "b"])],
+            body=[TableRow(["x", "<b>5</b>"])],
+            caption="",
+        )
     ],
     cells=pl.DataFrame(),
 )

@@ -91,7 +91,7 @@ _PICTURE = {"format": "WEBP", "quality": 82, "method": 4}
 
 
 @dataclass
-class Pictures:
+class EmbeddedPictures:
     """The distinct images of the page, as data URIs; equal pictures are embedded once."""
 
     uris: list[str] = field(default_factory=list)
@@ -134,7 +134,7 @@ def collect(
         raise ArtifactError(
             f"{study}: no predictions in it. Expected the folder of a study that was run, such as results/embedded."
         )
-    pictures, questions, total = Pictures(), [], 0
+    pictures, questions, total = EmbeddedPictures(), [], 0
     for dataset in track(shown, total=len(shown), label="reading questions (data sets)"):
         manifest = read_table(study / "manifests" / dataset / split / "manifest.parquet", MANIFEST)
         part = manifest.sort("source_row", "sample_id").slice(max(skip - total, 0), most - len(questions))
@@ -190,7 +190,7 @@ def _backbones_and_seeds(runs: list[tuple[str, ...]]) -> list[tuple[str, int]]:
 
 
 def _questions(
-    study: Path, dataset: str, split: str, manifest: pl.DataFrame, shown: pl.DataFrame, pictures: Pictures
+    study: Path, dataset: str, split: str, manifest: pl.DataFrame, shown: pl.DataFrame, pictures: EmbeddedPictures
 ) -> Iterator[dict[str, Any]]:
     """Yield the `shown` rows of a `manifest` with their donors."""
     folder = study / "manifests" / dataset / split

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dualread.reporting.tables.published import OOD_MEMBERS, Place, Printed, place_of, published_cells
+from dualread.reporting.tables.published import OOD_MEMBERS, PaperPlace, Printed, place_of, published_cells
 
 # Each cell of the paper gets exactly one verdict. Our deviation is shown, but has no influence.
 VERDICTS = {
@@ -28,7 +28,7 @@ VERDICTS = {
 
 _TOLERANCE = 1e-9  # half a unit is not exact in binary
 _CSV = {
-    **dict.fromkeys(Place._fields, pl.String),
+    **dict.fromkeys(PaperPlace._fields, pl.String),
     **dict.fromkeys(("published", "published_std", "ours", "ours_std"), pl.Float64),
     "n_seeds": pl.Int64,
     **dict.fromkeys(("difference", "difference_in_published_stds"), pl.Float64),
@@ -37,7 +37,7 @@ _CSV = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyTables:
+class ComparedStudy:
     """What the comparison needs to know about a study besides its tables.
 
     Attributes:
@@ -64,7 +64,7 @@ class _Ours:
     reason: str | None
 
 
-def compare(tables: Mapping[str, pl.DataFrame], study: StudyTables) -> pl.DataFrame:
+def compare(tables: Mapping[str, pl.DataFrame], study: ComparedStudy) -> pl.DataFrame:
     """Return one row per cell of the paper, in the paper's order.
 
     Where several of our cells correspond to one cell of the paper, the one that differs most is compared, and `reason`
@@ -74,7 +74,7 @@ def compare(tables: Mapping[str, pl.DataFrame], study: StudyTables) -> pl.DataFr
         tables: The CSV of each of our tables, all columns as text.
         study: The study of these tables.
     """
-    ours: dict[Place, list[_Ours]] = defaultdict(list)
+    ours: dict[PaperPlace, list[_Ours]] = defaultdict(list)
     for table, cells in tables.items():
         for cell in cells.iter_rows(named=True):
             found = place_of(table, cell, study.actors)
@@ -98,7 +98,7 @@ def verdict(printed: Printed, ours: float, digits: int) -> str:
     return f"within {n} SD" if n else "beyond 2 SD"
 
 
-def _is_same_mean(dataset: str, study: StudyTables) -> bool:
+def _is_same_mean(dataset: str, study: ComparedStudy) -> bool:
     return dataset not in OOD_MEMBERS or set(study.members[dataset]) == set(OOD_MEMBERS[dataset])
 
 
@@ -113,7 +113,7 @@ def _as_ours(table: str, cell: Mapping[str, str | None], factor: float) -> _Ours
     )
 
 
-def _row(place: Place, printed: Printed, candidates: Sequence[_Ours], study: StudyTables) -> tuple:
+def _row(place: PaperPlace, printed: Printed, candidates: Sequence[_Ours], study: ComparedStudy) -> tuple:
     if not candidates:
         return (*place, *printed, *[None] * 5, "not in this study", _why_missing(place, study))
     ours = max(candidates, key=lambda found: float("inf") if found.mean is None else abs(found.mean - printed.mean))
@@ -135,11 +135,11 @@ def _row(place: Place, printed: Printed, candidates: Sequence[_Ours], study: Stu
     return (*place, *printed, ours.mean, ours.std, ours.n_seeds, difference, in_stds, told, reason)
 
 
-def _text(mean: float | None, place: Place) -> str:
+def _text(mean: float | None, place: PaperPlace) -> str:
     return "undefined" if mean is None else f"{mean:.{place.digits}f}"
 
 
-def _why_missing(place: Place, study: StudyTables) -> str:
+def _why_missing(place: PaperPlace, study: ComparedStudy) -> str:
     if place.backbone and place.backbone not in study.backbones:
         return f"no backbone {place.backbone}"
     mean = place.quantity.dataset
@@ -186,7 +186,7 @@ def _all_cells(cells: pl.DataFrame) -> Iterator[str]:
 
 
 def _line(row: dict) -> list[str]:
-    place = Place(*(row[name] for name in Place._fields))
+    place = PaperPlace(*(row[name] for name in PaperPlace._fields))
     in_stds = row["difference_in_published_stds"]
     return [
         *(place.dataset, place.subset, place.method, place.metric),

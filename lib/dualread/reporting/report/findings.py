@@ -50,7 +50,7 @@ READING = (
 )
 
 
-class Verdict(Enum):
+class Finding(Enum):
     """What a tested difference shows, method minus bar, where higher values are better."""
 
     ABOVE = "significantly above"
@@ -60,7 +60,7 @@ class Verdict(Enum):
     UNTESTED = "not tested"
 
     @classmethod
-    def of(cls, row: Row | None) -> "Verdict":
+    def of(cls, row: Row | None) -> "Finding":
         """Return the verdict on a row of a contrasts table; None: not tested."""
         if row is None:
             return cls.UNTESTED
@@ -109,8 +109,8 @@ class _Judged:
     def headline(self, place: str, backbone: str, label: str) -> str:
         """Return how many bars the method is above on a backbone, and which bars these are."""
         bars = {**self.stated, **self.nulls}
-        found = Counter(Verdict.of(self.tests.get((backbone, "auroc", bar))) for bar in bars)
-        counts = ", ".join(f"{verdict.value} {found[verdict]}" for verdict in Verdict if found[verdict])
+        found = Counter(Finding.of(self.tests.get((backbone, "auroc", bar))) for bar in bars)
+        counts = ", ".join(f"{verdict.value} {found[verdict]}" for verdict in Finding if found[verdict])
         named = [f"the stated confidence {of}" for of in self.stated.values()]
         named += [f"the null {of}" for of in self.nulls.values()]
         return f"AUROC of {self.label} on {place}, {label}, against {', '.join(named)}: {counts}."
@@ -222,7 +222,7 @@ def _of_value(label: str, measure: str, row: Row) -> tuple[str, ...]:
 
 
 def _of_difference(label: str, measure: str, bar: str, row: Row | None) -> tuple[str, ...]:
-    verdict = Verdict.of(row)
+    verdict = Finding.of(row)
     if row is None or row["estimate"] is None:
         reason = f"{verdict.value}: {row['reason']}" if row else verdict.value
         return (label, measure, bar, _NOTHING, _NOTHING, _NOTHING, reason)

@@ -1,4 +1,4 @@
-"""The tables: a module is a table if it defines `build`, which gets values and a layout and returns a `Table`.
+"""The tables: a module is a table if it defines `build`, which gets values and a layout and returns a `PrintedTable`.
 
 Most tables are declarations: `build = Sheet(...)` says what the rows run over, what the columns show, and the words
 (`_sheet.py`). Their values are the collected metrics, summarized over seeds (`values.py`); with `READS = "contrasts"`,

@@ -8,7 +8,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from dualread.reporting.tables._latex import Beside, Entry, Float, Gap, Heading, Line, Over, Raised, Row, TwoLines
+from dualread.reporting.tables._latex import Beside, Entry, Float, Gap, Heading, Line, Over, Raised, TableRow, TwoLines
 from dualread.reporting.tables.format import DASH
 
 _SIDES = {"l": "left", "p": "left", "r": "right"}  # a cell without a class is centered
@@ -71,7 +71,7 @@ def _heading(line: Heading) -> str:
     return _element("th", f"<em>{html.escape(line.label, quote=False)}</em>", attributes)
 
 
-def _cells(row: Row, columns: str, covered: dict[int, int], *, is_head: bool) -> Iterator[str]:
+def _cells(row: TableRow, columns: str, covered: dict[int, int], *, is_head: bool) -> Iterator[str]:
     n_labels = max(1, len(columns) - len(columns.lstrip("l")))  # the columns that say what a row is
     column = 0
     for entry in row.cells:
@@ -121,10 +121,10 @@ def _text(entry: Entry) -> str:
 
 def inline_html(text: str) -> str:
     """Return `text`, in LaTeX's notation, as HTML."""
-    return _Reading(text).until("").strip()
+    return _Conversion(text).until("").strip()
 
 
-class _Reading:
+class _Conversion:
     """One pass over a text."""
 
     def __init__(self, tex: str) -> None:

@@ -48,7 +48,7 @@ class Raised(NamedTuple):
 Entry = str | Over | Beside | Words | TwoLines | Raised
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One row of cells; with `ruled`, a rule stands below each of its titles."""
 
     cells: Sequence[Entry]
@@ -70,7 +70,7 @@ class Gap(Enum):
     SMALL_SPACE = "small space"
 
 
-Line = Row | Heading | Gap
+Line = TableRow | Heading | Gap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,14 +100,14 @@ class Float:
     small: bool = False
 
 
-def spanning(n_before: int, titles: Sequence[tuple[str, int]]) -> Row:
+def spanning(n_before: int, titles: Sequence[tuple[str, int]]) -> TableRow:
     """Return a row of titles with a rule below each.
 
     Args:
         n_before: Number of columns before the first title.
         titles: Each title and the number of its columns, from left to right.
     """
-    return Row([*[""] * n_before, *(Over(*title) for title in titles)], ruled=True)
+    return TableRow([*[""] * n_before, *(Over(*title) for title in titles)], ruled=True)
 
 
 _ESCAPES = {
@@ -178,7 +178,7 @@ def _lines(lines: Iterable[Line]) -> list[str]:
     return written
 
 
-def _rules(row: Row) -> str:
+def _rules(row: TableRow) -> str:
     """Return a rule below each title of a row."""
     rules, first = "", 1
     for cell in row.cells:

@@ -13,7 +13,7 @@ Every cell has a key. Its parts come from where the row stands (`At`) and from w
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dualread.errors import ArtifactError
 from dualread.evaluation.families import PREFIX
@@ -27,7 +27,7 @@ from dualread.reporting.tables._latex import (
     Heading,
     Line,
     Raised,
-    Row,
+    TableRow,
     TwoLines,
     escape,
     spanning,
@@ -36,7 +36,7 @@ from dualread.reporting.tables.cells import (
     CONTRASTS_CSV,
     METRICS_CSV,
     Cell,
-    Table,
+    PrintedTable,
     csv_rows,
     is_best,
     mean_cell,
@@ -153,7 +153,7 @@ def _alone(entry: Entry) -> Entry:
     return entry
 
 
-class Column(NamedTuple):
+class SheetColumn(NamedTuple):
     """A column of values.
 
     Attributes:
@@ -173,27 +173,28 @@ class Column(NamedTuple):
     form: Callable[..., Entry] = _alone
 
 
-# Metrics with their own heads, or {metric: another head}; a head of several lines is a tuple.
-Metrics = Sequence[Metric] | Mapping[Metric, str | tuple[str, str] | None]
+# Metrics with their own heads, or {metric: another head}; a head of several lines is a tuple. (As a key, a class of
+# metrics is not its base class.)
+Metrics = Sequence[Metric] | Mapping[Any, str | tuple[str, str] | None]
 
 
-def column(metric: Metric, head: str | tuple[str, ...] | None = None, title: str = "", **part: str) -> Column:
+def column(metric: Metric, head: str | tuple[str, ...] | None = None, title: str = "", **part: str) -> SheetColumn:
     """Return a column of one metric. An arrow at its head says what is better."""
     if isinstance(head, tuple):
         filled = [k for k, line in enumerate(head) if line]
         head = tuple(metric.headed(line) if k == filled[-1] else line for k, line in enumerate(head))
     else:
         head = metric.headed(head)
-    return Column(head, [metric], part, None, title)
+    return SheetColumn(head, [metric], part, None, title)
 
 
-def columns_here(metrics: Metrics, title: str = "") -> list[Column]:
+def columns_here(metrics: Metrics, title: str = "") -> list[SheetColumn]:
     """Return the columns of some metrics where a row stands."""
     heads = metrics if isinstance(metrics, Mapping) else dict.fromkeys(metrics)
     return [column(metric, head, title) for metric, head in heads.items()]
 
 
-def columns_of(shown: Iterable[Dataset], metrics: Metrics) -> list[Column]:
+def columns_of(shown: Iterable[Dataset], metrics: Metrics) -> list[SheetColumn]:
     """Return the columns of some metrics on each of some data sets, whose labels are titles."""
     return [of._replace(place=place) for place in shown for of in columns_here(metrics, escape(place.label))]
 
@@ -208,7 +209,7 @@ def dataset_of(place: Dataset, metric: Metric) -> str:
     return metric.ood_mean if place is OOD else place.name
 
 
-def head_of(at: At, labels: Sequence[Label], columns: Sequence[Column]) -> list[Line]:
+def head_of(at: At, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
     """Return the rows above the body: titles where there are some, and the heads of the columns."""
     titles = [of.title if isinstance(of.title, tuple) else (of.title,) for of in (*labels, *columns)]
     depth = max(map(len, titles), default=0)
@@ -217,11 +218,11 @@ def head_of(at: At, labels: Sequence[Label], columns: Sequence[Column]) -> list[
     lines = zip(*heads, strict=True) if heads else [()]
     return [
         *(row for level in levels if (row := _titles(level))),
-        *(Row([*(label.head if k == 0 else "" for label in labels), *line]) for k, line in enumerate(lines)),
+        *(TableRow([*(label.head if k == 0 else "" for label in labels), *line]) for k, line in enumerate(lines)),
     ]
 
 
-def _titles(titles: Sequence[str]) -> Row | None:
+def _titles(titles: Sequence[str]) -> TableRow | None:
     found = [(title, len(list(of))) for title, of in groupby(titles)]
     while found and not found[-1][0]:
         found.pop()
@@ -258,7 +259,7 @@ class Sheet:
 
     name: str
     rows: Sequence[By]
-    columns: Callable[[At], Sequence[Column]]
+    columns: Callable[[At], Sequence[SheetColumn]]
     caption: Callable[[At], Sequence[str]]
     floats: Callable[[At], Iterable[At]] = lambda at: [at]
     label: Callable[[At], str] | None = None
@@ -271,10 +272,10 @@ class Sheet:
     cell: Callable[[At, Metric, Key], Cell | None] = lambda at, metric, key: mean_cell(
         metric, key, value_of(at.values, key), bold=is_best(at.values, metric, key, at.layout.methods)
     )
-    head: Callable[[At, Sequence[Label], Sequence[Column]], list[Line]] = head_of
+    head: Callable[[At, Sequence[Label], Sequence[SheetColumn]], list[Line]] = head_of
     of_contrasts: bool = False
 
-    def __call__(self, values: Mapping[Key, Value], layout: Layout) -> Table:
+    def __call__(self, values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
         """Return the table of `values`, ours or the published ones.
 
         Raises:
@@ -307,11 +308,11 @@ class Sheet:
                     caption=" ".join([*self.caption(at), *notes(body.cells, self.name)]),
                 )
             )
-        return Table(
+        return PrintedTable(
             floats=floats, cells=csv_rows(self.name, printed, CONTRASTS_CSV if self.of_contrasts else METRICS_CSV)
         )
 
-    def _body(self, at: At, levels: Sequence[By], columns: Sequence[Column], n_columns: int) -> _Lines:
+    def _body(self, at: At, levels: Sequence[By], columns: Sequence[SheetColumn], n_columns: int) -> _Lines:
         if not levels:
             return self._row(at, columns)
         (by, *inner), body = levels, _Lines([], [])
@@ -323,15 +324,15 @@ class Sheet:
             body.cells.extend(cells)
         return body
 
-    def _row(self, at: At, columns: Sequence[Column]) -> _Lines:
+    def _row(self, at: At, columns: Sequence[SheetColumn]) -> _Lines:
         entries, cells = [], []
         for of in columns:
             found = [self._cell(at, metric, self._key(at, of, metric)) for metric in of.metrics]
             entries.append(of.form(*(cell.entry if isinstance(cell, Cell) else cell for cell in found)))
             cells += [cell for cell in found if isinstance(cell, Cell)]
-        return _Lines([Row(entries)], cells)
+        return _Lines([TableRow(entries)], cells)
 
-    def _key(self, at: At, of: Column, metric: Metric) -> Key:
+    def _key(self, at: At, of: SheetColumn, metric: Metric) -> Key:
         place = dataset_of(of.place or at.dataset, metric)
         return at.key._replace(**{"dataset": place, **of.part, "metric": metric.name})
 
@@ -350,19 +351,19 @@ class Sheet:
 
 def _beside(texts: Sequence[Entry], lines: list[Line]) -> list[Line]:
     """Return the lines with labels before their first row, which stand beside all rows."""
-    rows = [line for line in lines if isinstance(line, Row)]
+    rows = [line for line in lines if isinstance(line, TableRow)]
     labeled = False
     found: list[Line] = []
     for line in lines:
-        if not texts or not isinstance(line, Row):
+        if not texts or not isinstance(line, TableRow):
             found.append(line)
             continue
-        found.append(Row([*(("" if labeled else _label(text, rows)) for text in texts), *line.cells]))
+        found.append(TableRow([*(("" if labeled else _label(text, rows)) for text in texts), *line.cells]))
         labeled = True
     return found
 
 
-def _label(text: Entry, rows: Sequence[Row]) -> Entry:
+def _label(text: Entry, rows: Sequence[TableRow]) -> Entry:
     if not isinstance(text, str) or not text:
         return text
     if len(rows) > 1:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
-from dualread.reporting.tables._latex import Gap, Over, Row, TwoLines, escape
-from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, At, Column, Sheet
+from dualread.reporting.tables._latex import Gap, Over, TableRow, TwoLines, escape
+from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, At, Sheet, SheetColumn
 from dualread.specs.tables import NULL_GROUP, Dataset
 
 _METRICS = (ACCURACY, AUROC, ECE, BRIER)
@@ -14,8 +14,8 @@ _HEAD = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downar
 def stacked(name: str, places: Callable[[At], Sequence[Dataset]], caption: Callable[[At], Sequence[str]]) -> Sheet:
     """Return a table with one column per data set. The caption has to explain no metric."""
 
-    def columns(at: At) -> list[Column]:
-        return [Column(escape(place.label), _METRICS, place=place, form=_four) for place in places(at)]
+    def columns(at: At) -> list[SheetColumn]:
+        return [SheetColumn(escape(place.label), _METRICS, place=place, form=_four) for place in places(at)]
 
     def whole_caption(at: At) -> list[str]:
         has_nulls = any(method.group == NULL_GROUP for method in at.layout.methods)
@@ -29,8 +29,8 @@ def stacked(name: str, places: Callable[[At], Sequence[Dataset]], caption: Calla
         columns=columns,
         caption=whole_caption,
         head=lambda at, labels, columns: [
-            Row(["", *(str(of.head) for of in columns)]),
-            Row([labels[0].head, Over(_HEAD, len(columns))]),
+            TableRow(["", *(str(of.head) for of in columns)]),
+            TableRow([labels[0].head, Over(_HEAD, len(columns))]),
         ],
         small=True,
     )

@@ -25,9 +25,9 @@ from dualread.reporting.tables._sheet import (
     SPREAD,
     At,
     By,
-    Column,
     Label,
     Sheet,
+    SheetColumn,
     backbones,
     column,
     columns_here,
@@ -38,15 +38,15 @@ from dualread.specs.tables import Layout, Method
 _DIFFERENCE = Metric(name="paired_delta", is_difference=True)
 
 
-def _columns(at: At) -> list[Column]:
+def _columns(at: At) -> list[SheetColumn]:
     answers, confidence = "Answers of the actor", NATURAL_CCG_AUC.headed("Natural CCG-AUC")
     several = len(at.methods) > 2
     return [
         *columns_here([ACCURACY_REAL, ACCURACY_DONOR, VRS, DECISIVE_PAIRS], answers),
-        Column("Src/Dnr", [SOURCE_IMAGES, DONOR_IMAGES], title=answers, form=lambda *images: "/".join(images)),
+        SheetColumn("Src/Dnr", [SOURCE_IMAGES, DONOR_IMAGES], title=answers, form=lambda *images: "/".join(images)),
         *columns_here([VBR], answers),
         *(
-            Column(escape(method.label), [NATURAL_CCG_AUC], {"method": method.name}, title=confidence)
+            SheetColumn(escape(method.label), [NATURAL_CCG_AUC], {"method": method.name}, title=confidence)
             for method in at.methods
         ),
         *(

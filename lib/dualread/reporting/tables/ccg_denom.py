@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import METHOD, SPREAD, At, By, Column, Sheet, columns_here, methods
+from dualread.reporting.tables._sheet import METHOD, SPREAD, At, By, Sheet, SheetColumn, columns_here, methods
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
 from dualread.specs.tables import Layout
@@ -21,13 +21,13 @@ _RETAINED = {
 }
 
 
-def _columns(at: At) -> list[Column]:
+def _columns(at: At) -> list[SheetColumn]:
     return [
         of._replace(part={"backbone": backbone.name}, title=escape(backbone.label))
         for backbone in at.layout.backbones
         for of in (
             *columns_here([DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS]),
-            Column("Retained", list(_RETAINED), form=_range),
+            SheetColumn("Retained", list(_RETAINED), form=_range),
         )
     ]
 

@@ -45,7 +45,7 @@ CONTRASTS_CSV: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class PrintedTable:
     """A finished table: what it shows, and one row per printed cell with the full precision behind it."""
 
     floats: Sequence[Float]

@@ -10,14 +10,14 @@ from dataclasses import replace
 from dualread.evaluation.channel import ENDPOINT_SHARE, IMPUTED_SHARE, UNIQUE_CONFIDENCES
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._latex import Gap, escape
-from dualread.reporting.tables._sheet import METHODS, At, By, Column, Label, Sheet, backbones, column, columns_here
+from dualread.reporting.tables._sheet import METHODS, At, By, Label, Sheet, SheetColumn, backbones, column, columns_here
 from dualread.reporting.tables.values import Key, Value
 from dualread.specs.tables import Layout
 
 _PARSE_RATE = Metric(name="parse_rate")
 
 
-def _columns(at: At) -> list[Column]:
+def _columns(at: At) -> list[SheetColumn]:
     return [
         *(column(_PARSE_RATE, escape(of.label), "Parse rate", dataset=of.name) for of in at.layout.datasets),
         *columns_here([UNIQUE_CONFIDENCES, ENDPOINT_SHARE], "Support"),

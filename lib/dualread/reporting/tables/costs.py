@@ -17,8 +17,8 @@ from dualread.reporting.tables._sheet import (
     SPREAD,
     At,
     By,
-    Column,
     Sheet,
+    SheetColumn,
     backbones,
     columns_here,
     columns_of,
@@ -31,7 +31,7 @@ _METRICS = [AUROC, BRIER, AURC]
 _SYMBOLS = {"t": "cost_completions", r"\rho": "cost_prompt_only_passes", r"\tau": REPLAY_PASSES.name}
 
 
-def _columns(at: At) -> list[Column]:
+def _columns(at: At) -> list[SheetColumn]:
     datasets = sorted(at.layout.datasets, key=lambda dataset: not dataset.id)
     return [*columns_here(_MEASURED, "Measured"), *columns_of(datasets, _METRICS)]
 

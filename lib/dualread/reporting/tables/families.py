@@ -9,7 +9,7 @@ from dataclasses import replace
 from dualread.evaluation.families import PREFIX
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import At, By, Column, Label, Sheet, column
+from dualread.reporting.tables._sheet import At, By, Label, Sheet, SheetColumn, column
 from dualread.reporting.tables.cells import size_of
 from dualread.reporting.tables.values import Key, Value
 from dualread.specs.tables import Dataset, Layout
@@ -52,7 +52,7 @@ def _families(at: At) -> list[At]:
     return [replace(at, subset=family) for family in _shown(at.values, at.layout)[1]]
 
 
-def _columns(at: At) -> list[Column]:
+def _columns(at: At) -> list[SheetColumn]:
     columns = []
     for dataset in _shown(at.values, at.layout)[0]:
         part = {"backbone": "", "dataset": dataset.name}

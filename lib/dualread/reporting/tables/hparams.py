@@ -17,8 +17,8 @@ from dualread.models.training.settings import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS
 from dualread.plugins import declared
 from dualread.readers.dualread import WEIGHT
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
-from dualread.reporting.tables._latex import Float, Gap, Heading, Row, escape
-from dualread.reporting.tables.cells import Table
+from dualread.reporting.tables._latex import Float, Gap, Heading, TableRow, escape
+from dualread.reporting.tables.cells import PrintedTable
 from dualread.specs.tables import StudySettings
 from dualread.store.digest import digest_of
 from dualread.study.training import training_settings
@@ -40,7 +40,7 @@ Config = Mapping[str, Any]
 Rows = dict[str, str]
 
 
-def build(data: pl.DataFrame, settings: StudySettings) -> Table:
+def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
     """Return the table of hyperparameters.
 
     Args:
@@ -63,9 +63,9 @@ def build(data: pl.DataFrame, settings: StudySettings) -> Table:
     body, cells = [], []
     for title, rows in sections.items():
         body += [Gap.RULE, Heading(title, 2), Gap.RULE] if rows else []
-        body += [Row([name, text]) for name, text in rows.items()]
+        body += [TableRow([name, text]) for name, text in rows.items()]
         cells += [{"table": "hparams", "section": title, "row": name, "printed": text} for name, text in rows.items()]
-    return Table(
+    return PrintedTable(
         floats=[
             Float(
                 name="hparams",

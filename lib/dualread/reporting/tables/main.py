@@ -13,9 +13,9 @@ from dualread.reporting.tables._sheet import (
     SPREAD,
     At,
     By,
-    Column,
     Label,
     Sheet,
+    SheetColumn,
     columns_here,
     dataset_of,
     groups,
@@ -32,7 +32,7 @@ _METRICS = {
 }
 
 
-def _columns(at: At) -> list[Column]:
+def _columns(at: At) -> list[SheetColumn]:
     columns = []
     for place in (at.layout.id_dataset, OOD):
         answers = dataset_of(place, ACCURACY)

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._latex import Float, Gap, Heading, Line, Row, escape
+from dualread.reporting.tables._latex import Float, Gap, Heading, Line, TableRow, escape
 from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, places
-from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, Table, csv_rows, notes
+from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes
 from dualread.reporting.tables.format import DASH, dagger, limits, number, signed, tex_dagger
 from dualread.reporting.tables.values import Key, Value
 from dualread.specs.tables import Dataset, Layout
@@ -24,7 +24,7 @@ _METRICS = {
 }
 
 
-def build(values: Mapping[Key, Value], layout: Layout) -> Table:
+def build(values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
     """Return the table of the contrasts that `layout` names. It is no sheet: one contrast has two or three rows."""
     body: list[Line] = []
     printed: list[Cell] = []
@@ -43,13 +43,13 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
                     lines, cells = _of_contrast(asked, layout, place)
                     body += [Gap.SPACE, *lines]
                     printed += cells
-    return Table(
+    return PrintedTable(
         floats=[
             Float(
                 name="paired",
                 wide=True,
                 columns="l" + "c" * len(_METRICS),
-                head=[Row(["Method $-$ baseline", *(metric.headed(head) for metric, head in _METRICS.items())])],
+                head=[TableRow(["Method $-$ baseline", *(metric.headed(head) for metric, head in _METRICS.items())])],
                 body=body,
                 caption=" ".join([*_caption(layout), *notes(printed, "paired")]),
             )
@@ -60,22 +60,22 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
 
 def _of_contrast(
     asked: Mapping[Metric, tuple[Key, Value]], layout: Layout, place: Dataset
-) -> tuple[list[Row], list[Cell]]:
+) -> tuple[list[TableRow], list[Cell]]:
     """Return the rows of a contrast at one place: the differences, their intervals, and those of retrained actors."""
     points = {metric: _point(*found) for metric, found in asked.items()}
     intervals = {metric: limits(value) for metric, (_, value) in asked.items()}
     retrained = {metric: limits(value, "_retrained") for metric, (_, value) in asked.items()}
     rows = [
-        Row(
+        TableRow(
             [
                 _label(next(iter(asked.values())), layout, place),
                 *(points[metric].entry if metric in points else "" for metric in _METRICS),
             ]
         ),
-        Row([r"\quad 95\% interval, these seeds", *(_formula(intervals.get(metric)) for metric in _METRICS)]),
+        TableRow([r"\quad 95\% interval, these seeds", *(_formula(intervals.get(metric)) for metric in _METRICS)]),
     ]
     if shown := {metric: text for metric, text in retrained.items() if text != DASH}:
-        rows.append(Row([r"\quad retrained actors", *(_formula(shown.get(metric)) for metric in _METRICS)]))
+        rows.append(TableRow([r"\quad retrained actors", *(_formula(shown.get(metric)) for metric in _METRICS)]))
     cells = [
         cell
         if cell.printed == DASH

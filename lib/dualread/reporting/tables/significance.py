@@ -12,7 +12,7 @@ from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import Gap, Line, TwoLines, escape
-from dualread.reporting.tables._sheet import OOD, At, By, Column, Label, Sheet, backbones, columns_of, head_of
+from dualread.reporting.tables._sheet import OOD, At, By, Label, Sheet, SheetColumn, backbones, columns_of, head_of
 from dualread.reporting.tables.cells import Cell
 from dualread.reporting.tables.format import DASH, dagger, number, p_text, signed, tex_dagger
 from dualread.reporting.tables.values import Key
@@ -78,7 +78,7 @@ def _compared(at: At) -> str:
     return "".join(escape(method.label) for method in at.methods[:1])
 
 
-def _head(at: At, labels: Sequence[Label], columns: Sequence[Column]) -> list[Line]:
+def _head(at: At, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
     return head_of(at, [labels[0]._replace(head=f"{_compared(at)} $-$")], columns)
 
 

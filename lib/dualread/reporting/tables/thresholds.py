@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import RULES, metric_name
-from dualread.reporting.tables._latex import Gap, Line, Over, Row, TwoLines, escape
+from dualread.reporting.tables._latex import Gap, Line, Over, TableRow, TwoLines, escape
 from dualread.reporting.tables._sheet import (
     BACKBONES,
     METHODS,
@@ -19,9 +19,9 @@ from dualread.reporting.tables._sheet import (
     OUT_OF_DISTRIBUTION,
     SPREAD,
     At,
-    Column,
     Label,
     Sheet,
+    SheetColumn,
     head_of,
 )
 
@@ -29,11 +29,11 @@ _THRESHOLD = "threshold_at_risk_"
 _HEADS = {"threshold": r"$c\ge$", "coverage": r"Kept$\uparrow$", "kept_risk": r"Wrong$\downarrow$"}
 
 
-def _columns(at: At) -> list[Column]:
+def _columns(at: At) -> list[SheetColumn]:
     """Return the columns of the target risks that the values have thresholds for."""
     found = {key.metric.removeprefix(_THRESHOLD) for key in at.values if key.metric.startswith(_THRESHOLD)}
     return [
-        Column(
+        SheetColumn(
             _HEADS[kind],
             [Metric(name=metric_name(rule + kind, percent)) for rule in RULES],
             place=place,
@@ -47,8 +47,8 @@ def _columns(at: At) -> list[Column]:
     ]
 
 
-def _head(at: At, labels: Sequence[Label], columns: Sequence[Column]) -> list[Line]:
-    which = [Row(["", Over("Empirical (top); certified (bottom)", len(columns))])] if columns else []
+def _head(at: At, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
+    which = [TableRow(["", Over("Empirical (top); certified (bottom)", len(columns))])] if columns else []
     return [*head_of(at, labels, columns), *which]
 
 
