@@ -26,7 +26,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 PR_SET_CHILD_SUBREAPER = 36
 # What is edited, and by what: each changes a result.
 EDITS = {
-    "edit of a table": ("reporting/tables/main.py", '"OOD averaged"', '"Mean"'),
+    "edit of a table": ("reporting/tables/main.py", '"Confidence"', '"Group"'),
     "edit of a metric": ("evaluation/metrics/selective.py", "HIGH_CONFIDENCE = 0.9", "HIGH_CONFIDENCE = 0.6"),
 }
 

@@ -2,7 +2,7 @@
 
     python benchmarks/stage_costs.py results/embedded
 
-`dualread.reporting.report.stage_costs` defines the columns; the report of the study has the same table.
+`dualread.reporting.report.provenance` defines the columns; the report of the study has the same table.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.reporting.report.stage_costs import stage_costs
+from dualread.reporting.report.provenance import stage_costs
 from dualread.store.store import Store
 
 

@@ -159,8 +159,10 @@ def _files(family: str) -> list[Path]:
     return [path for folder in folders for path in Path(folder).glob("*.py")]
 
 
-def _defines(path: Path, function: str) -> bool:
-    return any(isinstance(n, ast.FunctionDef) and n.name == function for n in _parsed(path).body)
+def _defines(path: Path, name: str) -> bool:
+    tree = _parsed(path)
+    is_function = any(isinstance(n, ast.FunctionDef) and n.name == name for n in tree.body)
+    return is_function or any(target == name for target, _ in _assignments(tree))
 
 
 def _parsed(path: Path) -> ast.Module:

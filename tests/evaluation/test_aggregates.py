@@ -3,8 +3,8 @@ import pytest
 
 from dualread.artifacts.tables import from_rows
 from dualread.declared.columns import METRICS
-from dualread.evaluation.aggregates import aggregate
-from dualread.evaluation.pair_metrics import PAIR_METRICS, PAIR_RATES
+from dualread.evaluation.aggregates import RATES, aggregate
+from dualread.evaluation.pair_metrics import PAIR_METRICS
 
 RUN = {"study": "s", "backbone": "tiny", "actor": "rlvr", "seed": 17, "split": "test", "subset": "all", "method": "psr"}
 
@@ -66,9 +66,11 @@ def test_a_count_has_no_mean_over_domains_and_a_share_has_one():
 def test_every_rate_of_donor_pairs_has_a_mean_over_domains_and_no_count_has():
     metrics = from_rows([row("a", name, 1.0) for name in PAIR_METRICS], METRICS)
     found = aggregate(metrics, ood=[], ood_ccg=["a"]).filter(dataset="ood_ccg", subset="all")
-    assert set(found["metric"]) == set(PAIR_RATES)
-    assert {"accuracy_real", "accuracy_donor", "vrs"} <= set(PAIR_RATES)  # the third is the first minus the second
-    assert not {"decisive_pairs", "strict_donor_images"} & set(PAIR_RATES)
+    assert set(found["metric"]) == set(RATES["ood_ccg"])
+    assert {"accuracy_real", "accuracy_donor", "vrs"} <= set(
+        RATES["ood_ccg"]
+    )  # the third is the first minus the second
+    assert not {"decisive_pairs", "strict_donor_images"} & set(RATES["ood_ccg"])
 
 
 def test_seeds_and_methods_stay_apart():

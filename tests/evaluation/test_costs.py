@@ -1,7 +1,6 @@
 import polars as pl
 import pytest
 
-from dualread.errors import ArtifactError
 from dualread.evaluation.costs import Cost, generation_cost, reading_cost, scoring_cost
 
 ANSWERS = ("a", "b")
@@ -70,27 +69,6 @@ def test_what_is_done_for_the_same_answers_adds_up():
 
 def test_the_order_of_rows_does_not_matter():
     assert generation_cost(SAMPLES.reverse(), ANSWERS, where="x") == generation_cost(SAMPLES, ANSWERS, where="x")
-
-
-@pytest.mark.parametrize(
-    ("rows", "n_samples", "message"),
-    [
-        ([("a", 0, 10, 3), ("b", 0, 20, 5), ("c", 0, 20, 5)], 1, "1 answers are not among the 2 committed ones"),
-        ([("a", 0, 10, 3), ("b", 0, 20, 5)], 2, "2 completions of 2 answers, expected 2 of each"),
-        ([("a", 0, 10, 3), ("a", 1, 10, 3), ("b", 0, 20, 5)], None, "3 completions of 2 answers, expected 2 of each"),
-        ([("a", 0, 10, 3), ("a", 0, 10, 3), ("b", 0, 20, 5)], 1, "3 completions of 2 answers, expected 1 of each"),
-        ([("a", 0, 10, 3), ("a", 1, 11, 3), ("b", 0, 20, 5), ("b", 1, 20, 5)], None, "a has prompts of different"),
-    ],
-)
-def test_a_view_of_other_answers_is_refused(rows, n_samples, message):
-    with pytest.raises(ArtifactError, match=f"view/samples: {message}"):
-        generation_cost(generations(rows), ANSWERS, n_samples=n_samples, where="view/samples")
-
-
-def test_choices_of_other_answers_are_refused():
-    choices = pl.DataFrame({"sample_id": ["a", "c"], "n_prompt_tokens": [12, 12]})
-    with pytest.raises(ArtifactError, match="p_true: 1 answers are not among the 2 committed ones, such as c"):
-        scoring_cost(choices, ANSWERS, where="p_true")
 
 
 def test_an_answer_that_a_view_does_not_ask_about_costs_nothing_there():

@@ -8,12 +8,12 @@ from dualread.errors import ArtifactError
 from dualread.evaluation import controls, estimates
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns
+from dualread.evaluation.controls import SHUFFLED_AUROC
 from dualread.evaluation.join import Joined
 from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.grounding import decisive
 from dualread.evaluation.pair_metrics import PAIR_METRICS
-from dualread.evaluation.replicates import SHUFFLED_AUROC
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.proportion import share_interval
 from tests.evaluation.metrics import literal
@@ -41,7 +41,7 @@ def test_every_subset_has_every_metric(rows):
         *controls.FIXED_METRICS,
         *controls.SHUFFLED_METRICS,
     }
-    names |= {f"{name}_undefined_replicates" for name in (*WITH_PERCENTILES, SHUFFLED_AUROC)}
+    names |= {f"{name}_undefined_replicates" for name in (*WITH_PERCENTILES, SHUFFLED_AUROC.name)}
     assert set(rows) == {(subset, name) for subset in ("all", "open", "closed") for name in names}
 
 

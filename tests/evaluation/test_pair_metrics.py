@@ -13,10 +13,8 @@ from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import (
     COMPARABLE,
-    FIXED,
-    PAIR_MEANS,
+    NATURAL_CCG_AUC,
     PAIR_METRICS,
-    PAIRS,
     detectable,
     limits,
     pair_values,
@@ -28,24 +26,27 @@ from dualread.evaluation.statistics.t_intervals import logit_interval
 from tests.evaluation.statistics.test_jackknife import literal_variance
 
 METRICS = {**PAIR_METRICS, **controls.FIXED_METRICS, **controls.SHUFFLED_METRICS}
+MEANS = {name: metric.of_pairs for name, metric in METRICS.items() if metric.of_pairs}
+NATURAL = MEANS[NATURAL_CCG_AUC.name]
 
 
 def frame_of(evaluated: Joined, name: str) -> pl.DataFrame:
-    frame = evaluated.pairs if name in PAIRS else evaluated.fixed if name in FIXED else evaluated.shuffled
+    is_fixed, is_of_donors = name in controls.FIXED_METRICS, name in PAIR_METRICS
+    frame = evaluated.pairs if is_of_donors else evaluated.fixed if is_fixed else evaluated.shuffled
     assert isinstance(frame, pl.DataFrame)
     return frame
 
 
-@pytest.mark.parametrize("name", PAIR_MEANS)
+@pytest.mark.parametrize("name", MEANS)
 def test_a_metric_is_the_mean_of_its_values(evaluated, name):
-    rows, of = Columns.of(frame_of(evaluated, name)), PAIR_MEANS[name]
+    rows, of = Columns.of(frame_of(evaluated, name)), MEANS[name]
     mean = of.low + (of.high - of.low) * np.nanmean(of.values(rows))
-    assert mean == pytest.approx(METRICS[name][0](rows), abs=1e-15)
+    assert mean == pytest.approx(METRICS[name].value(rows), abs=1e-15)
 
 
-@pytest.mark.parametrize("name", PAIR_MEANS)
+@pytest.mark.parametrize("name", MEANS)
 def test_an_interval_is_that_of_leaving_out_rows(evaluated, name):
-    frame, of = frame_of(evaluated, name), PAIR_MEANS[name]
+    frame, of = frame_of(evaluated, name), MEANS[name]
     rows = Columns.of(frame)
     values, sides = of.values(rows), [frame["source_image_id"].to_numpy(), frame[of.other].to_numpy()]
     used = ~np.isnan(values)
@@ -53,26 +54,26 @@ def test_an_interval_is_that_of_leaving_out_rows(evaluated, name):
     names = sorted({*sides[0], *sides[1]})
     numbers = [np.array([names.index(image) for image in side]) for side in sides]
     variance = literal_variance(values, *numbers) * (of.high - of.low) ** 2
-    n, estimate = min(effective), METRICS[name][0](rows)
+    n, estimate = min(effective), METRICS[name].value(rows)
     expected = logit_interval(estimate, Variance(value=variance, df=n - 1, n=n), low=of.low, high=of.high)
     assert expected is not None
-    assert limits(name, rows, estimate) == pytest.approx(expected)
+    assert limits(of, rows, estimate) == pytest.approx(expected)
 
 
 def test_every_metric_over_pairs_has_its_interval_in_the_table(evaluated):
     images = tuple(sorted(set(evaluated.answers["image_id"])))
     draws = ImageDraws(names=("study", "slake", "test"), image_ids=images, replicates=0)
     rows = {(row["subset"], row["metric"]): row for row in estimates.estimate(CellColumns.of(evaluated), draws)[0]}
-    for name in PAIR_MEANS:
+    for name in MEANS:
         row = rows["all", name]
         assert row["low"] < row["estimate"] < row["high"], name
 
 
 def test_rows_in_another_order_have_the_same_bits(evaluated):
-    for name in PAIR_MEANS:
+    for name, of in MEANS.items():
         frame = frame_of(evaluated, name)
-        estimate = METRICS[name][0](Columns.of(frame))
-        assert limits(name, Columns.of(frame.reverse()), estimate) == limits(name, Columns.of(frame), estimate)
+        estimate = METRICS[name].value(Columns.of(frame))
+        assert limits(of, Columns.of(frame.reverse()), estimate) == limits(of, Columns.of(frame), estimate)
 
 
 def test_a_part_of_the_rows_has_the_image_numbers_of_the_whole(evaluated):
@@ -86,7 +87,7 @@ def test_a_part_of_the_rows_has_the_image_numbers_of_the_whole(evaluated):
 
 def test_what_is_kept_for_comparisons_is_pair_by_pair(evaluated):
     for name in COMPARABLE:
-        kept = pair_values(name, Columns.of(evaluated.pairs))
+        kept = pair_values(MEANS[name], Columns.of(evaluated.pairs))
         assert len(kept.values) == len(kept.source) == len(kept.donor) == len(evaluated.pairs)
         assert not np.isnan(kept.values).all()
 
@@ -108,16 +109,16 @@ def of_values(values: list[float], donors: int | None = None) -> Columns:
 
 
 def test_ties_are_counted_among_the_decisive_pairs():
-    assert ties("natural_ccg_auc")(of_values([1.0, 0.5, 0.5, 0.0])) == 0.5
+    assert ties(NATURAL)(of_values([1.0, 0.5, 0.5, 0.0])) == 0.5
     with pytest.raises(UndefinedMetricError, match="no decisive pair"):
-        ties("natural_ccg_auc")(of_values([]))
+        ties(NATURAL)(of_values([]))
 
 
 def test_what_a_sample_can_detect_by_hand():
     # 100 independent pairs, half of which win. Each is left out with its source, with its donor, and alone, and moves
     # the mean by .5 / 99: V = (199 / 200 x 200 - 99 / 100 x 100) x (.5 / 99)**2 = .0025508, standard error .050505.
     # t(99) has 1.984217 and .845230 at .975 and .8: .5 + 2.829447 x .050505 = .642901.
-    found = detectable("natural_ccg_auc")(of_values([1.0, 0.0] * 50))
+    found = detectable(NATURAL)(of_values([1.0, 0.0] * 50))
     steps = scipy.stats.t.ppf(0.975, 99) + scipy.stats.t.ppf(0.8, 99)
     assert steps == pytest.approx(2.829447, abs=1e-4)
     assert found == pytest.approx(0.5 + steps * 0.050505, abs=1e-5)
@@ -125,7 +126,7 @@ def test_what_a_sample_can_detect_by_hand():
 
 def test_a_sample_at_the_end_of_the_scale_counts_its_images():
     # All of 40 pairs win: .5 / 40**.5 = .0790569 is the standard error of a share of .5.
-    found = detectable("natural_ccg_auc")(of_values([1.0] * 40))
+    found = detectable(NATURAL)(of_values([1.0] * 40))
     steps = scipy.stats.t.ppf(0.975, 39) + scipy.stats.t.ppf(0.8, 39)
     assert found == pytest.approx(0.5 + steps * 0.0790569, abs=1e-6)
 
@@ -133,10 +134,10 @@ def test_a_sample_at_the_end_of_the_scale_counts_its_images():
 @pytest.mark.parametrize("values", [[1.0, 0.0], [1.0, 1.0, 1.0]])
 def test_a_few_pairs_can_detect_nothing(values):
     with pytest.raises(UndefinedMetricError, match=r"not even 1 could be told from \.5"):
-        detectable("natural_ccg_auc")(of_values(values))
+        detectable(NATURAL)(of_values(values))
 
 
 def test_one_donor_gives_no_interval():
     rows = of_values([1.0, 0.0, 1.0, 1.0], donors=1)
-    assert limits("natural_ccg_auc", rows, 0.75) is None
-    assert replace(PAIR_MEANS["natural_ccg_auc"], other="source_image_id").shifts(rows) is not None
+    assert limits(NATURAL, rows, 0.75) is None
+    assert replace(NATURAL, other="source_image_id").shifts(rows) is not None

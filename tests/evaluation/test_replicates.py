@@ -11,8 +11,9 @@ import scipy.stats
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns, Columns
+from dualread.evaluation.controls import SHUFFLED_AUROC
 from dualread.evaluation.join import Joined
-from dualread.evaluation.replicates import SHUFFLED_AUROC, replicates
+from dualread.evaluation.replicates import replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from tests.evaluation.spread import spread_as_t
 
@@ -111,7 +112,7 @@ def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
 
 def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(evaluated, draws):
     found = replicates_of(CellColumns.of(evaluated), draws)
-    assert set(found) == {*WITH_REPLICATES, SHUFFLED_AUROC}
+    assert set(found) == {*WITH_REPLICATES, SHUFFLED_AUROC.name}
     turned = Joined(**{name: frame.reverse() for name, frame in evaluated.__dict__.items()})
     for name, values in replicates_of(CellColumns.of(turned), draws).items():
         assert values.tobytes() == found[name].tobytes(), name
@@ -127,7 +128,7 @@ def test_without_answers_nothing_is_drawn(evaluated, draws):
     nothing = Joined(**{name: frame.clear() for name, frame in evaluated.__dict__.items()})
     many = replace(draws, image_ids=tuple(f"{k:04d}" for k in range(4000)), replicates=1_000_000)
     found = replicates_of(CellColumns.of(nothing), many)
-    assert set(found) == {*WITH_REPLICATES, SHUFFLED_AUROC}
+    assert set(found) == {*WITH_REPLICATES, SHUFFLED_AUROC.name}
     assert all(len(values) == 1_000_000 and np.isnan(values).all() for values in found.values())
 
 

@@ -15,7 +15,7 @@ SPEC = CompareWithPaperSpec(
 
 def write(root):
     inputs = {}
-    for name, cells in tables(root).items():
+    for name, cells in tables().items():
         inputs[name] = root / "given" / name
         inputs[name].mkdir(parents=True)
         cells.write_csv(inputs[name] / f"{name}.csv")

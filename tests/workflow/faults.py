@@ -156,7 +156,7 @@ EDITS = {
     "the grader": _edit("lib/dualread/grading/canonical.py", "if len(word) <= 3 or", "if len(word) <= 4 or"),
     "the fusion": _edit(STUDY, "epochs: 3, patience: 2", "epochs: 2, patience: 2"),
     "a metric": _edit("lib/dualread/evaluation/metrics/selective.py", "HIGH_CONFIDENCE = 0.9", "HIGH_CONFIDENCE = 0.6"),
-    "a table": _edit("lib/dualread/reporting/tables/main.py", '"OOD averaged"', '"Mean"'),
+    "a table": _edit("lib/dualread/reporting/tables/main.py", '"Confidence"', '"Group"'),
     "a removed table": _remove("tables/main.tex"),
     "removed answers": _remove(f"{MICRO}/generations/*/*/*/*/test"),
     "a removed stage": _remove(f"{MICRO}/graded"),

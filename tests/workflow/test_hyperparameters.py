@@ -12,7 +12,7 @@ import yaml
 from dualread.declared.tables import BuildTableSpec
 from dualread.models.training.settings import max_prompt_tokens
 from dualread.reporting.tables import hparams
-from dualread.reporting.tables._settings import number, told_apart
+from dualread.reporting.tables.hparams import number, told_apart
 from dualread.stages import build_table
 from tests.workflow.checkout import Checkout
 

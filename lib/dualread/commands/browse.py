@@ -35,8 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the page that `options` request; return the exit code."""
-    from dualread.reporting.browse.page import part_of, render  # here, because --help does not need polars
-    from dualread.reporting.browse.questions import collect
+    from dualread.reporting.browse.page import collect, part_of, render  # here, because --help does not need polars
 
     if options.most < 1 or options.skip < 0:
         raise ConfigError("--most, --skip: expected at least one question, and none or some to skip.")

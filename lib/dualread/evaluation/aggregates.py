@@ -6,14 +6,17 @@ import polars as pl
 
 from dualread.evaluation.answer_metrics import ANSWER_METRICS
 from dualread.evaluation.estimates import SUBSETS
-from dualread.evaluation.pair_metrics import PAIR_RATES
+from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import is_rate
 
 KEYS = ("study", "backbone", "actor", "seed", "dataset", "split", "subset", "method", "metric")
 SPLIT = "test"
 
 # A mean of counts over data sets says nothing. The mean of *_few_sources is the share of data sets with few sources.
-ANSWER_RATES = tuple(name for name, metric in ANSWER_METRICS.items() if not metric.is_count)
+RATES = {
+    mean: tuple(name for name, metric in metrics.items() if not metric.is_count)
+    for mean, metrics in (("ood6", ANSWER_METRICS), ("ood_ccg", PAIR_METRICS))
+}
 
 
 def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[str]) -> pl.DataFrame:
@@ -27,7 +30,7 @@ def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[st
         ood_ccg: The data sets of `ood_ccg`; may be empty.
     """
     of_thresholds = sorted(filter(is_rate, metrics["metric"].unique()))
-    names = {"ood6": (tuple(ood), (*ANSWER_RATES, *of_thresholds)), "ood_ccg": (tuple(ood_ccg), PAIR_RATES)}
+    names = {"ood6": (tuple(ood), (*RATES["ood6"], *of_thresholds)), "ood_ccg": (tuple(ood_ccg), RATES["ood_ccg"])}
     known = {tuple(row[key] for key in KEYS): row for row in metrics.iter_rows(named=True)}
     runs = sorted(set(metrics.select("study", "backbone", "actor", "seed", "method").iter_rows()))
     rows = [

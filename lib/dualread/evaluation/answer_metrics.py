@@ -1,67 +1,29 @@
-"""The metrics of answers on the original images, one entry each: how it is computed, and what is known of other images.
+"""The metrics of answers on the original images, one declaration each: meaning, print, computation, and spread.
 
-An entry with a `kernel` has replicates, one value per resample of the images, by which two methods are compared. A rate
-has the interval of a share, other metrics with a kernel the percentiles of their replicates. The ECE has no kernel,
-because a resample adds the chance error that it contains a second time (see `metrics.calibration_chance`).
+The ECE has no kernel, because a resample adds the chance error that it contains a second time (see
+`metrics.calibration_chance`).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.channel import CHANNEL_METRICS, COUNTS
-from dualread.evaluation.columns import Columns, Metric, on_columns
-from dualread.evaluation.metrics import (
-    calibration_chance,
-    calibration_error,
-    correctness,
-    discrimination,
-    selective,
-)
+from dualread.evaluation.channel import CHANNEL_METRICS
+from dualread.evaluation.columns import Columns, on_columns
+from dualread.evaluation.metric import AnswerMetric, BuildKernel, Metric
+from dualread.evaluation.metrics import calibration_chance, calibration_error, correctness, discrimination, selective
 from dualread.evaluation.statistics.kernels import Kernel, linear_kernel, mean_kernel, rank_kernel
-from dualread.evaluation.statistics.t_replicates import Spread, spread_of_losses, spread_of_ranks, t_stretch
+from dualread.evaluation.statistics.t_replicates import spread_of_losses, spread_of_ranks, t_stretch
 
-# The ECE that calibrated confidences reach by chance. It needs random signs, and its mean over data sets says nothing.
-NOISE_FLOOR = "ece15_noise_floor"
-
-# Builds a kernel from the answers, the number of each answer's image, int [n], and the number of images.
-BuildKernel = Callable[[Columns, np.ndarray, int], Kernel]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerMetric:
-    """A metric of answers.
-
-    Attributes:
-        value: Returns the metric of rows; raises UndefinedMetricError where it has no value.
-        counts: Of a rate, the rows that it counts, bool [n].
-        kernel: Builds what computes the replicates; one that several metrics share gives them in the order below.
-        spread: Widens the replicates for the images on which the variance rests, of a metric in [0, 1]; None if the
-            kernel has done so, or for plain percentiles, which cover too rarely on few images.
-        is_of_probabilities: Whether confidences have to be probabilities; other metrics compare them with each other.
-        is_skewed: Whether a difference rests on few images where most answers are right, or few wrong and confident.
-        is_signed: Whether the value can be negative.
-        is_stored: Whether a study stores the replicates, because its tables compare methods by the metric.
-        is_count: Whether it is a count, whose mean over data sets says nothing.
-    """
-
-    value: Metric
-    counts: Callable[[Columns], np.ndarray] | None = None
-    kernel: BuildKernel | None = None
-    spread: Spread | None = None
-    is_of_probabilities: bool = False
-    is_skewed: bool = False
-    is_signed: bool = False
-    is_stored: bool = False
-    is_count: bool = False
-
-    @property
-    def is_of_ranks(self) -> bool:
-        """Whether a difference rests on the images with the rarer kind of answer, right or wrong."""
-        return self.spread is spread_of_ranks
+# It needs random signs, so that `estimates` computes it, and its mean over data sets says nothing.
+ECE_NOISE_FLOOR = Metric(
+    name="ece15_noise_floor",
+    meaning="95% of calibrated confidences have a smaller ece15; the others reach it by chance",
+    is_count=True,
+)
+NOISE_FLOOR = ECE_NOISE_FLOOR.name
 
 
 def _mean_of(losses: Callable[[Columns], np.ndarray]) -> BuildKernel:
@@ -118,69 +80,137 @@ def _is_confidently_wrong(rows: Columns) -> np.ndarray:
     return (rows["confidence"] >= selective.HIGH_CONFIDENCE) & ~rows["correct"]
 
 
+ACCURACY = AnswerMetric(
+    name="accuracy",
+    meaning="share of correct answers",
+    head="Acc.",
+    better="higher",
+    is_of_actor=True,
+    value=on_columns(correctness.accuracy, "correct"),
+    counts=_is_correct,
+    kernel=_mean_of(_is_correct),
+    spread=spread_of_losses,
+)
+AUROC = AnswerMetric(
+    name="auroc",
+    meaning="probability that a correct answer has more confidence than a wrong one; .5 is chance",
+    head="AUROC",
+    better="higher",
+    value=on_columns(discrimination.auroc, "confidence", "correct"),
+    kernel=_ranks,
+    spread=spread_of_ranks,
+    is_stored=True,
+)
+WITHIN_QUESTION_AUROC = AnswerMetric(
+    name="within_question_auroc",
+    meaning="AUROC over pairs of answers to one question; .5 is chance",
+    better="higher",
+    value=lambda rows: discrimination.within_question_auroc(
+        rows["confidence"], rows["correct"], rows.codes("question_key")
+    ),
+)
+ECE = AnswerMetric(
+    name="ece15",
+    meaning="calibration error over 15 bins; lower is better",
+    said=(
+        "ECE: expected calibration error over 15 bins. It has no interval, because it contains an error by chance, "
+        "which resamples would add once more."
+    ),
+    head="ECE",
+    better="lower",
+    value=on_columns(calibration_error.ece, "confidence", "correct"),
+    is_of_probabilities=True,
+)
+SQUARED_CALIBRATION_ERROR = AnswerMetric(
+    name="squared_calibration_error",
+    meaning="squared calibration error without the part of chance; 0 if calibrated",
+    said=(
+        r"CE$^2$: squared calibration error over 15 bins, from pairs of answers about different images, which contains "
+        "no error by chance: it is 0 on average where confidences are calibrated, and can be negative. Its intervals "
+        "leave out each image in turn."
+    ),
+    head="CE$^2$",
+    better="lower",
+    value=lambda rows: calibration_chance.squared_calibration_error(
+        rows["confidence"], rows["correct"], rows.codes("image_id")
+    ),
+    kernel=_squared_calibration_error,
+    is_of_probabilities=True,
+    is_signed=True,
+    is_stored=True,
+)
+BRIER = AnswerMetric(
+    name="brier",
+    meaning="mean squared difference of confidence and correctness; lower is better",
+    head="Brier",
+    better="lower",
+    value=on_columns(calibration_error.brier, "confidence", "correct"),
+    kernel=_mean_of(lambda rows: (rows["confidence"] - rows["correct"]) ** 2),
+    spread=spread_of_losses,
+    is_of_probabilities=True,
+    is_stored=True,
+)
+AURC = AnswerMetric(
+    name="aurc",
+    meaning="mean error rate of the k most confident answers, over all k; lower is better",
+    said="AURC: area under the risk-coverage curve.",
+    head="AURC",
+    better="lower",
+    value=on_columns(selective.aurc, "confidence", "correct"),
+    kernel=_ranks,
+    spread=spread_of_ranks,
+    is_skewed=True,
+)
+HCE = AnswerMetric(
+    name="hce90",
+    meaning="share of all answers that are wrong with confidence .9 or more; lower is better",
+    said="HCE@.9: high-confidence errors, the share of all answers that are incorrect with a confidence of at least "
+    ".9.",
+    head="HCE@.9",
+    better="lower",
+    value=on_columns(selective.hce, "confidence", "correct"),
+    counts=_is_confidently_wrong,
+    kernel=_mean_of(_is_confidently_wrong),
+    spread=spread_of_losses,
+    is_of_probabilities=True,
+    is_skewed=True,
+)
+CALIBRATION_IN_THE_LARGE = AnswerMetric(
+    name="calibration_in_the_large",
+    meaning="0 if confidence is right on average; negative if it is too high",
+    head="In the large",
+    value=on_columns(calibration_error.calibration_in_the_large, "confidence", "correct"),
+    is_of_probabilities=True,
+)
+CALIBRATION_SLOPE = AnswerMetric(
+    name="calibration_slope",
+    meaning="1 if calibrated; below 1 if confidences are too extreme",
+    head="Slope",
+    value=on_columns(calibration_error.calibration_slope, "confidence", "correct"),
+    is_of_probabilities=True,
+)
+# A difference of metrics of ranks rests on the images with the rarer kind of answer.
+IMAGES_WITH_RIGHT = AnswerMetric(
+    name="images_with_right",
+    meaning="images with right answers",
+    value=lambda rows: float(rows.n_distinct("image_id", rows["correct"])),
+    is_count=True,
+)
+IMAGES_WITH_WRONG = AnswerMetric(
+    name="images_with_wrong",
+    meaning="images with wrong answers; AUROC and AURC rest on the fewer of the two",
+    value=lambda rows: float(rows.n_distinct("image_id", ~rows["correct"])),
+    is_count=True,
+)
+
+# In the order of the metrics table.
 ANSWER_METRICS: dict[str, AnswerMetric] = {
-    "accuracy": AnswerMetric(
-        value=on_columns(correctness.accuracy, "correct"),
-        counts=_is_correct,
-        kernel=_mean_of(_is_correct),
-        spread=spread_of_losses,
-    ),
-    "auroc": AnswerMetric(
-        value=on_columns(discrimination.auroc, "confidence", "correct"),
-        kernel=_ranks,
-        spread=spread_of_ranks,
-        is_stored=True,
-    ),
-    "within_question_auroc": AnswerMetric(
-        value=lambda rows: discrimination.within_question_auroc(
-            rows["confidence"], rows["correct"], rows.codes("question_key")
-        )
-    ),
-    "ece15": AnswerMetric(value=on_columns(calibration_error.ece, "confidence", "correct"), is_of_probabilities=True),
-    "squared_calibration_error": AnswerMetric(
-        value=lambda rows: calibration_chance.squared_calibration_error(
-            rows["confidence"], rows["correct"], rows.codes("image_id")
-        ),
-        kernel=_squared_calibration_error,
-        is_of_probabilities=True,
-        is_signed=True,
-        is_stored=True,
-    ),
-    "brier": AnswerMetric(
-        value=on_columns(calibration_error.brier, "confidence", "correct"),
-        kernel=_mean_of(lambda rows: (rows["confidence"] - rows["correct"]) ** 2),
-        spread=spread_of_losses,
-        is_of_probabilities=True,
-        is_stored=True,
-    ),
-    "aurc": AnswerMetric(
-        value=on_columns(selective.aurc, "confidence", "correct"),
-        kernel=_ranks,
-        spread=spread_of_ranks,
-        is_skewed=True,
-    ),
-    "hce90": AnswerMetric(
-        value=on_columns(selective.hce, "confidence", "correct"),
-        counts=_is_confidently_wrong,
-        kernel=_mean_of(_is_confidently_wrong),
-        spread=spread_of_losses,
-        is_of_probabilities=True,
-        is_skewed=True,
-    ),
-    "calibration_in_the_large": AnswerMetric(
-        value=on_columns(calibration_error.calibration_in_the_large, "confidence", "correct"), is_of_probabilities=True
-    ),
-    "calibration_slope": AnswerMetric(
-        value=on_columns(calibration_error.calibration_slope, "confidence", "correct"), is_of_probabilities=True
-    ),
-    **{name: AnswerMetric(value=value, is_count=name in COUNTS) for name, value in CHANNEL_METRICS.items()},
-    # A difference of metrics of ranks rests on the images with the rarer kind of answer.
-    "images_with_right": AnswerMetric(
-        value=lambda rows: float(rows.n_distinct("image_id", rows["correct"])), is_count=True
-    ),
-    "images_with_wrong": AnswerMetric(
-        value=lambda rows: float(rows.n_distinct("image_id", ~rows["correct"])), is_count=True
-    ),
+    metric.name: metric
+    for metric in (
+        *(ACCURACY, AUROC, WITHIN_QUESTION_AUROC, ECE, SQUARED_CALIBRATION_ERROR, BRIER, AURC, HCE),
+        *(CALIBRATION_IN_THE_LARGE, CALIBRATION_SLOPE, *CHANNEL_METRICS.values()),
+        *(IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG),
+    )
 }
 # Two methods can be compared by these.
 WITH_REPLICATES = tuple(name for name, metric in ANSWER_METRICS.items() if metric.kernel)

@@ -7,7 +7,8 @@ values only, without the imputed 0.5 (paper, "Confidence-support audit"); all ot
 import numpy as np
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.columns import Columns, Metric
+from dualread.evaluation.columns import Columns
+from dualread.evaluation.metric import AnswerMetric
 
 
 def imputed_share(rows: Columns) -> float:
@@ -47,10 +48,10 @@ def _valid(rows: Columns) -> np.ndarray:
     return valid
 
 
-CHANNEL_METRICS: dict[str, Metric] = {
-    "imputed_share": imputed_share,
-    "endpoint_share": endpoint_share,
-    "unique_confidences": unique_confidences,
-}
-# These are counts, not rates.
-COUNTS = ("unique_confidences",)
+# The share of answers whose confidence is imputed, and the support of the others.
+IMPUTED_SHARE = AnswerMetric(name="imputed_share", value=imputed_share)
+ENDPOINT_SHARE = AnswerMetric(name="endpoint_share", head="Endpt.", value=endpoint_share)
+UNIQUE_CONFIDENCES = AnswerMetric(
+    name="unique_confidences", head="Unique", digits=0, is_count=True, value=unique_confidences
+)
+CHANNEL_METRICS = {metric.name: metric for metric in (IMPUTED_SHARE, ENDPOINT_SHARE, UNIQUE_CONFIDENCES)}

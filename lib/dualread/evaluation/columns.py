@@ -128,7 +128,7 @@ def _array(values: pl.Series) -> np.ndarray:
     return np.array([*texts, None], dtype=object)[places.to_numpy()]
 
 
-Metric = Callable[[Columns], float]
+OfColumns = Callable[[Columns], float]
 Mask = Callable[[Columns], np.ndarray]
 
 
@@ -175,7 +175,7 @@ def _of_type(rows: Columns, answer_type: str) -> Columns:
     return rows.where(np.asarray(rows["answer_type"] == answer_type, dtype=np.bool_))
 
 
-def on_columns(metric: Callable[..., float], *columns: str) -> Metric:
+def on_columns(metric: Callable[..., float], *columns: str) -> OfColumns:
     """Return `metric` as a function of rows that reads these columns."""
     return lambda rows: metric(*(rows[column] for column in columns))
 
@@ -200,7 +200,7 @@ def strict_decisive(rows: Columns) -> np.ndarray:
     return mask
 
 
-def power(mask: Mask, field: str, images: str = "donor_image_id") -> Metric:
+def power(mask: Mask, field: str, images: str = "donor_image_id") -> OfColumns:
     """Return a field of `grounding.power` as a metric; `images` names the column of the other image."""
 
     def metric(rows: Columns) -> float:

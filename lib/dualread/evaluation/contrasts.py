@@ -29,7 +29,7 @@ _ROUNDED = 1e-24
 
 
 @dataclass(frozen=True, kw_only=True)
-class Value:
+class OverSeeds:
     """One metric of a method, or of a difference, across seeds.
 
     Attributes:
@@ -52,7 +52,7 @@ class Value:
     short: tuple[str, ...]
     reason: str | None = None
 
-    def minus(self, other: "Value", name: str, other_name: str) -> "Value":
+    def minus(self, other: "OverSeeds", name: str, other_name: str) -> "OverSeeds":
         """Return self minus other; a reason for no value mentions the two names."""
         reasons = [f"{n}: {value.reason}" for n, value in ((name, self), (other_name, other)) if value.reason]
         found = {
@@ -62,8 +62,8 @@ class Value:
             "short": tuple(side for side in FEW_IMAGES_OF if side in {*self.short, *other.short}),
         }
         if self.estimate is None or other.estimate is None or self.sample is None or other.sample is None:
-            return Value(estimate=None, reason="; ".join(reasons), **found)
-        return Value(
+            return OverSeeds(estimate=None, reason="; ".join(reasons), **found)
+        return OverSeeds(
             estimate=self.estimate - other.estimate,
             by_seed=_side_by_side(self.by_seed, other.by_seed),
             sample=self.sample.minus(other.sample),
@@ -140,7 +140,7 @@ class Results:
         for cell, method in wanted:
             self.methods.setdefault(cell, []).append(method)
 
-    def value(self, cell: Cell, method: str) -> Value:
+    def value(self, cell: Cell, method: str) -> OverSeeds:
         """Return the metric of `cell` across the seeds of a method."""
         rows, (backbone, dataset, split, metric) = self._rows[cell, method], cell
         of = ANSWER_METRICS.get(metric)  # None: a metric of donor pairs
@@ -150,7 +150,7 @@ class Results:
             "short": self._short(cell, method),
         }
         if reason := "; ".join(_reasons(rows)):
-            return Value(estimate=None, reason=reason, **found)
+            return OverSeeds(estimate=None, reason=reason, **found)
         by_seed = {seed: row["estimate"] for seed, row in rows.items()}
         members = self._members.get(dataset, (dataset,))
         sample = mean_sample(
@@ -162,7 +162,7 @@ class Results:
             is_skewed=of is not None and of.is_skewed,
         )
         found["is_signed"] = of is not None and of.is_signed  # as every difference, it can be negative
-        return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, **found)
+        return OverSeeds(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, **found)
 
     def _carriers(self, cell: Cell, method: str) -> int:
         """Return the number of images that can carry a difference: of ranks, those with the rarer kind of answer."""
@@ -210,7 +210,7 @@ def _covers(contrast: ContrastSpec, cell: Cell) -> bool:
     return is_compared and dataset in contrast.datasets and split == contrast.split
 
 
-def _differences(contrast: ContrastSpec, values: Mapping[str, Value]) -> Iterator[dict]:
+def _differences(contrast: ContrastSpec, values: Mapping[str, OverSeeds]) -> Iterator[dict]:
     if unknown := [name for name in (contrast.method, *contrast.baselines) if name not in values]:
         meant = did_you_mean(unknown[0], values)
         raise ConfigError(f"contrast {contrast.name}: no results of {unknown[0]!r}. Known: {', '.join(values)}.{meant}")
@@ -220,7 +220,7 @@ def _differences(contrast: ContrastSpec, values: Mapping[str, Value]) -> Iterato
         yield {"contrast": contrast.name, "method": contrast.method, "baseline": name, **columns}
 
 
-def tested(differences: Sequence[Value]) -> Iterator[dict]:
+def tested(differences: Sequence[OverSeeds]) -> Iterator[dict]:
     """Yield the columns of each difference with its p-values; Holm's method covers all of them together."""
     given, retrained = [value.p() for value in differences], [value.p_retrained() for value in differences]
     p_values = zip(given, holm(given), retrained, holm(retrained), strict=True)

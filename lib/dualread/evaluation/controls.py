@@ -12,54 +12,86 @@ References:
     DualRead, app:baseline_protocols ("Fixed-prefix and strict-same-answer controls").
 """
 
-from dualread.evaluation.columns import (
-    Mask,
-    Metric,
-    all_rows,
-    decisive,
-    on_columns,
-    power,
-    strict_decisive,
-)
+from dualread.evaluation.columns import decisive, on_columns, strict_decisive
+from dualread.evaluation.metric import PairMean, PairMetric
 from dualread.evaluation.metrics import correctness, discrimination, grounding
+from dualread.evaluation.pair_metrics import drop, of_sample, preference
 
-_FIXED, _SHUFFLED = decisive("fixed"), decisive("shuffled")
+_FIXED, _SHUFFLED, _IMAGE = decisive("fixed"), decisive("shuffled"), "shuffled_image_id"
 _CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
 
-# On the donor pairs with a forced answer: the metric, and the pairs that it uses.
-FIXED_METRICS: dict[str, tuple[Metric, Mask]] = {
-    "fixed_prefix_ccg_auc": (
-        on_columns(grounding.natural_ccg_auc, "confidence_real", "confidence_fixed", "correct_real", "correct_fixed"),
-        _FIXED,
+# On the donor pairs with a forced answer.
+FIXED_PREFIX_CCG_AUC = PairMetric(
+    name="fixed_prefix_ccg_auc",
+    head="Fixed prefix",
+    better="higher",
+    value=on_columns(grounding.natural_ccg_auc, "confidence_real", "confidence_fixed", "correct_real", "correct_fixed"),
+    mask=_FIXED,
+    of_pairs=PairMean(values=preference("fixed", _FIXED)),
+)
+STRICT_SAME_ANSWER_CCG_AUC = PairMetric(
+    name="strict_same_answer_ccg_auc",
+    head="Same answer",
+    better="higher",
+    value=on_columns(
+        grounding.strict_ccg_auc,
+        *("confidence_real", "confidence_fixed", "correct_real", "correct_donor", *_CANONICAL),
     ),
-    "fixed_prefix_decisive_pairs": (power(_FIXED, "pairs"), _FIXED),
-    "fixed_prefix_few_sources": (power(_FIXED, "few_sources"), _FIXED),
-    "fixed_prefix_few_donors": (power(_FIXED, "few_donors"), _FIXED),
-    "strict_same_answer_ccg_auc": (
-        on_columns(
-            grounding.strict_ccg_auc,
-            *("confidence_real", "confidence_fixed", "correct_real", "correct_donor", *_CANONICAL),
-        ),
-        strict_decisive,
+    mask=strict_decisive,
+    of_pairs=PairMean(values=preference("fixed", strict_decisive)),
+)
+# On the questions with another image.
+SHUFFLED_ACCURACY = PairMetric(
+    name="shuffled_accuracy",
+    head="Acc.",
+    is_of_actor=True,
+    value=on_columns(correctness.accuracy, "correct_shuffled"),
+)
+# The accuracy on the own images minus that on the shuffled ones.
+SHUFFLED_ACCURACY_DROP = PairMetric(
+    name="shuffled_accuracy_drop",
+    head="Drop",
+    is_of_actor=True,
+    value=on_columns(grounding.vrs, "correct_real", "correct_shuffled"),
+    of_pairs=PairMean(values=drop("shuffled"), other=_IMAGE, low=-1.0),
+)
+SHUFFLED_AUROC = PairMetric(
+    name="shuffled_auroc",
+    head="AUROC",
+    better="higher",
+    value=on_columns(discrimination.auroc, "confidence_shuffled", "correct_shuffled"),
+)
+SHUFFLED_CCG_AUC = PairMetric(
+    name="shuffled_ccg_auc",
+    head="CCG-AUC",
+    better="higher",
+    value=on_columns(
+        grounding.natural_ccg_auc, "confidence_real", "confidence_shuffled", "correct_real", "correct_shuffled"
     ),
-    "strict_same_answer_decisive_pairs": (power(strict_decisive, "pairs"), strict_decisive),
-    "strict_same_answer_few_sources": (power(strict_decisive, "few_sources"), strict_decisive),
-    "strict_same_answer_few_donors": (power(strict_decisive, "few_donors"), strict_decisive),
-}
+    mask=_SHUFFLED,
+    of_pairs=PairMean(values=preference("shuffled", _SHUFFLED), other=_IMAGE),
+)
 
-# On the questions with another image: the metric, and the questions that it uses.
-SHUFFLED_METRICS: dict[str, tuple[Metric, Mask]] = {
-    "shuffled_accuracy": (on_columns(correctness.accuracy, "correct_shuffled"), all_rows),
-    # The accuracy on the own images minus that on the shuffled ones.
-    "shuffled_accuracy_drop": (on_columns(grounding.vrs, "correct_real", "correct_shuffled"), all_rows),
-    "shuffled_auroc": (on_columns(discrimination.auroc, "confidence_shuffled", "correct_shuffled"), all_rows),
-    "shuffled_ccg_auc": (
-        on_columns(
-            grounding.natural_ccg_auc, "confidence_real", "confidence_shuffled", "correct_real", "correct_shuffled"
-        ),
-        _SHUFFLED,
-    ),
-    "shuffled_decisive_pairs": (power(_SHUFFLED, "pairs", "shuffled_image_id"), _SHUFFLED),
-    "shuffled_few_sources": (power(_SHUFFLED, "few_sources", "shuffled_image_id"), _SHUFFLED),
-    "shuffled_few_donors": (power(_SHUFFLED, "few_donors", "shuffled_image_id"), _SHUFFLED),
+# In the order of the metrics table, each before what is said of its sample.
+FIXED_METRICS: dict[str, PairMetric] = {
+    metric.name: metric
+    for metric in (
+        FIXED_PREFIX_CCG_AUC,
+        of_sample("fixed_prefix_decisive_pairs", _FIXED, "pairs"),
+        of_sample("fixed_prefix_few_sources", _FIXED, "few_sources"),
+        of_sample("fixed_prefix_few_donors", _FIXED, "few_donors"),
+        STRICT_SAME_ANSWER_CCG_AUC,
+        of_sample("strict_same_answer_decisive_pairs", strict_decisive, "pairs"),
+        of_sample("strict_same_answer_few_sources", strict_decisive, "few_sources"),
+        of_sample("strict_same_answer_few_donors", strict_decisive, "few_donors"),
+    )
+}
+SHUFFLED_METRICS: dict[str, PairMetric] = {
+    metric.name: metric
+    for metric in (
+        *(SHUFFLED_ACCURACY, SHUFFLED_ACCURACY_DROP, SHUFFLED_AUROC, SHUFFLED_CCG_AUC),
+        of_sample("shuffled_decisive_pairs", _SHUFFLED, "pairs", images=_IMAGE),
+        of_sample("shuffled_few_sources", _SHUFFLED, "few_sources", images=_IMAGE),
+        of_sample("shuffled_few_donors", _SHUFFLED, "few_donors", images=_IMAGE),
+    )
 }

@@ -12,9 +12,15 @@ import polars as pl
 from dualread.artifacts.tables import from_rows
 from dualread.declared.columns import METRICS
 from dualread.errors import ArtifactError
+from dualread.evaluation.metric import Metric
 
 # Before the names of the counts in the metrics table: cost_completions, ...
 METRIC_PREFIX = "cost_"
+# What a table prints of them. Every answer needs equally many passes, so their mean is a whole number.
+PROMPT_PASSES = Metric(name="cost_prompt_passes", head="Prompts", digits=0)
+REPLAY_PASSES = Metric(name="cost_replay_passes", head="Replays", digits=0)
+READ_TOKENS = Metric(name="cost_read_tokens", head="Read", digits=1)
+GENERATED_TOKENS = Metric(name="cost_generated_tokens", head="Gen.", digits=1)
 
 # Tensors that need no replay of the answer: generation gives the log-probability of its own answer, and a pass over the
 # prompt alone gives the state before the answer.

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.contrasts import Value, tested
+from dualread.evaluation.contrasts import OverSeeds, tested
 from dualread.evaluation.metrics.correctness import accuracy
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.samples import mean_sample
@@ -109,7 +109,7 @@ def controls(runs: Sequence[Run], nulls: Sequence[str], draws: ImageDraws) -> li
     return rows
 
 
-def _compared(values: Mapping[str, Value], nulls: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _compared(values: Mapping[str, OverSeeds], nulls: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield a row per method, and a row per method that is no null and per null."""
     yield from ({"method": method, **value.columns()} for method, value in values.items())
     pairs = [(method, null) for method in values if method not in nulls for null in nulls]
@@ -124,7 +124,7 @@ def _auroc(
     about: Sequence[np.ndarray],
     taken: Sequence[np.ndarray],
     draws: ImageDraws,
-) -> Value:
+) -> OverSeeds:
     """Return the AUROC for the answers at the places `about` of each run, with the scores at the places `taken`."""
     found = []
     for run, all_scores, rows, others in zip(runs, scores, about, taken, strict=True):
@@ -141,7 +141,7 @@ def _auroc(
     return _over_seeds(runs, found)
 
 
-def _accuracy(runs: Sequence[Run], hazy: bool, draws: ImageDraws) -> Value:
+def _accuracy(runs: Sequence[Run], hazy: bool, draws: ImageDraws) -> OverSeeds:
     found = []
     for run in runs:
         rows = np.flatnonzero((run.haze > 0) == hazy)
@@ -151,7 +151,7 @@ def _accuracy(runs: Sequence[Run], hazy: bool, draws: ImageDraws) -> Value:
     return _over_seeds(runs, found)
 
 
-def _share_columns(value: Value) -> dict[str, Any]:
+def _share_columns(value: OverSeeds) -> dict[str, Any]:
     """Return the columns of a share, the interval of which holds near 0 and 1 and where all images agree."""
     columns = value.columns()
     if value.estimate is None or value.sample is None:
@@ -177,12 +177,14 @@ def _measured(
     return _Measured(value=value, reason=reason, replicates=replicates, image_ids=images, carriers=carriers)
 
 
-def _over_seeds(runs: Sequence[Run], found: Sequence[_Measured]) -> Value:
+def _over_seeds(runs: Sequence[Run], found: Sequence[_Measured]) -> OverSeeds:
     n = min(len(one.image_ids) for one in found)
     n_clusters = min(len(set(one.image_ids)) for one in found)
     reasons = dict.fromkeys(one.reason for one in found if one.reason)
     by_seed = {run.seed: one.value for run, one in zip(runs, found, strict=True) if one.value is not None}
     if reasons:
-        return Value(estimate=None, n=n, n_clusters=n_clusters, short=(), reason="; ".join(reasons))
+        return OverSeeds(estimate=None, n=n, n_clusters=n_clusters, short=(), reason="; ".join(reasons))
     sample = mean_sample([[one.replicates for one in found]], n_images=min(one.carriers for one in found))
-    return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, n=n, n_clusters=n_clusters, short=())
+    return OverSeeds(
+        estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, n=n, n_clusters=n_clusters, short=()
+    )

@@ -11,15 +11,16 @@ import numpy as np
 from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES, WITH_REPLICATES
-from dualread.evaluation.columns import CellColumns, Columns, Mask, Metric, all_rows
+from dualread.evaluation.columns import CellColumns, Columns, OfColumns, all_rows
+from dualread.evaluation.metric import PairMetric
 from dualread.evaluation.metrics import calibration_chance
-from dualread.evaluation.pair_metrics import COMPARABLE, PAIR_MEANS, PAIR_METRICS, PairValues, limits, pair_values
-from dualread.evaluation.replicates import SHUFFLED_AUROC, replicates
+from dualread.evaluation.pair_metrics import PAIR_METRICS, PairValues, limits, stored_pairs
+from dualread.evaluation.replicates import replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws, including, interval
 from dualread.evaluation.statistics.proportion import share_interval
 
 SUBSETS = ("all", "open", "closed")
-_WITH_PERCENTILES = {*WITH_PERCENTILES, SHUFFLED_AUROC}
+_WITH_PERCENTILES = {*WITH_PERCENTILES, controls.SHUFFLED_AUROC.name}
 
 
 class Estimate(NamedTuple):
@@ -73,7 +74,7 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
             else:
                 rows.append(row._asdict())
     kept = {name: resampled["all"][name] for name in WITH_REPLICATES}
-    pairs = {} if isinstance(cell.pairs, str) else {name: pair_values(name, cell.pairs) for name in COMPARABLE}
+    pairs = {} if isinstance(cell.pairs, str) else stored_pairs(cell.pairs)
     return rows, Kept(replicates=kept, pairs=pairs)
 
 
@@ -97,15 +98,17 @@ def _with_share(found: Estimate, counted: np.ndarray, answers: Columns, draws: I
     return found if ends is None else found._replace(low=ends[0], high=ends[1])
 
 
-def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, tuple[Metric, Mask]]) -> Iterator[Estimate]:
-    for name, (metric, mask) in metrics.items():
+def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, PairMetric]) -> Iterator[Estimate]:
+    for name, metric in metrics.items():
         if isinstance(rows, str):
             yield undefined(subset, name, rows)
         else:
-            chosen = rows.mask(mask)
+            chosen = rows.mask(metric.mask)
             n, n_clusters = int(np.count_nonzero(chosen)), rows.n_distinct("source_image_id", chosen)
-            found = measure(subset, name, metric, rows, n=n, n_clusters=n_clusters)
-            ends = limits(name, rows, found.estimate) if name in PAIR_MEANS and found.estimate is not None else None
+            found = measure(subset, name, metric.value, rows, n=n, n_clusters=n_clusters)
+            ends = None
+            if metric.of_pairs is not None and found.estimate is not None:
+                ends = limits(metric.of_pairs, rows, found.estimate)
             yield found if ends is None else found._replace(low=ends[0], high=ends[1])
 
 
@@ -115,7 +118,7 @@ def noise_floor(answers: Columns, draws: ImageDraws) -> float:
     return calibration_chance.ece_noise_floor(answers["confidence"], answers["correct"], *images, draws.names)
 
 
-def measure(subset: str, name: str, metric: Metric, rows: Columns, *, n: int, n_clusters: int) -> Estimate:
+def measure(subset: str, name: str, metric: OfColumns, rows: Columns, *, n: int, n_clusters: int) -> Estimate:
     """Return the metric `name` of `rows` without an interval; an undefined metric has a reason.
 
     Raises:

@@ -1,7 +1,7 @@
-"""The metrics of donor pairs, and intervals of those that are means over pairs, from leaving out images.
+"""The metrics of donor pairs, one declaration each, and intervals of those that are means over pairs.
 
 A pair is a question with its own image, the source, and another image, the donor. Many pairs share an image, so that
-pairs are no independent observations (see `statistics.jackknife`).
+pairs are no independent observations, and intervals leave out images (see `statistics.jackknife`).
 """
 
 from collections.abc import Callable
@@ -12,46 +12,13 @@ import numpy as np
 import scipy  # loads its submodules when they are first used
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.columns import (
-    Columns,
-    Mask,
-    Metric,
-    all_rows,
-    decisive,
-    on_columns,
-    power,
-    strict_decisive,
-)
+from dualread.evaluation.columns import Columns, Mask, OfColumns, decisive, on_columns, power, strict_decisive
+from dualread.evaluation.metric import PairMean, PairMetric
 from dualread.evaluation.metrics import correctness, grounding
-from dualread.evaluation.statistics.jackknife import PairShifts, Variance, pair_shifts
+from dualread.evaluation.statistics.jackknife import Variance
 from dualread.evaluation.statistics.t_intervals import Limits, logit_interval
 
 _LEVEL, _POWER = 0.05, 0.8
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairMean:
-    """A metric that is a mean over pairs.
-
-    Attributes:
-        values: Returns the position of every pair between `low` and `high`, 0, 1/2 or 1, as float64 [n]; NaN for a pair
-            that the metric does not use.
-        other: The column of the pair's other image.
-        low: The metric's smallest possible value.
-        high: Its largest.
-    """
-
-    values: Callable[[Columns], np.ndarray]
-    other: str = "donor_image_id"
-    low: float = 0.0
-    high: float = 1.0
-
-    def shifts(self, rows: Columns) -> PairShifts | None:
-        """Return the shifts of the metric; None if it uses no pair."""
-        values = self.values(rows)
-        if np.isnan(values).all():
-            return None
-        return pair_shifts(values, *rows.image_numbers("source_image_id", self.other)) * (self.high - self.low)
 
 
 def preference(other: str, mask: Mask) -> Callable[[Columns], np.ndarray]:
@@ -64,7 +31,7 @@ def preference(other: str, mask: Mask) -> Callable[[Columns], np.ndarray]:
     return values
 
 
-def _drop(other: str) -> Callable[[Columns], np.ndarray]:
+def drop(other: str) -> Callable[[Columns], np.ndarray]:
     """Return the values of VRS: 1 for a pair that is correct on its own image alone, 0 if on the other alone."""
     return lambda rows: (1.0 + rows["correct_real"] - rows[f"correct_{other}"]) / 2
 
@@ -84,44 +51,23 @@ class PairValues:
     donor: np.ndarray
 
 
-PAIRS = {
-    "natural_ccg_auc": PairMean(values=preference("donor", decisive("donor"))),
-    "strict_ccg_auc": PairMean(values=preference("donor", strict_decisive)),
-    "vrs": PairMean(values=_drop("donor"), low=-1.0),
-    "vbr": PairMean(values=lambda rows: rows.mask(decisive("donor")).astype(np.float64)),
-}
-FIXED = {
-    "fixed_prefix_ccg_auc": PairMean(values=preference("fixed", decisive("fixed"))),
-    "strict_same_answer_ccg_auc": PairMean(values=preference("fixed", strict_decisive)),
-}
-SHUFFLED = {
-    "shuffled_ccg_auc": PairMean(values=preference("shuffled", decisive("shuffled")), other="shuffled_image_id"),
-    "shuffled_accuracy_drop": PairMean(values=_drop("shuffled"), other="shuffled_image_id", low=-1.0),
-}
-PAIR_MEANS = PAIRS | FIXED | SHUFFLED
-# Two methods can be compared by these.
-COMPARABLE = ("natural_ccg_auc", "strict_ccg_auc")
-
-
-def limits(name: str, rows: Columns, estimate: float) -> Limits:
-    """Return the 95% interval of the metric `name`; None if all its pairs have one image on a side."""
-    mean = PAIR_MEANS[name]
-    variance = _variance(name, rows)
+def limits(mean: PairMean, rows: Columns, estimate: float) -> Limits:
+    """Return the 95% interval of a mean over pairs; None if all its pairs have one image on a side."""
+    variance = _variance(mean, rows)
     return None if variance is None else logit_interval(estimate, variance, low=mean.low, high=mean.high)
 
 
-def pair_values(name: str, rows: Columns) -> PairValues:
-    """Return the metric `name` pair by pair."""
-    mean = PAIR_MEANS[name]
+def pair_values(mean: PairMean, rows: Columns) -> PairValues:
+    """Return a mean over pairs pair by pair."""
     source, donor = rows.image_numbers("source_image_id", mean.other)
     return PairValues(values=mean.values(rows), source=source, donor=donor)
 
 
-def ties(name: str) -> Metric:
+def ties(mean: PairMean) -> OfColumns:
     """Return the share of the pairs of a CCG-AUC in which both confidences are equal, in [0, 1], as a metric."""
 
     def metric(rows: Columns) -> float:
-        values = PAIR_MEANS[name].values(rows)
+        values = mean.values(rows)
         n = int(np.count_nonzero(~np.isnan(values)))
         if n == 0:
             raise UndefinedMetricError("no decisive pair")
@@ -130,7 +76,7 @@ def ties(name: str) -> Metric:
     return metric
 
 
-def detectable(name: str) -> Metric:
+def detectable(mean: PairMean) -> OfColumns:
     """Return the smallest CCG-AUC above .5 that 80% of samples like this one tell from .5, as a metric.
 
     The level is .05. It is .5 plus the standard error times the sum of the 97.5th and the 80th percentile of t, where
@@ -141,10 +87,10 @@ def detectable(name: str) -> Metric:
     """
 
     def metric(rows: Columns) -> float:
-        variance = _variance(name, rows)
+        variance = _variance(mean, rows)
         if variance is None:
             raise UndefinedMetricError("no decisive pair")
-        values = PAIR_MEANS[name].values(rows)
+        values = mean.values(rows)
         share = float(np.nanmean(values))
         varies = variance.value > 0.0 and 0.0 < share < 1.0
         error = sqrt(variance.value / (share * (1.0 - share))) / 2 if varies else 0.5 / sqrt(variance.n)
@@ -156,42 +102,161 @@ def detectable(name: str) -> Metric:
     return metric
 
 
-def _variance(name: str, rows: Columns) -> Variance | None:
+def _variance(mean: PairMean, rows: Columns) -> Variance | None:
     def find() -> Variance | None:
-        shifts = PAIR_MEANS[name].shifts(rows)
+        shifts = mean.shifts(rows)
         return None if shifts is None else shifts.variance()
 
-    return rows.once(("variance", name), find)
+    return rows.once(("variance", mean), find)
 
 
 _BOTH_CORRECT = ("correct_real", "correct_donor")
-_NATURAL = ("confidence_real", "confidence_donor", *_BOTH_CORRECT)
+_BOTH = ("confidence_real", "confidence_donor", *_BOTH_CORRECT)
 _CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
-_natural_mask = decisive("donor")
+_natural = decisive("donor")
+_OF_NATURAL = PairMean(values=preference("donor", _natural))
+_OF_STRICT = PairMean(values=preference("donor", strict_decisive))
 
-# On the donor pairs: the metric, and the pairs that it uses. Rates have a mean over data sets, counts have none.
-PAIR_RATES: dict[str, tuple[Metric, Mask]] = {
-    "natural_ccg_auc": (on_columns(grounding.natural_ccg_auc, *_NATURAL), _natural_mask),
-    "strict_ccg_auc": (on_columns(grounding.strict_ccg_auc, *_NATURAL, *_CANONICAL), strict_decisive),
-    "accuracy_real": (on_columns(correctness.accuracy, "correct_real"), all_rows),
-    "accuracy_donor": (on_columns(correctness.accuracy, "correct_donor"), all_rows),
-    "vrs": (on_columns(grounding.vrs, *_BOTH_CORRECT), all_rows),
-    "vbr": (on_columns(grounding.vbr, *_BOTH_CORRECT), all_rows),
-    "natural_ties": (ties("natural_ccg_auc"), _natural_mask),
-    "strict_ties": (ties("strict_ccg_auc"), strict_decisive),
-    "natural_few_sources": (power(_natural_mask, "few_sources"), _natural_mask),
-    "natural_few_donors": (power(_natural_mask, "few_donors"), _natural_mask),
-    "strict_few_sources": (power(strict_decisive, "few_sources"), strict_decisive),
-    "strict_few_donors": (power(strict_decisive, "few_donors"), strict_decisive),
+NATURAL_CCG_AUC = PairMetric(
+    name="natural_ccg_auc",
+    meaning="share of decisive pairs with more confidence on the right image; .5 is no response",
+    said=(
+        "CCG-AUC: share of the decisive pairs in which confidence is higher on the source image than on the donor "
+        "image; ties count one half, so .500 means no response to the image. The donor has the same question and "
+        "another reference answer; a pair is decisive if the answer is correct on the source image and incorrect on "
+        "the donor image. Natural: all decisive pairs; Strict: those with the same answer on both images."
+    ),
+    head="CCG-AUC",
+    better="higher",
+    value=on_columns(grounding.natural_ccg_auc, *_BOTH),
+    mask=_natural,
+    of_pairs=_OF_NATURAL,
+    is_stored=True,
+)
+STRICT_CCG_AUC = PairMetric(
+    name="strict_ccg_auc",
+    meaning="natural_ccg_auc of the pairs whose two answers are equal; .5 is no response",
+    head="Strict",
+    better="higher",
+    value=on_columns(grounding.strict_ccg_auc, *_BOTH, *_CANONICAL),
+    mask=strict_decisive,
+    of_pairs=_OF_STRICT,
+    is_stored=True,
+)
+ACCURACY_REAL = PairMetric(
+    name="accuracy_real",
+    meaning="share of correct answers on the right images of pairs",
+    head=r"Acc.$^{\mathrm{real}}$",
+    value=on_columns(correctness.accuracy, "correct_real"),
+)
+ACCURACY_DONOR = PairMetric(
+    name="accuracy_donor",
+    meaning="share of correct answers on the donor images of pairs",
+    head=r"Acc.$^{\mathrm{hn}}$",
+    value=on_columns(correctness.accuracy, "correct_donor"),
+)
+VRS = PairMetric(
+    name="vrs",
+    meaning="accuracy_real minus accuracy_donor",
+    head="VRS",
+    value=on_columns(grounding.vrs, *_BOTH_CORRECT),
+    of_pairs=PairMean(values=drop("donor"), low=-1.0),
+)
+VBR = PairMetric(
+    name="vbr",
+    meaning="share of pairs that are correct on the right image and wrong on the donor",
+    head="VBR",
+    value=on_columns(grounding.vbr, *_BOTH_CORRECT),
+    of_pairs=PairMean(values=lambda rows: rows.mask(_natural).astype(np.float64)),
+)
+_TIES = [
+    PairMetric(
+        name="natural_ties",
+        meaning="share of the decisive pairs with equal confidence on both images; each counts 1/2",
+        value=ties(_OF_NATURAL),
+        mask=_natural,
+    ),
+    PairMetric(
+        name="strict_ties",
+        meaning="share of strict_decisive_pairs with equal confidence on both images; each counts 1/2",
+        value=ties(_OF_STRICT),
+        mask=strict_decisive,
+    ),
+]
+
+
+def of_sample(name: str, mask: Mask, field: str, meaning: str = "", *, images: str = "donor_image_id") -> PairMetric:
+    """Return a flag about the pairs that a CCG-AUC uses: a field of `grounding.Power`."""
+    return PairMetric(name=name, meaning=meaning, value=power(mask, field, images), mask=mask)
+
+
+def _counted(name: str, mask: Mask, field: str, meaning: str, head: str = "") -> PairMetric:
+    value = power(mask, field)
+    return PairMetric(name=name, meaning=meaning, head=head, digits=1, is_count=True, value=value, mask=mask)
+
+
+_FLAGS = [
+    of_sample(
+        "natural_few_sources",
+        _natural,
+        "few_sources",
+        "1 if decisive pairs have fewer than 30 right images: too few for a conclusion",
+    ),
+    of_sample("natural_few_donors", _natural, "few_donors", "1 if they have fewer than 30 donor images"),
+    of_sample(
+        "strict_few_sources",
+        strict_decisive,
+        "few_sources",
+        "1 if pairs with equal answers have fewer than 30 right images",
+    ),
+    of_sample("strict_few_donors", strict_decisive, "few_donors", "1 if they have fewer than 30 donor images"),
+]
+DECISIVE_PAIRS = _counted(
+    "decisive_pairs",
+    _natural,
+    "pairs",
+    "pairs that are correct on the right image and wrong on the donor",
+    r"$|\mathcal{E}|$",
+)
+SOURCE_IMAGES = _counted("source_images", _natural, "source_images", "distinct right images of these pairs")
+DONOR_IMAGES = _counted("donor_images", _natural, "donor_images", "distinct donor images of these pairs")
+STRICT_DECISIVE_PAIRS = _counted(
+    "strict_decisive_pairs", strict_decisive, "pairs", "those of the pairs with equal answers on both images", "Strict"
+)
+_STRICT_IMAGES = [
+    _counted("strict_source_images", strict_decisive, "source_images", "distinct right images of the latter"),
+    _counted("strict_donor_images", strict_decisive, "donor_images", "distinct donor images of the latter"),
+]
+_DETECTABLE = [
+    PairMetric(
+        name="natural_detectable",
+        meaning="the natural_ccg_auc that a sample like this tells from .5 with a probability of .8",
+        is_count=True,
+        value=detectable(_OF_NATURAL),
+        mask=_natural,
+    ),
+    PairMetric(
+        name="strict_detectable",
+        meaning="the strict_ccg_auc that a sample like this tells from .5 with a probability of .8",
+        is_count=True,
+        value=detectable(_OF_STRICT),
+        mask=strict_decisive,
+    ),
+]
+
+# In the order of the metrics table.
+PAIR_METRICS: dict[str, PairMetric] = {
+    metric.name: metric
+    for metric in (
+        *(NATURAL_CCG_AUC, STRICT_CCG_AUC, ACCURACY_REAL, ACCURACY_DONOR, VRS, VBR, *_TIES, *_FLAGS),
+        *(DECISIVE_PAIRS, SOURCE_IMAGES, DONOR_IMAGES, STRICT_DECISIVE_PAIRS, *_STRICT_IMAGES, *_DETECTABLE),
+    )
 }
-PAIR_COUNTS: dict[str, tuple[Metric, Mask]] = {
-    "decisive_pairs": (power(_natural_mask, "pairs"), _natural_mask),
-    "source_images": (power(_natural_mask, "source_images"), _natural_mask),
-    "donor_images": (power(_natural_mask, "donor_images"), _natural_mask),
-    "strict_decisive_pairs": (power(strict_decisive, "pairs"), strict_decisive),
-    "strict_source_images": (power(strict_decisive, "source_images"), strict_decisive),
-    "strict_donor_images": (power(strict_decisive, "donor_images"), strict_decisive),
-    "natural_detectable": (detectable("natural_ccg_auc"), _natural_mask),
-    "strict_detectable": (detectable("strict_ccg_auc"), strict_decisive),
-}
-PAIR_METRICS = PAIR_RATES | PAIR_COUNTS
+# Two methods can be compared by these.
+COMPARABLE = tuple(name for name, metric in PAIR_METRICS.items() if metric.is_stored)
+
+
+def stored_pairs(rows: Columns) -> dict[str, PairValues]:
+    """Return the metrics by which methods are compared, pair by pair."""
+    means = {name: metric.of_pairs for name, metric in PAIR_METRICS.items() if metric.is_stored}
+    return {name: pair_values(mean, rows) for name, mean in means.items() if mean is not None}

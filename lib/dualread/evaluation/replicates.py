@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES, BuildKernel, images_of
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES, images_of
 from dualread.evaluation.columns import CellColumns, Columns
+from dualread.evaluation.controls import SHUFFLED_AUROC
+from dualread.evaluation.metric import BuildKernel
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates
 from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel
 from dualread.evaluation.statistics.t_replicates import Spread, spread_of_ranks
-
-SHUFFLED_AUROC = "shuffled_auroc"
 
 
 def replicates(cells: Mapping[str, CellColumns], draws: ImageDraws) -> dict[str, dict[str, np.ndarray]]:
@@ -50,7 +50,7 @@ def replicates(cells: Mapping[str, CellColumns], draws: ImageDraws) -> dict[str,
 
 
 def _names(cell: CellColumns) -> tuple[str, ...]:
-    return (*WITH_REPLICATES, *(() if isinstance(cell.shuffled, str) else (SHUFFLED_AUROC,)))
+    return (*WITH_REPLICATES, *(() if isinstance(cell.shuffled, str) else (SHUFFLED_AUROC.name,)))
 
 
 def _within(cell: str, names: str | tuple[str, ...]) -> str | tuple[str, ...]:
@@ -68,8 +68,8 @@ def _of_cell(
     if not isinstance(shuffled := cell.shuffled, str):
         confidence, correct = shuffled["confidence_shuffled"], shuffled["correct_shuffled"]
         image = shuffled.cluster("source_image_id", draws)
-        kernels[SHUFFLED_AUROC] = auroc_kernel(confidence, correct, image, len(draws.image_ids))
-        spreads[SHUFFLED_AUROC] = (spread_of_ranks, *images_of(correct, image))
+        kernels[SHUFFLED_AUROC.name] = auroc_kernel(confidence, correct, image, len(draws.image_ids))
+        spreads[SHUFFLED_AUROC.name] = (spread_of_ranks, *images_of(correct, image))
     return kernels, spreads
 
 

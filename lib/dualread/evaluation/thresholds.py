@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.columns import Columns, Metric, all_rows
+from dualread.evaluation.columns import Columns, OfColumns, all_rows
 from dualread.evaluation.estimates import measure
 from dualread.evaluation.metrics import risk_control, selective
 from dualread.evaluation.statistics.proportion import share_interval
@@ -108,7 +108,7 @@ def _limits(answers: Columns, counted: tuple[np.ndarray, np.ndarray]) -> tuple[f
     return ends
 
 
-def _defined(threshold: float | str, value: Callable[[Columns, float], float]) -> Metric:
+def _defined(threshold: float | str, value: Callable[[Columns, float], float]) -> OfColumns:
     def metric(answers: Columns) -> float:
         if isinstance(threshold, str):
             raise UndefinedMetricError(threshold)

@@ -12,14 +12,13 @@ from dualread.evaluation import controls, families
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.estimates import SUBSETS, undefined
 from dualread.evaluation.pair_metrics import PAIR_METRICS
-from dualread.evaluation.replicates import SHUFFLED_AUROC
 from dualread.evaluation.thresholds import names_of
 
 _COUNT = "{}_undefined_replicates"
 _OF_ANSWERS = (*ANSWER_METRICS, NOISE_FLOOR, *map(_COUNT.format, WITH_PERCENTILES))
 _OF_OTHERS = (
     *(*PAIR_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS),
-    _COUNT.format(SHUFFLED_AUROC),
+    _COUNT.format(controls.SHUFFLED_AUROC.name),
 )
 
 

@@ -15,7 +15,7 @@ from dualread.artifacts.tables import for_spreadsheets, read_table
 from dualread.declared.columns import CONTRASTS, DATA, METRICS
 from dualread.declared.tables import BuildTableSpec, Layout, StudySettings
 from dualread.plugins import load_module
-from dualread.reporting.tables.cells import Table
+from dualread.reporting.tables.cells import PrintedTable, of_contrasts
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import summarize
 
@@ -43,8 +43,9 @@ def compute(spec: BuildTableSpec, inputs: Mapping[str, Path], out: Path) -> str:
     return f"read {len(rows)} rows of {kind}, wrote {name}.tex with {len(table.cells)} cells ({undefined} undefined)"
 
 
-def build(table: ModuleType, rows: pl.DataFrame, shown: Layout | StudySettings) -> Table:
-    """Return the table of `rows`. Rows of metrics are first summarized over seeds."""
-    if isinstance(shown, StudySettings) or hasattr(table, "READS"):
+def build(table: ModuleType, rows: pl.DataFrame, shown: Layout | StudySettings) -> PrintedTable:
+    """Return the table of `rows`: metrics are first summarized over seeds, contrasts found by key."""
+    reads = getattr(table, "READS", "metrics")
+    if isinstance(shown, StudySettings) or reads == "data":
         return table.build(rows, shown)
-    return table.build(summarize(rows, seeds=shown.seeds), shown)
+    return table.build(of_contrasts(rows) if reads == "contrasts" else summarize(rows, seeds=shown.seeds), shown)

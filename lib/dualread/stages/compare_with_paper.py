@@ -10,13 +10,12 @@ from pathlib import Path
 import polars as pl
 
 from dualread.declared.metrics import CompareWithPaperSpec
-from dualread.reporting.comparison.cells import StudyTables, compare
-from dualread.reporting.comparison.page import page
+from dualread.reporting.comparison.cells import ComparedStudy, compare, page
 
 
 def compute(spec: CompareWithPaperSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Read the tables, write both files, and return one line about them."""
-    study = StudyTables(name=spec.study, backbones=spec.backbones, actors=spec.actors, members=spec.members)
+    study = ComparedStudy(name=spec.study, backbones=spec.backbones, actors=spec.actors, members=spec.members)
     tables = {name: pl.read_csv(folder / f"{name}.csv", infer_schema=False) for name, folder in sorted(inputs.items())}
     cells = compare(tables, study)
     cells.write_csv(out / "paper_comparison.csv")

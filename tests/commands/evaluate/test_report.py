@@ -7,9 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dualread.commands.evaluate import files, report, words
+from dualread.commands.evaluate import files, report
 from dualread.commands.evaluate.evaluation import evaluate as evaluate_tables
 from dualread.errors import DataError
+from dualread.evaluation import explained
 from dualread.evaluation.answer_metrics import WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import estimate
@@ -115,12 +116,12 @@ def test_the_seed_and_the_order_of_rows(tmp_path):
 
 def test_every_metric_of_a_table_is_explained(tmp_path):
     found = {name.removesuffix("_undefined_replicates") for name in metrics(tmp_path, ANSWERS, PAIRS)["metric"]}
-    assert found <= {*words.METRICS, *words.COUNTS}, "add a line to commands/evaluate/words.py"
+    assert found <= {*explained.METRICS, *explained.COUNTS}, "its declaration in evaluation/ has no meaning"
 
 
 def test_what_a_metric_means_does_not_depend_on_the_row_above():
-    assert not [name for name, meaning in words.METRICS.items() if "the same" in meaning or "the latter" in meaning]
-    assert "the same" not in words.COUNTS["strict_ties"]
+    assert not [name for name, meaning in explained.METRICS.items() if "the same" in meaning or "the latter" in meaning]
+    assert "the same" not in explained.COUNTS["strict_ties"]
 
 
 def test_metrics_without_their_columns_have_a_reason_and_no_number(tmp_path):

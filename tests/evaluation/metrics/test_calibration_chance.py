@@ -185,15 +185,3 @@ def test_calibrated_confidences_are_below_their_floor_in_95_of_100_samples():
 def test_confidences_that_are_too_high_are_above_it():
     correct = np.arange(200) % 2 == 0
     assert ece(np.full(200, 0.9), correct) > ece_noise_floor(np.full(200, 0.9), correct, np.arange(200), 200, ("a",))
-
-
-def test_one_image_has_no_floor():
-    with pytest.raises(UndefinedMetricError, match="one image"):
-        ece_noise_floor([0.5, 0.7], [True, False], np.array([3, 3]), 5, ("a",))
-
-
-def test_malformed():
-    with pytest.raises(ValueError, match="lengths differ"):
-        squared_calibration_error([0.5, 0.7], [True, False], ["a"])
-    with pytest.raises(UndefinedMetricError, match="no rows"):
-        squared_calibration_error([], [], [])

@@ -135,30 +135,3 @@ def test_extreme_log_odds_are_estimable():
     correct = [False, True, False, True, True, False, True]
     assert np.isfinite(calibration_in_the_large(confidence, correct))
     assert np.isfinite(calibration_slope(confidence, correct))
-
-
-@pytest.mark.parametrize("metric", [calibration_in_the_large, calibration_slope])
-@pytest.mark.parametrize(
-    ("confidence", "correct", "reason"),
-    [
-        ([0.2, 0.4], [True, True], "one class only"),
-        ([0.2, 1.0], [True, False], "1 of 2 confidences are exactly 0 or 1"),
-    ],
-)
-def test_recalibration_is_undefined(metric, confidence, correct, reason):
-    with pytest.raises(UndefinedMetricError, match=reason):
-        metric(confidence, correct)
-
-
-@pytest.mark.parametrize(
-    ("confidence", "correct", "reason"),
-    [
-        ([0.4, 0.4, 0.4], [True, False, True], "constant"),
-        ([0.1, 0.2, 0.8], [False, False, True], "separates"),
-        ([0.1, 0.2, 0.8], [True, True, False], "separates"),
-        ([0.1, 0.5, 0.5, 0.8], [False, False, True, True], "separates"),
-    ],
-)
-def test_slope_is_undefined(confidence, correct, reason):
-    with pytest.raises(UndefinedMetricError, match=reason):
-        calibration_slope(confidence, correct)

@@ -4,10 +4,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from dualread.errors import UndefinedMetricError
+from dualread.evaluation.metrics.correctness import accuracy
 from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
 from tests.evaluation.metrics import literal
 from tests.evaluation.metrics.samples import cells, two_classes
+
+
+def test_accuracy_by_hand():
+    assert accuracy([True, False, True, True]) == 0.75  # 3 / 4
+    assert accuracy([1, 0]) == 0.5
 
 
 def test_auroc_by_hand():
@@ -17,12 +22,6 @@ def test_auroc_by_hand():
 
 def test_constant_confidence_is_exactly_one_half():
     assert auroc([0.3] * 7, [True, False, True, True, False, False, False]) == 0.5
-
-
-@pytest.mark.parametrize("correct", [[True, True], [False, False]])
-def test_one_class_is_undefined(correct):
-    with pytest.raises(UndefinedMetricError, match="one class only"):
-        auroc([0.2, 0.4], correct)
 
 
 @given(cells.filter(two_classes))
@@ -58,11 +57,6 @@ def test_within_question_of_a_question_prior_is_exactly_one_half():
     correct = generator.random(80) < prior[question]
     assert within_question_auroc(prior[question], correct, question.astype(str)) == 0.5
     assert auroc(prior[question], correct) > 0.6
-
-
-def test_within_question_without_a_pair_is_undefined():
-    with pytest.raises(UndefinedMetricError, match="no question"):
-        within_question_auroc([0.1, 0.2], [True, False], ["a", "b"])
 
 
 @given(cells, st.data())

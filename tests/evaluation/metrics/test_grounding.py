@@ -3,7 +3,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics import grounding
 from tests.evaluation.metrics import literal
 from tests.evaluation.metrics.samples import LEVELS
@@ -41,29 +40,6 @@ def test_two_missing_answers_are_not_the_same_answer():
         False,
         True,
     ]
-
-
-def test_undefined():
-    with pytest.raises(UndefinedMetricError, match="no decisive pair among 1 pairs"):
-        grounding.natural_ccg_auc([0.5], [0.5], [True], [True])
-    with pytest.raises(UndefinedMetricError, match="no strictly decisive pair"):
-        grounding.strict_ccg_auc([0.5], [0.5], [True], [False], ["a"], ["b"])
-    for metric in (grounding.vrs, grounding.vbr):
-        with pytest.raises(UndefinedMetricError, match="no rows"):
-            metric([], [])
-
-
-@pytest.mark.parametrize("bad", [np.nan, 1.5, -1e-9])
-def test_malformed_confidence(bad):
-    with pytest.raises(ValueError, match="confidence_donor: row 0"):
-        grounding.natural_ccg_auc([0.5], [bad], [True], [False])
-
-
-def test_lengths_must_agree():
-    with pytest.raises(ValueError, match="lengths differ"):
-        grounding.natural_ccg_auc([0.5, 0.5], [0.5, 0.5], [True], [False])
-    with pytest.raises(ValueError, match="lengths differ"):
-        grounding.strict_decisive([True], [False], ["a", "b"], ["a", "b"])
 
 
 def test_power_counts_distinct_images_of_the_mask():

@@ -82,15 +82,6 @@ def test_a_risk_that_is_met_exactly_is_met():
     assert threshold([0.5] * 100, correct, target_risk=0.29) == 0.5
 
 
-def test_a_threshold_that_is_not_there():
-    with pytest.raises(UndefinedMetricError, match=r"no threshold has a risk of 0\.1 or less; the lowest is 0\.500"):
-        threshold([0.9, 0.9, 0.1], [True, False, False], target_risk=0.1)
-    with pytest.raises(UndefinedMetricError, match=r"no confidence reaches the threshold 0\.95"):
-        kept_risk([0.9], [True], threshold=0.95)
-    with pytest.raises(ValueError, match="expected a share of errors"):
-        threshold([0.9], [True], target_risk=10)
-
-
 @given(cells, st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0]))
 def test_a_threshold_is_the_smallest_that_qualifies(cell, target_risk):
     confidence, correct = cell

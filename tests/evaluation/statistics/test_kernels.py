@@ -71,11 +71,6 @@ def test_no_rows_is_undefined_in_every_replicate():
         assert np.isnan(kernel(np.ones((N_IMAGES, 3)))).all(), name
 
 
-def test_a_cluster_beyond_the_draws_is_refused():
-    with pytest.raises(ValueError, match=r"expected 0\.\.1"):
-        kernels.auroc_kernel(np.array([0.1, 0.2]), np.array([True, False]), np.array([0, 2]), 2)
-
-
 def slake_sized(seed=0, n=1061, n_images=96):
     generator = np.random.default_rng(seed)
     confidence = np.where(generator.random(n) < 0.3, 0.9, generator.random(n))  # some tied, most not

@@ -49,11 +49,6 @@ def test_a_value_that_cannot_vary_does_not():
     assert t_replicates(np.full(9, 0.5), 0.5, 12, 20).tolist() == [0.5] * 9
 
 
-def test_a_value_without_a_logit_is_refused():
-    with pytest.raises(ValueError, match=r"estimate: -0\.2, expected a metric in \[0, 1\]"):
-        t_replicates(np.array([-0.3, -0.1]), -0.2, 5, 5)
-
-
 def test_one_image_has_no_variance():
     assert np.isnan(t_replicates(drawn(9), 0.8, 1, 20)).all()
 

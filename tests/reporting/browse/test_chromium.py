@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from dualread.reporting.browse.page import render
-from dualread.reporting.browse.questions import collect
+from dualread.reporting.browse.page import collect, render
 from tests.reporting.browse import study
 from tests.reporting.devtools import needs_chromium
 

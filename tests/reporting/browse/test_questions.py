@@ -6,8 +6,7 @@ import pytest
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.reporting.browse import page
-from dualread.reporting.browse.page import part_of, render
-from dualread.reporting.browse.questions import collect
+from dualread.reporting.browse.page import collect, part_of, render
 from tests.reporting.browse import study
 
 

@@ -1,15 +1,14 @@
 import pytest
 
-from dualread.reporting.comparison.cells import VERDICTS, compare
-from dualread.reporting.comparison.page import page
+from dualread.reporting.comparison.cells import VERDICTS, compare, page
 from tests.reporting.comparison.study import STUDY, replaced, tables
 
 DCPO = {"backbone": "qwen3-vl-2b", "dataset": "slake", "method": "dcpo", "metric": "auroc"}
 
 
 @pytest.fixture(scope="module")
-def lines(tmp_path_factory):
-    changed = replaced(tables(tmp_path_factory.mktemp("study")), "main", **DCPO, mean="0.81")
+def lines():
+    changed = replaced(tables(), "main", **DCPO, mean="0.81")
     changed.pop("calib")
     return page(compare(changed, STUDY), "mine").splitlines()
 

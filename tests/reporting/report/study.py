@@ -3,13 +3,13 @@
 import json
 
 import polars as pl
+from dualread.store.link import link
 from PIL import Image
 
 from dualread.data.questions.leakage import count, shared_pictures
-from dualread.reporting.tables._structure import Float, Row
-from dualread.reporting.tables.cells import Table
+from dualread.reporting.tables._latex import Float, TableRow
+from dualread.reporting.tables.cells import PrintedTable
 from dualread.store.key import Action
-from dualread.store.results import link
 from dualread.store.store import Store
 from tests.reporting.tables import cases
 from tests.reporting.tables.layouts import PAPER_METHODS, data_rows, layout
@@ -19,9 +19,16 @@ CELLS = """table,backbone,dataset,subset,method,metric,mean,std,n_seeds,printed,
 main,tiny,slake,all,psr,auroc,0.75,0.1,2,.750±.100†,true,
 main,tiny,slake,all,psr,brier,,,2,---,false,"seed 17: one class only"
 """
-MINE = Table(
+MINE = PrintedTable(
     floats=[
-        Float(name="mine", wide=False, columns="lr", head=[Row(["a", "b"])], body=[Row(["x", "<b>5</b>"])], caption="")
+        Float(
+            name="mine",
+            wide=False,
+            columns="lr",
+            head=[TableRow(["a", "b"])],
+            body=[TableRow(["x", "<b>5</b>"])],
+            caption="",
+        )
     ],
     cells=pl.DataFrame(),
 )

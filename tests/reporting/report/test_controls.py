@@ -58,53 +58,48 @@ def found(given):
     return describe(from_rows(given, DIFFICULTY), LABELS)
 
 
-def texts(given):
-    return {title: " ".join(sentences) for title, sentences in found(given).texts}
+def lines(given):
+    """The lines of the one table after their first cell, by it."""
+    [grid] = found(given).grids
+    assert all(len(line) == len(grid.columns) for line in grid.rows)
+    return {line[0]: line[1:] for line in grid.rows}
 
 
-def test_both_controls_in_sentences():
-    said = texts(rows())
-    assert said["Positive control"] == (
-        "Whether an answer is right depends on the image here: on how hazy it is, which is known of every phantom of "
-        "SLAKE-test. Qwen, GRPO: .850 [.750, .950] of the answers about 60 clear images are right, and .400 [.300, "
-        ".500] about 40 hazy ones. To know the haze and nothing else gives an AUROC of .750 [.650, .850]; without the "
-        "image, Prior .600 [.500, .700]. Significantly above the null: DualRead .800 [.700, .900] (p ≤ .002); the "
-        "other method is not."
+def test_the_table_has_all_methods_the_nulls_and_the_true_difficulty():
+    [grid] = found(rows()).grids
+    assert grid.columns == (
+        *("Method", "Own image: AUROC", "Own image: p, Prior", "Own image: verdict"),
+        *("Another image: AUROC", "Another image: p, Prior", "Another image: verdict"),
     )
-    assert said["Negative control"] == (
-        "Now each answer gets the confidence in the same answer to the same question about another image, which cannot "
-        "tell more than question and answer do. Qwen, GRPO: without the image, Prior .600 [.500, .700]. No method is "
-        "significantly above the null. The highest AUROC is that of DualRead, .610 [.510, .710]."
+    assert grid.caption.startswith(
+        "Qwen, GRPO: .850 [.750, .950] of the answers about 60 clear images of SLAKE-test are right, and .400 [.300, "
+        ".500] about 40 hazy ones."
     )
+    assert lines(rows()) == {
+        "True difficulty": (".750 [.650, .850]", "", "", "", "", ""),
+        "SAPLMA": (*(".550 [.450, .650]", "<.001", "not above every null") * 2,),
+        "DualRead": (
+            *(".800 [.700, .900]", "≤.002", "above every null"),
+            *(".610 [.510, .710]", ".900", "not above every null"),
+        ),
+        "Prior": (*(".600 [.500, .700]", "", "") * 2,),
+    }
+    assert list(lines(rows())) == ["True difficulty", "SAPLMA", "DualRead", "Prior"]
+    assert list(found(rows()).texts) == ["Positive control", "Negative control"]
 
 
-def test_a_positive_control_that_finds_nothing_says_so():
-    assert "No method is significantly above the null." in texts(rows(p_own=0.2))["Positive control"]
-
-
-def test_a_method_below_the_null_is_not_above_it_however_small_p_is():
-    said = texts(rows(difference=-0.2))
-    assert "No method is significantly above the null." in said["Positive control"]
-
-
-def test_a_negative_control_that_finds_something_says_so():
-    assert "Significantly above the null: DualRead" in texts(rows(p_exchanged=0.01))["Negative control"]
+def test_a_method_is_above_the_nulls_only_with_a_small_p_and_a_positive_difference():
+    for given in (rows(p_own=0.2), rows(difference=-0.2)):
+        assert lines(given)["DualRead"][2] == "not above every null"
+    assert lines(rows(p_exchanged=0.01))["DualRead"][5] == "above every null"
 
 
 def test_an_undefined_value_has_its_reason():
     given = [{**one, "p_holm": None} for one in rows()]
     given[2] = row(estimate=None)
-    said = texts(given)["Positive control"]
-    assert "an AUROC of undefined (one class only)" in said
-    assert "No method is significantly above the null." in said
-
-
-def test_the_table_has_all_methods_and_the_true_difficulty():
-    [grid] = found(rows()).grids
-    assert [line[0] for line in grid.rows] == ["True difficulty", "SAPLMA", "DualRead", "Prior"]
-    assert all(len(line) == len(grid.columns) for line in grid.rows)
-    assert grid.rows[2][1:] == (".800 [.700, .900]", "≤ .002", ".610 [.510, .710]", "= .900")
+    assert lines(given)["True difficulty"][0] == "undefined (one class only)"
+    assert lines(given)["DualRead"][1:3] == ("—", "not above every null")
 
 
 def test_a_study_without_known_difficulty_has_no_controls(tmp_path):
-    assert read(tmp_path, LABELS).texts == ()
+    assert read(tmp_path, LABELS).texts == {}

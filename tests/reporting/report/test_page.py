@@ -11,7 +11,7 @@ from dualread.commands import main as cli
 from dualread.declared.columns import CONTRASTS
 from dualread.errors import ArtifactError
 from dualread.reporting.report.page import render
-from dualread.reporting.report.stage_costs import stage_costs
+from dualread.reporting.report.provenance import stage_costs
 from tests.reporting.report import study
 from tests.reporting.tables.layouts import TINY, layout, method
 
@@ -105,7 +105,7 @@ def test_the_page_opens_with_what_was_found_and_counts_follow(maker):
     maker.make("compare_methods", "contrasts", {"contrasts.parquet": table.write_parquet})
     html = page(maker)
     opening = (
-        "&lt;DualRead&gt; separates correct answers from incorrect ones significantly better than the stated confidence"
+        "AUROC of &lt;DualRead&gt; on SLAKE-test, Tiny, against the stated confidence GRPO: significantly above 1."
     )
     places = [html.index(text) for text in ("<h1>", opening, '<dl class="facts">', "printed cells</strong>")]
     assert places == sorted(places)

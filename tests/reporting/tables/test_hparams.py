@@ -9,7 +9,7 @@ import yaml
 from dualread.declared.tables import StudySettings
 from dualread.readers import _network
 from dualread.reporting.tables import hparams
-from dualread.reporting.tables._settings import number, percent, told_apart
+from dualread.reporting.tables.hparams import number, percent, told_apart
 from dualread.stages import build_table
 from dualread.store.digest import digest_of
 from dualread.study.config import resolve
@@ -119,7 +119,7 @@ def test_the_papers_study_says_that_its_bicr_was_tuned_on_phantoms(paper):
 
 def test_settings_from_a_search_in_the_same_study_are_said_to_be_so():
     file = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
-    # What benchmarks/tune_reader.py writes, with another best trial.
+    # What `snakemake tune` writes, with another best trial.
     tuned_on = {"study": "paper", "data": "slake", "backbone": "qwen3-vl-2b", "actor": "rlvr", "seed": 43, "trials": 50}
     settings = {**file["methods"]["bicr"]["settings"], "dropout": 0.1}
     found = {
@@ -187,7 +187,7 @@ def test_a_study_without_training_or_dualread_has_no_such_rows():
         "methods": methods,
         **{"conditions": {"donor_fixed_prefix": None, "shuffled_image": None}},
         "tables": {name: None for name in EMBEDDED["tables"] if name != "hparams"},
-        **{"figures": None, "contrasts": None},
+        **{"figures": None, "tuning": None, "contrasts": None},
     }
     table, rows = rows_of(changes)
     evaluated = {"Decoding", "Max prompt / answer length", "Generation engine", "Invalid-confidence policy"}

@@ -4,14 +4,14 @@ from html import escape
 import pytest
 
 from dualread.reporting.tables._html import html_table
-from dualread.reporting.tables._structure import (
+from dualread.reporting.tables._latex import (
     Beside,
     Float,
     Gap,
     Heading,
     Over,
     Raised,
-    Row,
+    TableRow,
     TwoLines,
     Words,
     spanning,
@@ -27,7 +27,7 @@ def table(*body, head=(), columns="lc", caption=""):
 
 
 def test_a_whole_table():
-    head, body = [Row(["", r"AUROC$\uparrow$"])], Row(["PSR", r"$\mathbf{.952}_{\pm.004}$"])
+    head, body = [TableRow(["", r"AUROC$\uparrow$"])], TableRow(["PSR", r"$\mathbf{.952}_{\pm.004}$"])
     assert table(body, head=head, caption=r"Of $n=72$ answers, 5\%.") == "\n".join(
         [
             "<table>",
@@ -76,7 +76,7 @@ def test_a_whole_table():
     ],
 )
 def test_a_cell(text, html):
-    found = table(Row(["x", text]))
+    found = table(TableRow(["x", text]))
     assert html in found
     assert "<code>\\" not in found
 
@@ -90,20 +90,20 @@ def test_a_cell(text, html):
     ],
 )
 def test_a_cell_with_a_form(entry, html):
-    assert html in table(Row(["x", entry]))
+    assert html in table(TableRow(["x", entry]))
 
 
 def test_a_cell_over_several_columns():
-    head = [spanning(1, [("SLAKE", 2)]), Row(["a", "b", "c"])]
-    head, rows, _ = grid.read(table(Row(["x", "$1$", "$2$"]), head=head, columns="lcc"))
+    head = [spanning(1, [("SLAKE", 2)]), TableRow(["a", "b", "c"])]
+    head, rows, _ = grid.read(table(TableRow(["x", "$1$", "$2$"]), head=head, columns="lcc"))
     assert head[0][1] == {"tag": "th", "scope": "colgroup", "spans": (2, 1), "text": "SLAKE"}
     assert [row.keys() for row in (*head, *rows)] == [{0, 1}, {0, 1, 2}, {0, 1, 2}]
 
 
 def test_a_label_beside_several_rows_takes_the_empty_places_below_it():
     body = (
-        *(Row([Beside("a", 2), "$1$"]), Row(["", "$2$"]), Row(["b", "$3$"])),
-        *(Gap.RULE, Row([Words("c d", 2), "$4$"]), Gap.SPACE, Row(["", "$5$"])),
+        *(TableRow([Beside("a", 2), "$1$"]), TableRow(["", "$2$"]), TableRow(["b", "$3$"])),
+        *(Gap.RULE, TableRow([Words("c d", 2), "$4$"]), Gap.SPACE, TableRow(["", "$5$"])),
     )
     found = table(*body)
     _, rows, _ = grid.read(found)
@@ -114,32 +114,32 @@ def test_a_label_beside_several_rows_takes_the_empty_places_below_it():
 
 
 def test_a_heading_opens_a_block_and_space_stands_above_a_group():
-    lines = table(Heading("<Tiny>", 2), Row(["a", "$1$"]), Gap.SPACE, Row(["b", "$2$"])).splitlines()
+    lines = table(Heading("<Tiny>", 2), TableRow(["a", "$1$"]), Gap.SPACE, TableRow(["b", "$2$"])).splitlines()
     assert '<tr><th scope="rowgroup" colspan="2" class="left"><em>&lt;Tiny&gt;</em></th></tr>' in lines
     assert '<tr class="apart"><th scope="row" class="left">b</th><td>2</td></tr>' in lines
 
 
 def test_a_rule_separates_two_bodies():
-    assert table(Row(["a", "$1$"]), Gap.RULE, Row(["b", "$2$"])).count("<tbody>") == 2
+    assert table(TableRow(["a", "$1$"]), Gap.RULE, TableRow(["b", "$2$"])).count("<tbody>") == 2
 
 
 def test_a_table_may_begin_with_a_heading_and_have_no_head():
-    head, rows, _ = grid.read(table(Heading("One", 2), Gap.RULE, Row(["a", "text"]), columns="lp"))
+    head, rows, _ = grid.read(table(Heading("One", 2), Gap.RULE, TableRow(["a", "text"]), columns="lp"))
     assert (head, len(rows)) == ([], 2)
 
 
 def test_columns_keep_their_side():
-    lines = table(Row(["x", "y", "z"]), columns="lrl").splitlines()
+    lines = table(TableRow(["x", "y", "z"]), columns="lrl").splitlines()
     assert lines[-3] == '<tr><th scope="row" class="left">x</th><td class="right">y</td><td class="left">z</td></tr>'
-    assert '<td colspan="2">both</td>' in table(Row(["x", Over("both", 2)]), columns="lrr")  # centered
+    assert '<td colspan="2">both</td>' in table(TableRow(["x", Over("both", 2)]), columns="lrr")  # centered
 
 
 def test_an_unknown_command_is_shown():
-    assert "<code>\\textcolor</code>red5 &lt; 6" in table(Row(["x", r"\textcolor{red}{5 < 6}"]))
+    assert "<code>\\textcolor</code>red5 &lt; 6" in table(TableRow(["x", r"\textcolor{red}{5 < 6}"]))
 
 
 def test_markup_in_a_label_is_text():
-    assert "&lt;script&gt;" in table(Row(["<script>", "1"]))
+    assert "&lt;script&gt;" in table(TableRow(["<script>", "1"]))
 
 
 def test_every_table_has_one_html_table_per_float_and_no_unknown_command():

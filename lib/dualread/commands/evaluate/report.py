@@ -9,8 +9,6 @@ from dualread.commands.evaluate.cells import NO_PAIRS, Cells
 from dualread.commands.evaluate.evaluation import Evaluation
 from dualread.commands.evaluate.metrics import donors_only
 from dualread.commands.evaluate.words import (
-    COUNTS,
-    METRICS,
     MODEL,
     SHORT,
     few_of_a_kind,
@@ -20,6 +18,7 @@ from dualread.commands.evaluate.words import (
     remark_on,
 )
 from dualread.commands.text import aligned
+from dualread.evaluation.explained import COUNTS, METRICS
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
 from dualread.evaluation.planning import ENOUGH, LARGEST, Expected, images_needed
 

@@ -7,12 +7,12 @@ deviation that is printed as .000.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from dualread.reporting.tables.published import OOD_MEMBERS, Place, Printed, place_of, published_cells
+from dualread.reporting.tables.published import OOD_MEMBERS, PaperPlace, Printed, place_of, published_cells
 
 # Each cell of the paper gets exactly one verdict. Our deviation is shown, but has no influence.
 VERDICTS = {
@@ -28,7 +28,7 @@ VERDICTS = {
 
 _TOLERANCE = 1e-9  # half a unit is not exact in binary
 _CSV = {
-    **dict.fromkeys(Place._fields, pl.String),
+    **dict.fromkeys(PaperPlace._fields, pl.String),
     **dict.fromkeys(("published", "published_std", "ours", "ours_std"), pl.Float64),
     "n_seeds": pl.Int64,
     **dict.fromkeys(("difference", "difference_in_published_stds"), pl.Float64),
@@ -37,7 +37,7 @@ _CSV = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyTables:
+class ComparedStudy:
     """What the comparison needs to know about a study besides its tables.
 
     Attributes:
@@ -64,7 +64,7 @@ class _Ours:
     reason: str | None
 
 
-def compare(tables: Mapping[str, pl.DataFrame], study: StudyTables) -> pl.DataFrame:
+def compare(tables: Mapping[str, pl.DataFrame], study: ComparedStudy) -> pl.DataFrame:
     """Return one row per cell of the paper, in the paper's order.
 
     Where several of our cells correspond to one cell of the paper, the one that differs most is compared, and `reason`
@@ -74,7 +74,7 @@ def compare(tables: Mapping[str, pl.DataFrame], study: StudyTables) -> pl.DataFr
         tables: The CSV of each of our tables, all columns as text.
         study: The study of these tables.
     """
-    ours: dict[Place, list[_Ours]] = defaultdict(list)
+    ours: dict[PaperPlace, list[_Ours]] = defaultdict(list)
     for table, cells in tables.items():
         for cell in cells.iter_rows(named=True):
             found = place_of(table, cell, study.actors)
@@ -98,7 +98,7 @@ def verdict(printed: Printed, ours: float, digits: int) -> str:
     return f"within {n} SD" if n else "beyond 2 SD"
 
 
-def _is_same_mean(dataset: str, study: StudyTables) -> bool:
+def _is_same_mean(dataset: str, study: ComparedStudy) -> bool:
     return dataset not in OOD_MEMBERS or set(study.members[dataset]) == set(OOD_MEMBERS[dataset])
 
 
@@ -113,7 +113,7 @@ def _as_ours(table: str, cell: Mapping[str, str | None], factor: float) -> _Ours
     )
 
 
-def _row(place: Place, printed: Printed, candidates: Sequence[_Ours], study: StudyTables) -> tuple:
+def _row(place: PaperPlace, printed: Printed, candidates: Sequence[_Ours], study: ComparedStudy) -> tuple:
     if not candidates:
         return (*place, *printed, *[None] * 5, "not in this study", _why_missing(place, study))
     ours = max(candidates, key=lambda found: float("inf") if found.mean is None else abs(found.mean - printed.mean))
@@ -135,11 +135,11 @@ def _row(place: Place, printed: Printed, candidates: Sequence[_Ours], study: Stu
     return (*place, *printed, ours.mean, ours.std, ours.n_seeds, difference, in_stds, told, reason)
 
 
-def _text(mean: float | None, place: Place) -> str:
+def _text(mean: float | None, place: PaperPlace) -> str:
     return "undefined" if mean is None else f"{mean:.{place.digits}f}"
 
 
-def _why_missing(place: Place, study: StudyTables) -> str:
+def _why_missing(place: PaperPlace, study: ComparedStudy) -> str:
     if place.backbone and place.backbone not in study.backbones:
         return f"no backbone {place.backbone}"
     mean = place.quantity.dataset
@@ -147,3 +147,64 @@ def _why_missing(place: Place, study: StudyTables) -> str:
         over = ", ".join(study.members[mean]) or "none"
         return f"the paper's mean is over {', '.join(OOD_MEMBERS[mean])}, the study's over {over}"
     return f"no {place.method or place.metric} on {place.dataset} in a table {place.table}"
+
+
+_HEAD = ("data set", "subset", "method", "metric", "paper", "here", "difference", "in SD", "verdict", "reason")
+_ERRATA = "Where the paper contradicts itself, in numbers that it prints twice and in words: docs/errata.md."
+
+
+def page(cells: pl.DataFrame, study: str) -> str:
+    """Return the page of a study's `cells` (see `dualread.reporting.comparison.cells.compare`)."""
+    return "\n".join([*_summary(cells, study), *_all_cells(cells), "", _ERRATA, ""])
+
+
+def _summary(cells: pl.DataFrame, study: str) -> Iterator[str]:
+    yield f"# Study {study} compared with the paper"
+    yield ""
+    yield (
+        f"Each of the {len(cells):,} cells that the paper prints, with the number of this study. Differences are ours "
+        "minus published, also in published standard deviations (SD). Published numbers are rounded to their last "
+        "decimal: ours counts as beyond k SD only if rounding cannot explain it. Full precision: paper_comparison.csv."
+    )
+    yield ""
+    yield from (f"- **{name}**: {meaning}" for name, meaning in VERDICTS.items())
+    yield from ["", "## Summary", ""]
+    tables = cells["table"].unique(maintain_order=True)
+    lines = [_counts(name, cells.filter(table=name)) for name in tables]
+    yield from _table(("table", "cells", *VERDICTS), [*lines, _counts("all", cells)])
+
+
+def _counts(name: str, cells: pl.DataFrame) -> list[str]:
+    return [name, str(len(cells)), *(str(len(cells.filter(verdict=verdict))) for verdict in VERDICTS)]
+
+
+def _all_cells(cells: pl.DataFrame) -> Iterator[str]:
+    yield from ["", "## Cell by cell"]
+    for (table, backbone), group in cells.group_by("table", "backbone", maintain_order=True):
+        yield from ["", f"### {table}" + (f", {backbone}" if backbone else ""), ""]
+        yield from _table(_HEAD, (_line(row) for row in group.iter_rows(named=True)))
+
+
+def _line(row: dict) -> list[str]:
+    place = PaperPlace(*(row[name] for name in PaperPlace._fields))
+    in_stds = row["difference_in_published_stds"]
+    return [
+        *(place.dataset, place.subset, place.method, place.metric),
+        _number(Printed(row["published"], row["published_std"]), place.digits),
+        "" if row["ours"] is None else _number(Printed(row["ours"], row["ours_std"]), place.digits),
+        "" if row["difference"] is None else f"{row['difference']:+.{place.digits}f}",
+        "" if in_stds is None else f"{in_stds:+.1f}",
+        row["verdict"],
+        row["reason"] or "",
+    ]
+
+
+def _number(number: Printed, digits: int) -> str:
+    return f"{number.mean:.{digits}f}" + ("" if number.std is None else f" ± {number.std:.{digits}f}")
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield f"| {' | '.join(text.replace('|', '/') for text in row)} |"

@@ -1,20 +1,32 @@
 """The reliability diagram: of the answers with a confidence of about .7, how many are correct?"""
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from math import sqrt
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dualread.declared.tables import Labeled
+from dualread.declared.tables import FigureLayout, Labeled
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
-from dualread.evaluation.metrics.calibration_error import N_BINS, ece
-from dualread.reporting.figures._bins import COLUMNS, FEW_CLUSTERS, bins_of
+from dualread.evaluation.metrics.calibration_error import N_BINS, bins, ece
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+
+# A bin with fewer clusters is drawn as weak: the interval of a share of one half is then wider than .5.
+FEW_CLUSTERS = 10
+_Z = NormalDist().inv_cdf(0.975)
+
+_BINS = {
+    "bin": pl.Int64,
+    **dict.fromkeys(("from", "to"), pl.Float64),
+    **dict.fromkeys(("n", "n_clusters"), pl.Int64),
+    **dict.fromkeys(("mean_confidence", "share_correct", "low", "high"), pl.Float64),
+}
 
 _READING = (
     "Bar: share of correct answers. Dot: the same share, at the bin's mean confidence. Dashed: perfect calibration.\n"
@@ -29,7 +41,7 @@ _READING_POOLED = (
     "Answers and ECE-15 are pooled over seeds; the tables show the mean over seeds of ECE-15 instead.\n" + _CHANCE
 )
 _PANELS_PER_ROW = 2
-_OF_METHOD = {"method": pl.String, **COLUMNS}
+_OF_METHOD = {"method": pl.String, **_BINS}
 _OF_CELL = {
     **dict.fromkeys(("study", "dataset", "backbone"), pl.String),
     **_OF_METHOD,
@@ -40,23 +52,6 @@ _OF_CELL = {
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.7, 0.1, 0.8, 0.95
 _PANEL_WIDTH, _PANEL_HEIGHT = 1.3, 0.55
 _GAP_ACROSS, _GAP_DOWN = 0.15, 0.42  # the gap between rows holds the numbers of answers and a panel's title
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """A column of panels: the answers of one backbone to one data set, and the heading above them."""
-
-    heading: str
-    backbone: str
-    dataset: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """A page of panels: one row per method."""
-
-    title: str
-    columns: Sequence[Column]
 
 
 def diagram(
@@ -93,34 +88,39 @@ def diagram(
     return Drawing(figure=figure, values=values)
 
 
-def pooled(answers: pl.DataFrame, pages: Sequence[Page], methods: Sequence[Labeled], study: str) -> Drawing:
-    """Return the `pages`; answers are pooled over seeds.
+def pooled(
+    answers: pl.DataFrame, layout: FigureLayout, *, pages: Sequence[Labeled], columns: Sequence[Labeled]
+) -> Drawing:
+    """Return pages of panels, one row of panels per method; answers are pooled over seeds.
 
     Args:
         answers: backbone, method, dataset, image_id, confidence, correct; one row per answer, condition original.
-        pages: What each page shows.
-        methods: Their order is drawn.
-        study: The study's name, for the values.
+        layout: The order of its methods is drawn.
+        pages: Its backbones, or its data sets.
+        columns: The others.
     """
     cells = answers.partition_by("backbone", "dataset", "method", as_dict=True)
     values, figures = [], []
     for page in pages:
         of_page = {}
-        for column in page.columns:
-            for method in methods:
-                cell = cells[column.backbone, column.dataset, method.name]
-                names = {"study": study, "dataset": column.dataset, "backbone": column.backbone}
-                floor = _floor(cell, (study, column.dataset, "test"))
+        for column in columns:
+            backbone, dataset = (page, column) if pages is layout.backbones else (column, page)
+            names = {"study": layout.study, "dataset": dataset.name, "backbone": backbone.name}
+            for method in layout.methods:
+                cell = cells[backbone.name, dataset.name, method.name]
+                floor = _floor(cell, (layout.study, dataset.name, "test"))
                 of_bins = {"method": method.name, "pooled_ece": _ece(cell), "pooled_floor": floor}
                 rows = [{**names, **of_bins, **row} for row in bins_of(cell)]
-                of_page[column, method.name] = pl.DataFrame(rows, schema=_OF_CELL)
-        figures.append(_drawn(page, methods, of_page))
+                of_page[column.name, method.name] = pl.DataFrame(rows, schema=_OF_CELL)
+        figures.append(_drawn(page.label, columns, layout.methods, of_page))
         values += of_page.values()
     return Drawing(figure=figures[0], values=pl.concat(values), further=figures[1:])
 
 
-def _drawn(page: Page, methods: Sequence[Labeled], of_page: Mapping[tuple, pl.DataFrame]) -> Figure:
-    n, n_rows = len(page.columns), len(methods)
+def _drawn(
+    title: str, columns: Sequence[Labeled], methods: Sequence[Labeled], of_page: Mapping[tuple, pl.DataFrame]
+) -> Figure:
+    n, n_rows = len(columns), len(methods)
     width = max(TEXT_WIDTH, _LEFT + _RIGHT + n * _PANEL_WIDTH + (n - 1) * _GAP_ACROSS)
     height = _TOP + _BOTTOM + n_rows * _PANEL_HEIGHT + (n_rows - 1) * _GAP_DOWN
     figure = Figure(figsize=(width, height))
@@ -134,16 +134,16 @@ def _drawn(page: Page, methods: Sequence[Labeled], of_page: Mapping[tuple, pl.Da
             **{"bottom": _BOTTOM / height, "top": 1 - _TOP / height, "hspace": _GAP_DOWN / _PANEL_HEIGHT},
         },
     )
-    figure.suptitle(page.title, fontweight="bold", y=1 - 0.08 / height, va="top", parse_math=False)
+    figure.suptitle(title, fontweight="bold", y=1 - 0.08 / height, va="top", parse_math=False)
     figure.supxlabel(_READING_POOLED, fontsize=5.5, y=0.06 / height, va="bottom")
-    for axes, column in zip(grid[0], page.columns, strict=True):
+    for axes, column in zip(grid[0], columns, strict=True):
         axes.annotate(
-            column.heading, (0.5, 1), (0, 25), xycoords="axes fraction", textcoords="offset points", ha="center",
+            column.label, (0.5, 1), (0, 25), xycoords="axes fraction", textcoords="offset points", ha="center",
             fontweight="bold", parse_math=False,
         )  # fmt: skip
     for row, method in zip(grid, methods, strict=True):
-        for axes, column in zip(row, page.columns, strict=True):
-            _panel(axes, of_page[column, method.name])
+        for axes, column in zip(row, columns, strict=True):
+            _panel(axes, of_page[column.name, method.name])
             axes.tick_params(labelbottom=False, labelleft=axes is row[0])
         label = textwrap.fill(method.label, 14)
         row[0].set_ylabel(label, fontsize=6, fontweight="bold", parse_math=False)
@@ -186,17 +186,17 @@ def _shares(axes: Axes, values: pl.DataFrame) -> None:
     """Draw bars, dots and whiskers of the bins that hold answers; those with few images are white and gray."""
     axes.plot([0, 1], [0, 1], color="0.35", linewidth=0.8, linestyle="--")
     few, filled = pl.col("n_clusters") < FEW_CLUSTERS, values.filter(pl.col("n") > 0)
-    for bins, face, edge, color in (
+    for drawn, face, edge, color in (
         (filled.filter(~few), COLORS[5], "0.25", COLORS[-1]),
         (filled.filter(few), "white", "0.7", "0.5"),
     ):
-        if bins.is_empty():
+        if drawn.is_empty():
             continue  # without values, matplotlib would still reserve space for markers
-        x, share = bins["mean_confidence"], bins["share_correct"]
+        x, share = drawn["mean_confidence"], drawn["share_correct"]
         axes.bar(
-            bins["from"], share, width=1 / N_BINS, align="edge", color=face, edgecolor=edge, linewidth=0.4, zorder=1
+            drawn["from"], share, width=1 / N_BINS, align="edge", color=face, edgecolor=edge, linewidth=0.4, zorder=1
         )
-        axes.vlines(x, bins["low"], bins["high"], color=color, linewidth=0.6)
+        axes.vlines(x, drawn["low"], drawn["high"], color=color, linewidth=0.6)
         (dots,) = axes.plot(x, share, "o", color=color, markersize=2.2, markeredgewidth=0.5, clip_on=False)
         dots.set_markerfacecolor(face if face == "white" else color)
     axes.set(xlim=(0, 1), ylim=(-0.03, 1.03))
@@ -212,3 +212,60 @@ def _counts(axes: Axes, values: pl.DataFrame) -> None:
     axes.set(xlabel="Confidence", ylabel="Answers")
     axes.margins(y=0.3)
     axes.tick_params(labelbottom=True)
+
+
+def bins_of(answers: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return one row per bin of the ECE, empty bins included; the keys are `_BINS`.
+
+    `low` and `high` are the ends of the 95% Wilson interval of the share of correct answers. Answers on one image are
+    not independent, and with several seeds the same question is there several times; so the interval uses the number
+    of distinct images as the number of observations. That is cautious: answers on one image are rarely all alike. An
+    empty bin has null for the mean confidence, the share and the interval.
+
+    Args:
+        answers: image_id (string), confidence (float64 in [0, 1]), correct (bool); one row per answer.
+    """
+    ordered = answers.sort("confidence", "correct")  # so that sums do not depend on the order of the rows
+    confidence, correct = ordered["confidence"].to_numpy(), ordered["correct"].to_numpy()
+    index = bins(confidence)
+    n = np.bincount(index, minlength=N_BINS)
+    confident = np.bincount(index, weights=confidence, minlength=N_BINS)
+    right = np.bincount(index, weights=correct, minlength=N_BINS)
+    images = _distinct_clusters(index, ordered["image_id"])
+    return [
+        {
+            "bin": k,
+            "from": k / N_BINS,
+            "to": (k + 1) / N_BINS,
+            "n": int(n[k]),
+            "n_clusters": images[k],
+            **_interval_of(confident[k] / n[k], right[k] / n[k], images[k]),
+        }
+        if n[k]
+        else {"bin": k, "from": k / N_BINS, "to": (k + 1) / N_BINS, "n": 0, "n_clusters": 0}
+        for k in range(N_BINS)
+    ]
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Return the ends of the 95% Wilson score interval of a share among `n` >= 1 observations, within [0, 1].
+
+    References:
+        Wilson, Probable Inference, the Law of Succession, and Statistical Inference, 1927.
+    """
+    shrink = 1 + _Z**2 / n
+    middle = (share + _Z**2 / (2 * n)) / shrink
+    half = _Z * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2)) / shrink
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _distinct_clusters(index: np.ndarray, image_ids: Iterable[str]) -> list[int]:
+    seen: list[set[str]] = [set() for _ in range(N_BINS)]
+    for k, image_id in zip(index.tolist(), image_ids, strict=True):
+        seen[k].add(image_id)
+    return [len(images) for images in seen]
+
+
+def _interval_of(mean_confidence: float, share: float, n_clusters: int) -> dict[str, float]:
+    low, high = wilson(share, n_clusters)
+    return {"mean_confidence": mean_confidence, "share_correct": share, "low": low, "high": high}

@@ -6,26 +6,11 @@ import polars as pl
 
 from dualread.declared.tables import FigureLayout
 from dualread.reporting.figures.drawing import Drawing
-from dualread.reporting.figures.reliability_diagram import Column, Page, pooled
+from dualread.reporting.figures.reliability_diagram import pooled
 
 READS = "answers"
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
-    """Return one page per backbone, with one row of panels per method and one column per data set.
-
-    Args:
-        tables: `answers`, see `dualread.reporting.figures.reliability_diagram.pooled`.
-        layout: Its backbones, data sets and methods are drawn, in its order.
-    """
-    pages = [
-        Page(
-            title=backbone.label,
-            columns=[
-                Column(heading=dataset.label, backbone=backbone.name, dataset=dataset.name)
-                for dataset in layout.datasets
-            ],
-        )
-        for backbone in layout.backbones
-    ]
-    return pooled(tables["answers"], pages, layout.methods, layout.study)
+    """Return one page per backbone, with one row of panels per method and one column per data set."""
+    return pooled(tables["answers"], layout, pages=layout.backbones, columns=layout.datasets)

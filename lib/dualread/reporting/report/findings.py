@@ -1,4 +1,4 @@
-"""What a study found, in sentences that are computed from its tested differences and intervals.
+"""What a study found: a verdict on each tested difference, and a few fixed sentences about how to read them.
 
 A method is judged by its AUROC on the in-distribution test set against two kinds of bars: the confidence that its actor
 states, and the null methods, which never see the image. A difference is significant if its p-value, adjusted by Holm's
@@ -6,8 +6,10 @@ method over all comparisons of the method, is below the level of Table significa
 are reported as such, without a conclusion.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,57 @@ import polars as pl
 from dualread.artifacts.tables import read_table
 from dualread.declared.columns import CONTRASTS
 from dualread.declared.tables import NULL_GROUP
-from dualread.reporting.report import _sentences as say
+from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
+from dualread.reporting.report._grid import Grid
+from dualread.reporting.tables.format import number, p_text, signed
+from dualread.reporting.tables.significance import LEVEL, is_significant
+
+Row = Mapping[str, Any]
 
 _STATED = ["verbalized"]  # the readers of a method that is the confidence that its actor states
 _CCG = {"natural_ccg_auc": "Natural CCG-AUC", "strict_ccg_auc": "Strict CCG-AUC"}
+_COLUMNS = ("Backbone", "Measure", "Compared with", "Value or difference", "p", "p, retrained", "Verdict")
+_NOTHING = "—"
+
+NOT_TESTED = (
+    "This study tests no method against the confidence that its model states, nor against a null that never sees the "
+    "image. Its numbers describe each method; they do not show that one method is better than another."
+)
+NO_NULLS = (
+    "The study has no null methods, which never see the image. So nothing here shows that a confidence depends on more "
+    "than the question."
+)
+READING = (
+    "AUROC: how well confidence separates correct answers from incorrect ones. In brackets: 95% intervals over "
+    "other test images, for these seeds. p: p-value of the paired difference, adjusted by Holm's method over all "
+    "methods that the study compares, for these seeds; if there are several, then for retrained actors. A difference "
+    f"is significant if each p is below {number(LEVEL, 2)}. A null method predicts from the question, or from question "
+    "and answer, without the image. CCG-AUC: how often confidence is higher with the question's own image than with a "
+    "donor's image; .5 is chance. Where it is significantly above every null, confidence falls with another image by "
+    "more than question and answer explain. Otherwise there is no evidence that confidence comes from the image. It "
+    f"takes about {ENOUGH_IMAGES} images on both sides to tell .6 from .5."
+)
+
+
+class Finding(Enum):
+    """What a tested difference shows, method minus bar, where higher values are better."""
+
+    ABOVE = "significantly above"
+    BELOW = "significantly below"
+    UNCLEAR = "not distinguishable"
+    UNDEFINED = "no value or p-value"
+    UNTESTED = "not tested"
+
+    @classmethod
+    def of(cls, row: Row | None) -> "Finding":
+        """Return the verdict on a row of a contrasts table; None: not tested."""
+        if row is None:
+            return cls.UNTESTED
+        if row["estimate"] is None or row["p_holm"] is None:
+            return cls.UNDEFINED
+        if not is_significant(row):
+            return cls.UNCLEAR
+        return cls.ABOVE if row["estimate"] > 0 else cls.BELOW
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +76,13 @@ class Findings:
     """The findings, at the top of the report.
 
     Attributes:
-        headline: One or two sentences on the study.
-        details: (backbone, sentences), one per backbone and judged method.
-        reading: An explanation of the numbers in the details; empty where there are no details.
+        headline: One sentence per judged method and backbone, or why there is none.
+        grids: One table of verdicts per judged method.
+        reading: An explanation of the tables; empty where there are none.
     """
 
-    headline: str
-    details: Sequence[tuple[str, Sequence[str]]] = ()
+    headline: Sequence[str]
+    grids: Sequence[Grid] = ()
     reading: str = ""
 
 
@@ -43,23 +92,50 @@ class _Judged:
 
     Attributes:
         label: The method's label.
-        bars: Names and labels of the bars in the study, the stated confidence first.
-        nulls: The names of the bars that are nulls.
+        stated: Names and labels of the confidences that its actor states.
+        nulls: Names and labels of the null methods.
+        others: Names and labels of all other methods that the method is tested against.
         tests: (backbone, metric, baseline) -> row.
         own: (backbone, metric) -> row.
-        others: Names and labels of all other methods that the method is tested against.
     """
 
     label: str
-    bars: Mapping[str, str]
-    nulls: frozenset[str]
-    tests: Mapping[tuple[str, str, str], Mapping[str, Any]]
-    own: Mapping[tuple[str, str], Mapping[str, Any]]
+    stated: Mapping[str, str]
+    nulls: Mapping[str, str]
     others: Mapping[str, str]
+    tests: Mapping[tuple[str, str, str], Row]
+    own: Mapping[tuple[str, str], Row]
 
-    def verdicts(self, backbone: str) -> dict[str, say.Verdict]:
-        """Return the verdict on the AUROC of the method against each bar, on one backbone."""
-        return {bar: say.verdict(self.tests.get((backbone, "auroc", bar))) for bar in self.bars}
+    def headline(self, place: str, backbone: str, label: str) -> str:
+        """Return how many bars the method is above on a backbone, and which bars these are."""
+        bars = {**self.stated, **self.nulls}
+        found = Counter(Finding.of(self.tests.get((backbone, "auroc", bar))) for bar in bars)
+        counts = ", ".join(f"{verdict.value} {found[verdict]}" for verdict in Finding if found[verdict])
+        named = [f"the stated confidence {of}" for of in self.stated.values()]
+        named += [f"the null {of}" for of in self.nulls.values()]
+        return f"AUROC of {self.label} on {place}, {label}, against {', '.join(named)}: {counts}."
+
+    def rows(self, backbone: str, label: str) -> Iterator[tuple[str, ...]]:
+        """Yield the lines of a backbone: AUROC, the bars, the other methods, CCG-AUC against the nulls."""
+        if (own := self.own.get((backbone, "auroc"))) is None:
+            yield (label, "AUROC", *[_NOTHING] * 4, f"the study has no results of {self.label} here")
+            return
+        yield _of_value(label, "AUROC", own)
+        named = {
+            **{bar: f"{of} (stated)" for bar, of in self.stated.items()},
+            **{bar: f"{of} (null)" for bar, of in self.nulls.items()},
+            **self.others,
+        }
+        for bar, of in named.items():
+            yield _of_difference(label, "AUROC", of, self.tests.get((backbone, "auroc", bar)))
+        measured = {metric: row for metric in _CCG if (row := self.own.get((backbone, metric)))}
+        for metric, row in measured.items():
+            yield _of_value(label, _CCG[metric], row)
+            if row["estimate"] is not None and not row["short"]:
+                for bar in self.nulls:
+                    yield _of_difference(label, _CCG[metric], named[bar], self.tests.get((backbone, metric, bar)))
+        if not measured:
+            yield (label, "CCG-AUC", *[_NOTHING] * 4, "not measured: the study has no donor pairs here")
 
 
 def read(study: Path, layouts: Iterable[Mapping[str, Any]]) -> Findings:
@@ -74,25 +150,8 @@ def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -
 
     Args:
         contrasts: A contrasts table; None where the study has none.
-        layouts: The layouts of the study's tables (`dualread.reporting.tables.layout.Layout`, as mappings).
+        layouts: The layouts of the study's tables (`dualread.declared.tables.Layout`, as mappings).
     """
-    backbones, methods, place = _shown(layouts)
-    judged = [] if contrasts is None or place is None else _judged(contrasts, methods, place["name"])
-    if place is None or not judged:
-        return Findings(headline=say.NOT_TESTED)
-    headline, details = [], []
-    for one in judged:
-        kinds = say.bars(one.bars, one.nulls)
-        verdicts = {label: list(one.verdicts(name).values()) for name, label in backbones.items()}
-        headline.append(say.headline(one.label, place["label"], kinds, verdicts))
-        details += [(label, _details(one, name)) for name, label in backbones.items()]
-    if not any(one.nulls for one in judged):
-        headline.append(say.NO_NULLS)
-    return Findings(headline=" ".join(headline), details=details, reading=say.READING)
-
-
-def _shown(layouts: Iterable[Mapping[str, Any]]) -> tuple[dict[str, str], dict[str, Mapping], Mapping | None]:
-    """Return the labels of all backbones, the entries of all methods, and the in-distribution data set."""
     backbones: dict[str, str] = {}
     methods: dict[str, Mapping] = {}
     place = None
@@ -100,57 +159,79 @@ def _shown(layouts: Iterable[Mapping[str, Any]]) -> tuple[dict[str, str], dict[s
         backbones |= {entry["name"]: entry["label"] for entry in layout.get("backbones", ())}
         methods |= {entry["name"]: entry for entry in layout.get("methods", ())}
         place = next((entry for entry in layout.get("datasets", ()) if entry["id"]), place)
-    return backbones, methods, place
+    judged = [] if contrasts is None or place is None else list(_judged(contrasts, methods, place["name"]))
+    if place is None or not judged:
+        return Findings(headline=[NOT_TESTED])
+    headline = [one.headline(place["label"], *backbone) for one in judged for backbone in backbones.items()]
+    grids = [
+        Grid(
+            caption=f"{one.label} on {place['label']}: its values, and its differences from other methods",
+            columns=_COLUMNS,
+            rows=[row for backbone in backbones.items() for row in one.rows(*backbone)],
+            right=frozenset({4, 5}),
+        )
+        for one in judged
+    ]
+    has_nulls = any(one.nulls for one in judged)
+    return Findings(headline=[*headline, *([] if has_nulls else [NO_NULLS])], grids=grids, reading=READING)
 
 
-def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: str) -> list[_Judged]:
-    """Return the methods that are tested against a bar, each with the contrast that compares it with most methods."""
+def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: str) -> Iterator[_Judged]:
+    """Yield the methods that are tested against a bar, each with the contrast that compares it with most methods."""
     there = contrasts.filter(dataset=dataset, split="test")
     own = there.filter(pl.col("contrast").is_null())
-    found = []
     for name, entry in methods.items():
         tests = there.filter(pl.col("contrast").is_not_null(), method=name)
         sizes = tests.group_by("contrast").agg(n=pl.col("baseline").n_unique()).sort(["n", "contrast"])
         if sizes.is_empty() or entry["group"] == NULL_GROUP:
             continue
         tests = tests.filter(contrast=sizes["contrast"][-1])
-        stated = [
-            bar
-            for bar, other in methods.items()
-            if bar != name and other["actor"] == entry["actor"] and list(other["readers"]) == _STATED
-        ]
-        nulls = [bar for bar, other in methods.items() if other["group"] == NULL_GROUP]
+        labels = {bar: other["label"] for bar, other in methods.items() if bar != name}
+        stated = {
+            bar: label
+            for bar, label in labels.items()
+            if methods[bar]["actor"] == entry["actor"] and list(methods[bar]["readers"]) == _STATED
+        }
+        nulls = {bar: label for bar, label in labels.items() if methods[bar]["group"] == NULL_GROUP}
         tested = set(tests["baseline"])
         if tested.isdisjoint([*stated, *nulls]):
             continue
-        found.append(
-            _Judged(
-                label=entry["label"],
-                bars={bar: methods[bar]["label"] for bar in (*stated, *nulls)},
-                nulls=frozenset(nulls),
-                tests={(row["backbone"], row["metric"], row["baseline"]): row for row in tests.to_dicts()},
-                own={(row["backbone"], row["metric"]): row for row in own.filter(method=name).to_dicts()},
-                others={
-                    other: each["label"]
-                    for other, each in methods.items()
-                    if other in tested and other not in (*stated, *nulls)
-                },
-            )
+        yield _Judged(
+            label=entry["label"],
+            stated=stated,
+            nulls=nulls,
+            others={bar: of for bar, of in labels.items() if bar in tested and bar not in (*stated, *nulls)},
+            tests={(row["backbone"], row["metric"], row["baseline"]): row for row in tests.to_dicts()},
+            own={(row["backbone"], row["metric"]): row for row in own.filter(method=name).to_dicts()},
         )
-    return found
 
 
-def _details(one: _Judged, backbone: str) -> list[str]:
-    """Return the sentences on one method and backbone: AUROC, the bars, the other methods, CCG-AUC."""
-    if (backbone, "auroc") not in one.own:
-        return [f"The study has no results of {one.label} here."]
-    sentences = [say.value(one.label, "AUROC", one.own[backbone, "auroc"])]
-    rows = {label: one.tests.get((backbone, "auroc", bar)) for bar, label in one.bars.items()}
-    sentences += say.comparisons(rows)
-    others = {label: one.tests.get((backbone, "auroc", name)) for name, label in one.others.items()}
-    sentences += say.among_others(one.label, others)
-    measured = {metric: row for metric in _CCG if (row := one.own.get((backbone, metric)))}
-    for metric, row in measured.items():
-        against = {label: one.tests.get((backbone, metric, bar)) for bar, label in one.bars.items() if bar in one.nulls}
-        sentences.append(say.grounding(_CCG[metric], row, against))
-    return sentences if measured else [*sentences, say.NO_PAIRS]
+def _of_value(label: str, measure: str, row: Row) -> tuple[str, ...]:
+    """Return the line of a method's own value; a value on few images is not shown."""
+    if row["estimate"] is None:
+        return (label, measure, _NOTHING, "undefined", _NOTHING, _NOTHING, row["reason"])
+    seeds = f"mean over {row['n_seeds']} seeds"
+    if row["n_seeds"] == 1:
+        seeds = "one run, so the variation between training runs is unknown"
+    rests = f"{seeds}; questions: {row['n']:,}, images: {row['n_clusters']:,}"
+    value = f"{number(row['estimate'])}{interval(row, number)}"
+    if row["short"]:
+        value = "underpowered"
+        rests = f"fewer than {MINIMUM_IMAGES} distinct {row['short']} images: no evidence either way"
+    return (label, measure, _NOTHING, value, _NOTHING, _NOTHING, rests)
+
+
+def _of_difference(label: str, measure: str, bar: str, row: Row | None) -> tuple[str, ...]:
+    verdict = Finding.of(row)
+    if row is None or row["estimate"] is None:
+        reason = f"{verdict.value}: {row['reason']}" if row else verdict.value
+        return (label, measure, bar, _NOTHING, _NOTHING, _NOTHING, reason)
+    difference = f"{signed(row['estimate'])}{interval(row, signed)}"
+    p = _NOTHING if row["p_holm"] is None else p_text(row["p_holm"], at_most=row["p_holm_at_most"])
+    retrained = _NOTHING if row["p_holm_retrained"] is None else p_text(row["p_holm_retrained"])
+    return (label, measure, bar, difference, p, retrained, verdict.value)
+
+
+def interval(row: Row, show: Any = number) -> str:
+    """Return the interval of a value after a space, [.941, .962]; nothing where it has none."""
+    return "" if row["low"] is None else f" [{show(row['low'])}, {show(row['high'])}]"

@@ -8,9 +8,9 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from dualread.reporting.labels import labels_of
-from dualread.reporting.report import audits, controls, findings, results, stage_costs
+from dualread.reporting.report import audits, controls, findings, results
 from dualread.reporting.report._grid import count
-from dualread.reporting.report.provenance import Provenance, checkpoints, keys, machines, runs, versions
+from dualread.reporting.report.provenance import Provenance, checkpoints, costs, keys, machines, runs, versions
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.record import disagreements
 from dualread.store.store import Store
@@ -65,7 +65,7 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
         data=data,
         leakage=leakage,
         checkpoints=checkpoints(behind, labels, provenance),
-        costs=stage_costs.grid(study, store),
+        costs=costs(study, store),
         machines=machines(behind, provenance),
         versions=versions(behind),
         keys=keys(behind, provenance),

@@ -1,6 +1,7 @@
-"""The tables: each module with a function `build(values, layout) -> Table` is one table; the other modules are shared.
+"""The tables: a module is a table if it defines `build`, which gets values and a layout and returns a `PrintedTable`.
 
-`values` are the collected metrics, summarized over seeds, by `values.Key`. A module with a literal `READS` gets the
-rows of that artifact instead. `layout` is a `Layout`; a module with a literal `CONFIG`, which names the sections of the
-config that it prints, gets these sections instead.
+Most tables are declarations: `build = Sheet(...)` says what the rows run over, what the columns show, and the words
+(`_sheet.py`). Their values are the collected metrics, summarized over seeds (`values.py`); with `READS = "contrasts"`,
+the methods' intervals and their differences. A table with `READS = "data"` gets the rows of that artifact, and one with
+a literal `CONFIG`, which names the sections of the config that it prints, gets these sections in place of a layout.
 """

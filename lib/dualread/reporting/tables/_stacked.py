@@ -1,62 +1,42 @@
-"""Tables with four metrics per cell: accuracy and AUROC above, ECE and Brier score below (ood_acc and calib)."""
+"""Tables with four metrics per cell: accuracy and AUROC above, ECE and Brier score below."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from dualread.declared.tables import NULL_GROUP, LabeledBackbone, Layout
-from dualread.reporting.tables._blocks import Column, Lines, finished, headed, rows_of, stacked
-from dualread.reporting.tables._captions import ECE, SPREAD
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Gap, Over, Raised, Row, TwoLines
-from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.values import Key, Value
+from dualread.declared.tables import NULL_GROUP, LabeledDataset
+from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
+from dualread.reporting.tables._latex import Gap, Over, TableRow, TwoLines, escape
+from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, At, Sheet, SheetColumn
 
-_METRICS = ("accuracy", "auroc", "ece15", "brier")
-_HEADER = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downarrow$ (bottom)"
+_METRICS = (ACCURACY, AUROC, ECE, BRIER)
+_HEAD = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downarrow$ (bottom)"
 
 
-def table(
-    name: str, values: Mapping[Key, Value], layout: Layout, places: Sequence[tuple[str, str]], caption: Sequence[str]
-) -> Table:
-    """Return the table `name`: one row per method, one column per place.
+def stacked(
+    name: str, places: Callable[[At], Sequence[LabeledDataset]], caption: Callable[[At], Sequence[str]]
+) -> Sheet:
+    """Return a table with one column per data set. The caption has to explain no metric."""
 
-    Args:
-        name: The table's.
-        values: Ours or the published ones.
-        layout: Its backbones and methods are the rows.
-        places: Data sets, or means over several, each with its label.
-        caption: Its first sentences.
-    """
-    n_columns = 1 + len(places)
-    blocks = (headed(b.label, n_columns, _block(values, layout, b, places)) for b in layout.backbones)
-    has_nulls = any(method.group == NULL_GROUP for method in layout.methods)
-    never_bold = "accuracy and nulls are" if has_nulls else "accuracy is"
-    return finished(
-        name,
-        stacked(blocks),
-        wide=True,
+    def columns(at: At) -> list[SheetColumn]:
+        return [SheetColumn(escape(place.label), _METRICS, place=place, form=_four) for place in places(at)]
+
+    def whole_caption(at: At) -> list[str]:
+        has_nulls = any(method.group == NULL_GROUP for method in at.layout.methods)
+        never_bold = "accuracy and nulls are" if has_nulls else "accuracy is"
+        bold = f"Bold: best printed value per metric, column and backbone; {never_bold} never bold."
+        return [*caption(at), ECE.said, f"{SPREAD}. {bold}"]
+
+    return Sheet(
+        name=name,
+        rows=[BACKBONES, METHODS._replace(gap=Gap.SPACE)],
+        columns=columns,
+        caption=whole_caption,
+        head=lambda at, labels, columns: [
+            TableRow(["", *(str(of.head) for of in columns)]),
+            TableRow([labels[0].head, Over(_HEAD, len(columns))]),
+        ],
         small=True,
-        columns="l" + "c" * len(places),
-        head=[
-            Row(["", *(escape(label) for _, label in places)]),
-            Row(["Method", Over(_HEADER, len(places))]),
-        ],
-        caption=[
-            *caption,
-            ECE,
-            f"{SPREAD}. Bold: best printed value per metric, column and backbone; {never_bold} never bold.",
-        ],
     )
 
 
-def _block(
-    values: Mapping[Key, Value], layout: Layout, backbone: LabeledBackbone, places: Sequence[tuple[str, str]]
-) -> Lines:
-    columns = [Column(place, metric) for place, _ in places for metric in _METRICS]
-    rows = rows_of(values, backbone, layout.methods, columns)
-    methods = []
-    for method in layout.methods:
-        texts, cells = rows[method.name]
-        fours = zip(*(texts[k :: len(_METRICS)] for k in range(len(_METRICS))), strict=True)
-        stacks = (TwoLines(rf"{acc}\,/\,{auroc}", rf"{ece}\,/\,{brier}") for acc, auroc, ece, brier in fours)
-        methods.append(Lines([Row([Raised(escape(method.label)), *stacks])], cells))
-    return stacked(methods, Gap.SPACE)
+def _four(accuracy: str, auroc: str, ece: str, brier: str) -> TwoLines:
+    return TwoLines(rf"{accuracy}\,/\,{auroc}", rf"{ece}\,/\,{brier}")

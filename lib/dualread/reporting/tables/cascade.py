@@ -3,45 +3,53 @@
 Reproduces the layout of the paper's Table cascade: in-distribution AUROC, Brier score and Natural CCG-AUC.
 """
 
-from collections.abc import Mapping
+from dualread.evaluation.answer_metrics import AUROC, BRIER
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
+from dualread.reporting.tables._latex import Gap, escape
+from dualread.reporting.tables._sheet import (
+    BACKBONES,
+    METHOD,
+    SPREAD,
+    At,
+    By,
+    Label,
+    Sheet,
+    columns_here,
+    methods,
+)
 
-from dualread.declared.tables import LabeledMethod, Layout
-from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
-from dualread.reporting.tables._captions import SPREAD
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Gap, Row, spanning
-from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.values import Key, Value
-
-# The readers that the paper combines. A method has the component that its reader is, and those that it builds on.
-COMPONENTS = {"PSR": "psr", "State": "p_state", "Visual": "p_visual"}
-_METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "natural_ccg_auc": r"CCG-AUC$\uparrow$"}
-N_COLUMNS = 1 + len(COMPONENTS) + len(_METRICS)
-
-
-def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the component ablation of `values`, ours or the published ones."""
-    columns = [Column(layout.id_dataset.name, metric) for metric in _METRICS]
-    blocks = (
-        headed(backbone.label, N_COLUMNS, block(values, backbone, layout.methods, columns, labels=_labels))
-        for backbone in layout.backbones
-    )
-    return finished(
-        "cascade",
-        stacked(blocks, Gap.SPACE),
-        wide=False,
-        columns="l" + "c" * (N_COLUMNS - 1),
-        head=[spanning(1, [("Components", len(COMPONENTS))]), Row(["Variant", *COMPONENTS, *_METRICS.values()])],
-        caption=[
-            f"Component ablation on {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
-            "PSR reads the hidden state before the answer, P-State the hidden state after it, P-Visual the visual "
-            "evidence. PER combines P-State and P-Visual; DualRead combines PER and PSR. CCG-AUC: Natural.",
-            f"{SPREAD}. Bold: best printed value per column and backbone.",
-        ],
-    )
+_METRICS = [AUROC, BRIER, NATURAL_CCG_AUC]
 
 
-def _labels(method: LabeledMethod) -> list[str]:
-    # \surd, because \checkmark would need amssymb.
-    marks = [r"$\surd$" if reader in method.readers else r"$\times$" for reader in COMPONENTS.values()]
-    return [escape(method.label), *marks]
+def _component(head: str, reader: str) -> Label:
+    """Return a column of marks: a method has the component that its reader is, and those that it builds on."""
+
+    def mark(at: At) -> str:
+        return r"$\surd$" if reader in at.method.readers else r"$\times$"  # \checkmark would need amssymb
+
+    return Label(head, mark, "c", "Components")
+
+
+build = Sheet(
+    name="cascade",
+    rows=[
+        BACKBONES._replace(gap=Gap.SPACE),
+        By(
+            methods,
+            [
+                METHOD._replace(head="Variant"),
+                _component("PSR", "psr"),
+                _component("State", "p_state"),
+                _component("Visual", "p_visual"),
+            ],
+        ),
+    ],
+    columns=lambda at: columns_here(_METRICS),
+    caption=lambda at: [
+        f"Component ablation on {escape(at.dataset.label)}, study {escape(at.layout.study)}.",
+        "PSR reads the hidden state before the answer, P-State the hidden state after it, P-Visual the visual "
+        "evidence. PER combines P-State and P-Visual; DualRead combines PER and PSR. CCG-AUC: Natural.",
+        f"{SPREAD}. Bold: best printed value per column and backbone.",
+    ],
+    wide=False,
+)

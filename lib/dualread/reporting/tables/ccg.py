@@ -10,76 +10,81 @@ from statistics import mean, stdev
 
 from dualread.declared.tables import LabeledMethod, Layout
 from dualread.errors import ConfigError
-from dualread.reporting.tables._blocks import Lines, finished
-from dualread.reporting.tables._captions import SPREAD
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Row, spanning
-from dualread.reporting.tables.cells import Cell, Table, column_cells, value_of
-from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value, together
-
-# Metric, header, decimals. Source and donor images have one column together.
-_ACTOR = (
-    ("accuracy_real", r"Acc.$^{\mathrm{real}}$", 3),
-    ("accuracy_donor", r"Acc.$^{\mathrm{hn}}$", 3),
-    ("vrs", "VRS", 3),
-    ("decisive_pairs", r"$|\mathcal{E}|$", 1),
-    ("source_images", "Src/Dnr", 1),
-    ("donor_images", "", 1),
-    ("vbr", "VBR", 3),
+from dualread.evaluation.metric import Metric
+from dualread.evaluation.pair_metrics import (
+    ACCURACY_DONOR,
+    ACCURACY_REAL,
+    DECISIVE_PAIRS,
+    DONOR_IMAGES,
+    NATURAL_CCG_AUC,
+    SOURCE_IMAGES,
+    VBR,
+    VRS,
 )
-_CCG, _DIFFERENCE = "natural_ccg_auc", "paired_delta"
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._sheet import (
+    SPREAD,
+    At,
+    By,
+    Label,
+    Sheet,
+    SheetColumn,
+    backbones,
+    column,
+    columns_here,
+)
+from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
+
+_DIFFERENCE = Metric(name="paired_delta", is_difference=True)
 
 
-def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, ours or the published ones.
+def _columns(at: At) -> list[SheetColumn]:
+    answers, confidence = "Answers of the actor", NATURAL_CCG_AUC.headed("Natural CCG-AUC")
+    several = len(at.methods) > 2
+    return [
+        *columns_here([ACCURACY_REAL, ACCURACY_DONOR, VRS, DECISIVE_PAIRS], answers),
+        SheetColumn("Src/Dnr", [SOURCE_IMAGES, DONOR_IMAGES], title=answers, form=lambda *images: "/".join(images)),
+        *columns_here([VBR], answers),
+        *(
+            SheetColumn(escape(method.label), [NATURAL_CCG_AUC], {"method": method.name}, title=confidence)
+            for method in at.methods
+        ),
+        *(
+            column(
+                _DIFFERENCE,
+                rf"Paired $\Delta${' ' + escape(other.label) if several else ''}",
+                confidence,
+                method=name,
+            )
+            for name, (_, other) in _pairs(at.layout).items()
+        ),
+    ]
 
-    The method of a difference is named "first-other". Differences are computed per seed, unless `values` has them.
+
+def _pairs(layout: Layout) -> dict[str, tuple[LabeledMethod, LabeledMethod]]:
+    """Return pairs of the first method and each other method, by the name of their difference: "first-other"."""
+    first, *others = layout.methods
+    return {f"{first.name}-{other.name}": (first, other) for other in others}
+
+
+def _differences(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
+    """Return the differences, seed by seed.
 
     Raises:
         ConfigError: The methods of `layout` judge the answers of several actors.
     """
     if len(actors := {method.actor: None for method in layout.methods}) != 1:
         raise ConfigError(f"table ccg: methods of {', '.join(actors)}. Expected one actor, whose pairs they all judge.")
-    values = together(values, _differences(values, layout))
-    lines = Lines([], [])
-    for backbone in layout.backbones:
-        of_actor = [_cell(values, layout, backbone.name, layout.methods[0].name, name, n) for name, _, n in _ACTOR]
-        of_methods = column_cells(
-            values, backbone=backbone.name, dataset=layout.id_dataset.name, metric=_CCG, methods=layout.methods
-        )
-        differences = [_cell(values, layout, backbone.name, name, _DIFFERENCE) for name in _pairs(layout)]
-        cells = [*of_actor, *of_methods.values(), *differences]
-        texts = [cell.text for cell in cells]
-        lines.lines.append(Row([escape(backbone.label), *texts[:4], "/".join(texts[4:6]), *texts[6:]]))
-        lines.cells.extend(cells)
-    n_confidence = len(layout.methods) + len(_pairs(layout))
-    return finished(
-        "ccg",
-        lines,
-        wide=True,
-        small=True,
-        columns="l" + "r" * (6 + n_confidence),
-        head=[
-            spanning(1, [("Answers of the actor", 6), (r"Natural CCG-AUC$\uparrow$", n_confidence)]),
-            Row(["Backbone", *(header for _, header, _ in _ACTOR if header), *_headers(layout)]),
-        ],
-        caption=_caption(layout),
-    )
-
-
-def _pairs(layout: Layout) -> dict[str, tuple[LabeledMethod, LabeledMethod]]:
-    """Return pairs of the first method and each other method, by the name of their difference."""
-    first, *others = layout.methods
-    return {f"{first.name}-{other.name}": (first, other) for other in others}
-
-
-def _differences(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
     found = {}
     for backbone in layout.backbones:
         for name, pair in _pairs(layout).items():
-            keys = [Key(backbone.name, layout.id_dataset.name, "all", method.name, _CCG) for method in pair]
+            keys = [
+                Key(backbone.name, layout.id_dataset.name, "all", method.name, NATURAL_CCG_AUC.name) for method in pair
+            ]
             if all(key in values for key in keys):
-                found[keys[0]._replace(method=name, metric=_DIFFERENCE)] = _difference(*(values[key] for key in keys))
+                found[keys[0]._replace(method=name, metric=_DIFFERENCE.name)] = _difference(
+                    *(values[key] for key in keys)
+                )
     return found
 
 
@@ -99,28 +104,24 @@ def _difference(value: Value, other: Value) -> Value:
     )
 
 
-def _cell(
-    values: Mapping[Key, Value], layout: Layout, backbone: str, method: str, metric: str, digits: int = 3
-) -> Cell:
-    key = Key(backbone, layout.id_dataset.name, "all", method, metric)
-    return Cell(key=key, value=value_of(values, key), bold=False, digits=digits, signed=metric == _DIFFERENCE)
-
-
-def _headers(layout: Layout) -> list[str]:
-    several = len(layout.methods) > 2
-    differences = [
-        rf"Paired $\Delta${' ' + escape(other.label) if several else ''}" for _, other in _pairs(layout).values()
-    ]
-    return [*(escape(method.label) for method in layout.methods), *differences]
-
-
-def _caption(layout: Layout) -> list[str]:
+def _caption(at: At) -> list[str]:
     return [
-        f"Donor pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
+        f"Donor pairs of {escape(at.dataset.label)}, study {escape(at.layout.study)}.",
         "Answers of the actor: accuracy over all pairs on the source images (real) and on the donor images (hn, hard "
         r"negatives), and their difference (VRS); $|\mathcal{E}|$, the number of decisive pairs, which are answered "
         "correctly on the source image and incorrectly on the donor image; their distinct source and donor images "
         "(Src/Dnr); their share of all pairs (VBR).",
-        rf"Paired $\Delta$: {escape(layout.methods[0].label)} minus the other method on the same answers, per seed.",
+        rf"Paired $\Delta$: {escape(at.method.label)} minus the other method on the same answers, per seed.",
         f"{SPREAD}. Bold: best printed CCG-AUC per backbone.",
     ]
+
+
+build = Sheet(
+    name="ccg",
+    rows=[By(backbones, [Label("Backbone", lambda at: escape(at.backbone.label))])],
+    columns=_columns,
+    caption=_caption,
+    derived=_differences,
+    alignment="r",
+    small=True,
+)

@@ -6,68 +6,45 @@ actor; the decisive sets are the actor's, whatever the method.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from dualread.declared.tables import LabeledBackbone, LabeledMethod, Layout
-from dualread.reporting.tables._blocks import Lines, finished
-from dualread.reporting.tables._captions import SPREAD
+from dualread.declared.tables import Layout
+from dualread.evaluation.metric import Metric
+from dualread.evaluation.pair_metrics import DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Row, spanning
-from dualread.reporting.tables.cells import Cell, Table, value_of
+from dualread.reporting.tables._sheet import METHOD, SPREAD, At, By, Sheet, SheetColumn, columns_here, methods
 from dualread.reporting.tables.format import DASH
-from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value, together
+from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
 
-_HEADERS = (r"$|\mathcal{E}|$", "Strict", "Retained")
-_COUNTS = ("decisive_pairs", "strict_decisive_pairs")
 # The smallest and the largest share of any seed, in percent.
-_RETAINED = {"retained_low_percent": min, "retained_high_percent": max}
+_RETAINED = {
+    Metric(name="retained_low_percent", digits=0): min,
+    Metric(name="retained_high_percent", digits=0): max,
+}
 
 
-def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, ours or the published ones; shares are in percent."""
-    values = together(values, _retained(values, layout))
-    lines = Lines([], [])
-    for method in layout.methods:
-        texts = []
-        for backbone in layout.backbones:
-            keys = [_key(layout, backbone, method, metric) for metric in (*_COUNTS, *_RETAINED)]
-            cells = [
-                Cell(key=key, value=value_of(values, key), bold=False, digits=0 if key.metric in _RETAINED else 1)
-                for key in keys
-            ]
-            pairs, strict, low, high = (cell.text for cell in cells)
-            texts += [pairs, strict, low if low == DASH else rf"{low}--{high}\%"]
-            lines.cells.extend(cells)
-        lines.lines.append(Row([escape(method.label), *texts]))
-    return finished(
-        "ccg_denom",
-        lines,
-        wide=True,
-        columns="l" + "r" * len(_HEADERS) * len(layout.backbones),
-        head=[
-            spanning(1, [(escape(backbone.label), len(_HEADERS)) for backbone in layout.backbones]),
-            Row(["Actor", *_HEADERS * len(layout.backbones)]),
-        ],
-        caption=[
-            f"Decisive pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
-            r"$|\mathcal{E}|$: number of pairs that are answered correctly on the source image and incorrectly on the "
-            "donor image. Strict: number of those with the same answer on both images. Retained: Strict as a share of "
-            r"$|\mathcal{E}|$, the smallest and the largest over seeds.",
-            f"Counts: {SPREAD[0].lower()}{SPREAD[1:]}.",
-        ],
-    )
+def _columns(at: At) -> list[SheetColumn]:
+    return [
+        of._replace(part={"backbone": backbone.name}, title=escape(backbone.label))
+        for backbone in at.layout.backbones
+        for of in (
+            *columns_here([DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS]),
+            SheetColumn("Retained", list(_RETAINED), form=_range),
+        )
+    ]
 
 
-def _key(layout: Layout, backbone: LabeledBackbone, method: LabeledMethod, metric: str) -> Key:
-    return Key(backbone.name, layout.id_dataset.name, "all", method.name, metric)
+def _range(low: str, high: str) -> str:
+    return low if low == DASH else rf"{low}--{high}\%"
 
 
 def _retained(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
     found = {}
     for backbone in layout.backbones:
         for method in layout.methods:
-            pairs, strict = (_key(layout, backbone, method, metric) for metric in _COUNTS)
+            pairs = Key(backbone.name, layout.id_dataset.name, "all", method.name, DECISIVE_PAIRS.name)
+            strict = pairs._replace(metric=STRICT_DECISIVE_PAIRS.name)
             if pairs in values and strict in values:
                 for metric, choose in _RETAINED.items():
-                    found[pairs._replace(metric=metric)] = _percent(values[pairs], values[strict], choose)
+                    found[pairs._replace(metric=metric.name)] = _percent(values[pairs], values[strict], choose)
     return found
 
 
@@ -79,3 +56,19 @@ def _percent(pairs: Value, strict: Value, choose: Callable[[Iterable[float]], fl
         reason = "no decisive pair in some seed"
     shares = [] if reason else [100 * strict.by_seed[seed] / n for seed, n in pairs.by_seed.items()]
     return Value(mean=choose(shares) if shares else None, std=None, n_runs=pairs.n_runs, n=pairs.n, reason=reason)
+
+
+build = Sheet(
+    name="ccg_denom",
+    rows=[By(methods, [METHOD._replace(head="Actor")])],
+    columns=_columns,
+    caption=lambda at: [
+        f"Decisive pairs of {escape(at.dataset.label)}, study {escape(at.layout.study)}.",
+        r"$|\mathcal{E}|$: number of pairs that are answered correctly on the source image and incorrectly on the "
+        "donor image. Strict: number of those with the same answer on both images. Retained: Strict as a share of "
+        r"$|\mathcal{E}|$, the smallest and the largest over seeds.",
+        f"Counts: {SPREAD[0].lower()}{SPREAD[1:]}.",
+    ],
+    derived=_retained,
+    alignment="r",
+)

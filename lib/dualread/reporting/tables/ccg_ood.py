@@ -4,39 +4,21 @@ Reproduces the layout of the paper's Table ccg_ood (part a of its grounding evid
 out-of-distribution data sets of the layout; where there are none, the in-distribution one.
 """
 
-from collections.abc import Mapping
-
-from dualread.declared.tables import Layout
-from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
-from dualread.reporting.tables._captions import CCG, SPREAD
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Row, spanning
-from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.values import Key, Value
+from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, Sheet, columns_of
 
-_METRICS = {"natural_ccg_auc": r"Nat.$\uparrow$", "strict_ccg_auc": r"Strict$\uparrow$"}
+_METRICS = {NATURAL_CCG_AUC: "Nat.", STRICT_CCG_AUC: None}
 
-
-def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, ours or the published ones."""
-    datasets = [dataset for dataset in layout.datasets if not dataset.id] or [layout.id_dataset]
-    columns = [Column(dataset.name, metric) for dataset in datasets for metric in _METRICS]
-    blocks = (
-        headed(backbone.label, 1 + len(columns), block(values, backbone, layout.methods, columns))
-        for backbone in layout.backbones
-    )
-    return finished(
-        "ccg_ood",
-        stacked(blocks),
-        wide=True,
-        columns="l" + "c" * len(columns),
-        head=[
-            spanning(1, [(escape(dataset.label), len(_METRICS)) for dataset in datasets]),
-            Row(["Method", *list(_METRICS.values()) * len(datasets)]),
-        ],
-        caption=[
-            f"CCG-AUC of each data set, Natural (Nat.) and Strict, study {escape(layout.study)}.",
-            CCG,
-            f"{SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
-        ],
-    )
+build = Sheet(
+    name="ccg_ood",
+    rows=[BACKBONES, METHODS],
+    columns=lambda at: columns_of(
+        [dataset for dataset in at.layout.datasets if not dataset.id] or [at.layout.id_dataset], _METRICS
+    ),
+    caption=lambda at: [
+        f"CCG-AUC of each data set, Natural (Nat.) and Strict, study {escape(at.layout.study)}.",
+        NATURAL_CCG_AUC.said,
+        f"{SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
+    ],
+)

@@ -2,44 +2,50 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from dualread.declared.tables import NULL_GROUP, LabeledMethod
-from dualread.errors import ArtifactError
-from dualread.reporting.tables._captions import BY_CHANCE, few_images
+from dualread.evaluation.metric import Metric
+from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
 from dualread.reporting.tables._html import html_table
-from dualread.reporting.tables._latex import DITTO, escape, latex_table
-from dualread.reporting.tables._structure import Float
-from dualread.reporting.tables.format import latex, plain, rounded
+from dualread.reporting.tables._latex import Entry, Float, escape, latex_table
+from dualread.reporting.tables.format import DASH, latex, number, plain, rounded
 from dualread.reporting.tables.values import Key, Value
 
-# +1 where higher is better, -1 where lower is better. A metric that is not listed is never bold.
-_SIGN = {
-    **dict.fromkeys(("auroc", "natural_ccg_auc", "strict_ccg_auc"), 1.0),
-    **dict.fromkeys(("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc", "shuffled_auroc", "shuffled_ccg_auc"), 1.0),
-    **dict.fromkeys(("ece15", "brier", "aurc", "hce90"), -1.0),
-}
+_BY_CHANCE = (
+    r"$^{\circ}$~An ECE that calibrated confidences reach by chance, in every seed: on these images, it is not above "
+    "the 95th percentile of theirs. Means over data sets have no such mark."
+)
 
-_CSV = {
-    "table": pl.String,
-    "backbone": pl.String,
-    "dataset": pl.String,
-    "subset": pl.String,
-    "method": pl.String,
-    "metric": pl.String,
-    "mean": pl.Float64,
-    "std": pl.Float64,
+# The columns of the CSV file of a table of metrics, and of one of contrasts.
+METRICS_CSV: Mapping[str, Any] = {
+    **dict.fromkeys(("table", "backbone", "dataset", "subset", "method", "metric"), pl.String),
+    **dict.fromkeys(("mean", "std"), pl.Float64),
     "n_seeds": pl.Int64,
     "printed": pl.String,
     "bold": pl.Boolean,
     "reason": pl.String,
 }
+CONTRASTS_CSV: Mapping[str, Any] = {
+    "table": pl.String,
+    **dict.fromkeys(("backbone", "contrast", "dataset", "split", "metric", "method", "baseline"), pl.String),
+    **dict.fromkeys(("mean", "std"), pl.Float64),
+    "n_seeds": pl.Int64,
+    **dict.fromkeys(("low", "high", "low_retrained", "high_retrained"), pl.Float64),
+    "p": pl.Float64,
+    "p_at_most": pl.Boolean,
+    "p_holm": pl.Float64,
+    "p_holm_at_most": pl.Boolean,
+    **dict.fromkeys(("p_retrained", "p_holm_retrained"), pl.Float64),
+    **dict.fromkeys(("n", "n_clusters", "n_undefined"), pl.Int64),
+    **dict.fromkeys(("short", "printed", "reason"), pl.String),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class PrintedTable:
     """A finished table: what it shows, and one row per printed cell with the full precision behind it."""
 
     floats: Sequence[Float]
@@ -56,110 +62,31 @@ class Table:
         return "\n\n".join(map(html_table, self.floats))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One printed cell; `signed` is true for a difference, which is printed with its sign."""
+class Cell(NamedTuple):
+    """A value, and how it is printed: in LaTeX's notation, and as plain text in the CSV file."""
 
     key: Key
     value: Value
-    bold: bool
-    digits: int = 3
-    signed: bool = False
-
-    @property
-    def text(self) -> str:
-        """What the table prints, in LaTeX's notation."""
-        return latex(self.value, bold=self.bold, digits=self.digits, sign=self.signed)
+    entry: Entry
+    printed: str
+    bold: bool = False
 
 
-def column_cells(
-    values: Mapping[Key, Value],
-    *,
-    backbone: str,
-    dataset: str,
-    metric: str,
-    methods: Sequence[LabeledMethod],
-    subset: str = "all",
-    digits: int = 3,
-) -> dict[str, Cell]:
-    """Return the cells of one column of one backbone's block by method; the best printed value is bold.
-
-    Ties at the printed precision are all bold; accuracy and the null methods never are.
-    """
-    found = {method.name: value_of(values, Key(backbone, dataset, subset, method.name, metric)) for method in methods}
-    sign = _SIGN.get(metric)
-    printed = {
-        method.name: sign * rounded(mean)
-        for method in methods
-        if sign is not None and method.group != NULL_GROUP and (mean := found[method.name].mean) is not None
-    }
-    best = max(printed.values(), default=None)
+def of_contrasts(contrasts: pl.DataFrame) -> dict[Key, Value]:
+    """Return the differences of a contrasts table, and the methods' own values on test sets."""
+    rows = contrasts.filter(pl.col("contrast").is_not_null() | (pl.col("split") == "test"))
     return {
-        name: Cell(
-            key=Key(backbone, dataset, subset, name, metric),
-            value=value,
-            bold=best is not None and printed.get(name) == best,
-            digits=digits,
+        Key(**{"subset": "all", **{name: row[name] for name in Key._fields if name != "subset"}}): Value(
+            mean=row["estimate"],
+            std=row["seed_std"],
+            n_runs=row["n_seeds"],
+            n=row["n"],
+            short=tuple(row["short"].split(" and ")) if row["short"] else (),
+            reason=row["reason"],
+            row=row,
         )
-        for name, value in found.items()
+        for row in rows.iter_rows(named=True)
     }
-
-
-def column_texts(
-    cells: Mapping[str, Cell], methods: Sequence[LabeledMethod], *, shared: bool
-) -> dict[str, tuple[list[Cell], str]]:
-    """Return what one column adds to the row of each method: cells for the CSV, and the printed text.
-
-    Args:
-        cells: The column's cells by method.
-        methods: In the order of the rows.
-        shared: Whether all methods of an actor have the same value, as for accuracy. Then the first of them in
-            the order of the rows prints it, and those below print ditto marks.
-
-    Raises:
-        ArtifactError: Methods of one actor disagree on what they share.
-    """
-    if not shared:
-        return {method.name: ([cells[method.name]], cells[method.name].text) for method in methods}
-    texts: dict[str, tuple[list[Cell], str]] = {method.name: ([], DITTO) for method in methods}
-    for _, run in groupby(methods, key=lambda method: method.actor):
-        names = [method.name for method in run]
-        cell = _agreed([cells[name] for name in names])
-        texts[names[0]] = ([cell], cell.text)
-    return texts
-
-
-def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
-    """Return one row per printed cell, in the order given."""
-    rows = [
-        {
-            "table": table,
-            **cell.key._asdict(),
-            "mean": cell.value.mean,
-            "std": cell.value.std,
-            "n_seeds": cell.value.n_runs,
-            "printed": plain(cell.value, cell.digits, sign=cell.signed),
-            "bold": cell.bold,
-            "reason": cell.value.reason,
-        }
-        for cell in cells
-    ]
-    return pl.DataFrame(rows, schema=_CSV)
-
-
-def notes(printed: list[Cell], name: str) -> list[str]:
-    """Return the sentences that explain marks which occur in the table."""
-    weak = [cell.value for cell in printed if cell.value.short]
-    sentences = few_images(
-        (side for value in weak for side in value.short), [value.detectable for value in weak if value.detectable]
-    )
-    if most := max((cell.value.ties for cell in printed if cell.value.ties), default=0.0):
-        sentences.append(rf"Of the pairs behind a value, up to {most:.0%} are ties.".replace("%", r"\%"))
-    if any(cell.value.by_chance for cell in printed):
-        sentences.append(BY_CHANCE)
-    if any(cell.value.mean is None for cell in printed):
-        sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
-    return sentences
 
 
 def value_of(values: Mapping[Key, Value], key: Key) -> Value:
@@ -174,14 +101,68 @@ def size_of(values: Mapping[Key, Value], keys: Iterable[Key]) -> int | None:
     return sizes.pop() if len(sizes) == 1 else None
 
 
-def _agreed(cells: Sequence[Cell]) -> Cell:
-    """Return the cell that methods of the same answers share, under the name of the first method."""
-    defined = [cell for cell in cells if cell.value.mean is not None]
-    for cell in defined[1:]:
-        if (cell.value.mean, cell.value.std) != (defined[0].value.mean, defined[0].value.std):
-            raise ArtifactError(
-                f"{cell.key.metric} of {cell.key.method} on {cell.key.dataset} is {cell.value.mean}, of "
-                f"{defined[0].key.method} {defined[0].value.mean}; methods of one actor judge the same answers. "
-                "Compute the metrics of this actor again."
-            )
-    return Cell(key=cells[0].key, value=defined[0].value if defined else cells[0].value, bold=False)
+def mean_cell(metric: Metric, key: Key, value: Value, *, bold: bool = False) -> Cell:
+    """Return the cell of a mean over seeds with its deviation."""
+    how = {"digits": metric.digits, "sign": metric.is_difference}
+    return Cell(key, value, latex(value, bold=bold, **how), plain(value, **how), bold)
+
+
+def is_best(values: Mapping[Key, Value], metric: Metric, key: Key, methods: Iterable[LabeledMethod]) -> bool:
+    """Return whether a method's printed value is the best of `methods`, of which several may tie.
+
+    What all methods of an actor share never is, such as accuracy, and no null method.
+    """
+    if metric.better is None or metric.is_of_actor:
+        return False
+    sign = 1.0 if metric.better == "higher" else -1.0
+    printed = {
+        method.name: sign * rounded(mean)
+        for method in methods
+        if method.group != NULL_GROUP and (mean := value_of(values, key._replace(method=method.name)).mean) is not None
+    }
+    return key.method in printed and printed[key.method] == max(printed.values())
+
+
+def csv_rows(table: str, cells: Iterable[Cell], columns: Mapping[str, Any]) -> pl.DataFrame:
+    """Return one row per printed cell: the values with full precision, and the printed text."""
+    rows = []
+    for cell in cells:
+        of_value = {"mean": cell.value.mean, "std": cell.value.std, "n_seeds": cell.value.n_runs}
+        of_cell = {"table": table, "printed": cell.printed, "bold": cell.bold, "reason": cell.value.reason}
+        known = {**cell.value.row, **cell.key._asdict(), **of_value, **of_cell}
+        rows.append({name: known.get(name) for name in columns})
+    return pl.DataFrame(rows, schema=columns)
+
+
+def notes(cells: Sequence[Cell], name: str) -> list[str]:
+    """Return the sentences that explain marks which occur in the table, and what its CSV file adds."""
+    weak = [cell.value for cell in cells if "†" in cell.printed]
+    sentences = _few_images(
+        (side for value in weak for side in value.short), [value.detectable for value in weak if value.detectable]
+    )
+    if most := max((cell.value.ties for cell in cells if cell.value.ties), default=0.0):
+        sentences.append(rf"Of the pairs behind a value, up to {most:.0%} are ties.".replace("%", r"\%"))
+    if any(cell.value.by_chance for cell in cells):
+        sentences.append(_BY_CHANCE)
+    if any(cell.printed == DASH for cell in cells):
+        sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
+    if any(cell.value.row.get("n_undefined") for cell in cells):
+        sentences.append(f"Resamples in which a value is undefined are left out; {escape(name)}.csv counts them.")
+    return sentences
+
+
+def _few_images(sides: Iterable[str], detectable: Sequence[float] = ()) -> list[str]:
+    """Return the sentences that explain the daggers of a table; none if there is none.
+
+    Args:
+        sides: The sides, source and donor, of which some printed value has few images; may repeat.
+        detectable: The values that these samples tell from .5, where they are known.
+    """
+    if not (found := sorted(set(sides), reverse=True)):
+        return []
+    named = " or ".join(f"{side} images ({side[0]})" for side in found)
+    few = rf"$^{{\dagger}}$~Underpowered: the decisive pairs have fewer than {MINIMUM_IMAGES} distinct {named}."
+    if detectable:
+        ends = sorted({number(value) for value in (min(detectable), max(detectable))})
+        few += f" Such samples tell a CCG-AUC of {' to '.join(ends)} from .500 (power .8)."
+    return [few, f"It takes about {ENOUGH_IMAGES} images on both sides to tell .600 from .500."]

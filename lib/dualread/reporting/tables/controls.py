@@ -4,77 +4,25 @@ The paper names these controls ("Fixed-prefix and strict-same-answer controls", 
 table of them. One float per backbone, since together they would not fit a page; one block of rows per data set.
 """
 
-from collections.abc import Mapping
+from dualread.evaluation.controls import (
+    FIXED_PREFIX_CCG_AUC,
+    SHUFFLED_ACCURACY,
+    SHUFFLED_ACCURACY_DROP,
+    SHUFFLED_AUROC,
+    SHUFFLED_CCG_AUC,
+    STRICT_SAME_ANSWER_CCG_AUC,
+)
+from dualread.evaluation.pair_metrics import STRICT_CCG_AUC
+from dualread.reporting.tables._latex import DITTO, Gap, escape
+from dualread.reporting.tables._sheet import METHODS, SPREAD, At, By, Sheet, backbones, columns_here, datasets
 
-import polars as pl
-
-from dualread.declared.tables import LabeledBackbone, Layout
-from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
-from dualread.reporting.tables._captions import SPREAD
-from dualread.reporting.tables._latex import DITTO, escape
-from dualread.reporting.tables._structure import Gap, Row, spanning
-from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.values import Key, Value
-
-_FIXED = {
-    "strict_ccg_auc": r"Strict$\uparrow$",
-    "strict_same_answer_ccg_auc": r"Same answer$\uparrow$",
-    "fixed_prefix_ccg_auc": r"Fixed prefix$\uparrow$",
-}
-_SHUFFLED = {
-    "shuffled_accuracy": "Acc.",
-    "shuffled_accuracy_drop": "Drop",
-    "shuffled_auroc": r"AUROC$\uparrow$",
-    "shuffled_ccg_auc": r"CCG-AUC$\uparrow$",
-}
-_OF_THE_ACTOR = ("shuffled_accuracy", "shuffled_accuracy_drop")
+_DONOR = [STRICT_CCG_AUC, STRICT_SAME_ANSWER_CCG_AUC, FIXED_PREFIX_CCG_AUC]
+_SHUFFLED = [SHUFFLED_ACCURACY, SHUFFLED_ACCURACY_DROP, SHUFFLED_AUROC, SHUFFLED_CCG_AUC]
 
 
-def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of controls of `values`, ours or the published ones.
-
-    Raises:
-        ArtifactError: Methods of one actor do not have one accuracy on shuffled images.
-    """
-    floats = [_of_backbone(values, layout, backbone) for backbone in layout.backbones]
-    return Table(
-        floats=[part for found in floats for part in found.floats], cells=pl.concat(found.cells for found in floats)
-    )
-
-
-def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: LabeledBackbone) -> Table:
-    metrics = {**_FIXED, **_SHUFFLED}
-    blocks = (
-        headed(
-            f"{backbone.label}, {dataset.label}",
-            1 + len(metrics),
-            block(
-                values,
-                backbone,
-                layout.methods,
-                [Column(dataset.name, metric) for metric in metrics],
-                shared=_OF_THE_ACTOR,
-            ),
-        )
-        for dataset in layout.datasets
-    )
-    return finished(
-        "controls",
-        stacked(blocks, Gap.SPACE),
-        wide=True,
-        columns="l" + "c" * len(metrics),
-        head=[
-            spanning(1, [("CCG-AUC, donor image", len(_FIXED)), ("Shuffled image", len(_SHUFFLED))]),
-            Row(["Method", *metrics.values()]),
-        ],
-        caption=_caption(layout, backbone),
-        label=f"controls:{backbone.name}",
-    )
-
-
-def _caption(layout: Layout, backbone: LabeledBackbone) -> list[str]:
+def _caption(at: At) -> list[str]:
     return [
-        f"Controls of grounding for {escape(backbone.label)}, study {escape(layout.study)}.",
+        f"Controls of grounding for {escape(at.backbone.label)}, study {escape(at.layout.study)}.",
         "Strict: decisive pairs in which the actor gives the source's answer on the donor image too.",
         "Same answer: the same pairs, with the source's completion forced on the donor image.",
         "Fixed prefix: that completion forced on every pair for which it is correct on the source image and incorrect "
@@ -87,3 +35,20 @@ def _caption(layout: Layout, backbone: LabeledBackbone) -> list[str]:
         f"{SPREAD}. Bold: best printed value per column and block; accuracy and nulls are never bold. Ties count one "
         "half: .500 means no response.",
     ]
+
+
+build = Sheet(
+    name="controls",
+    floats=backbones,
+    label=lambda at: at.backbone.name,
+    rows=[
+        By(datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
+        METHODS,
+    ],
+    columns=lambda at: [
+        *columns_here(_DONOR, "CCG-AUC, donor image"),
+        *columns_here(_SHUFFLED, "Shuffled image"),
+    ],
+    caption=_caption,
+    shared=[SHUFFLED_ACCURACY, SHUFFLED_ACCURACY_DROP],
+)

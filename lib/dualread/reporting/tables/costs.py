@@ -6,72 +6,56 @@ Reproduces the layout of the paper's Table sc_tradeoff, with a block of columns,
 import re
 from collections.abc import Mapping
 
-from dualread.declared.tables import LabeledBackbone, LabeledMethod, Layout
-from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
-from dualread.reporting.tables._captions import AURC, SPREAD
+from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
+from dualread.evaluation.costs import GENERATED_TOKENS, PROMPT_PASSES, READ_TOKENS, REPLAY_PASSES
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._notation import NOTATION, label_and_cost
-from dualread.reporting.tables._structure import Row, spanning
-from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.values import Key, Value
-
-# Metric, header, decimals. Every answer needs equally many passes, so their mean is a whole number.
-_MEASURED = (
-    ("cost_prompt_passes", "Prompts", 0),
-    ("cost_replay_passes", "Replays", 0),
-    ("cost_read_tokens", "Read", 1),
-    ("cost_generated_tokens", "Gen.", 1),
+from dualread.reporting.tables._sheet import (
+    BACKBONES,
+    COST,
+    METHOD,
+    NOTATION,
+    SPREAD,
+    At,
+    By,
+    Sheet,
+    SheetColumn,
+    backbones,
+    columns_here,
+    columns_of,
+    methods,
 )
-_METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "aurc": r"AURC$\downarrow$"}
+
+_MEASURED = [PROMPT_PASSES, REPLAY_PASSES, READ_TOKENS, GENERATED_TOKENS]
+_METRICS = [AUROC, BRIER, AURC]
 # The symbols of a cost, and what each of them counts.
-_SYMBOLS = {"t": "cost_completions", r"\rho": "cost_prompt_only_passes", r"\tau": "cost_replay_passes"}
+_SYMBOLS = {"t": "cost_completions", r"\rho": "cost_prompt_only_passes", r"\tau": REPLAY_PASSES.name}
 
 
-def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of costs of `values`, ours or the published ones."""
-    datasets = sorted(layout.datasets, key=lambda dataset: not dataset.id)
-    columns = [Column(layout.id_dataset.name, metric, digits=digits) for metric, _, digits in _MEASURED]
-    columns += [Column(dataset.name, metric) for dataset in datasets for metric in _METRICS]
-    blocks = (
-        headed(
-            backbone.label,
-            2 + len(columns),
-            block(values, backbone, layout.methods, columns, labels=label_and_cost),
-        )
-        for backbone in layout.backbones
-    )
-    titles = [("Measured", len(_MEASURED)), *((escape(dataset.label), len(_METRICS)) for dataset in datasets)]
-    headers = [header for _, header, _ in _MEASURED] + list(_METRICS.values()) * len(datasets)
-    return finished(
-        "costs",
-        stacked(blocks),
-        wide=True,
-        columns="l" + "c" * (1 + len(columns)),
-        head=[spanning(2, titles), Row(["Method", "Cost", *headers])],
-        caption=[*_caption(layout), *_discrepancies(values, layout)],
-    )
+def _columns(at: At) -> list[SheetColumn]:
+    datasets = sorted(at.layout.datasets, key=lambda dataset: not dataset.id)
+    return [*columns_here(_MEASURED, "Measured"), *columns_of(datasets, _METRICS)]
 
 
-def _caption(layout: Layout) -> list[str]:
+def _caption(at: At) -> list[str]:
     return [
-        f"Cost and reliability, study {escape(layout.study)}.",
+        f"Cost and reliability, study {escape(at.layout.study)}.",
         NOTATION,
-        f"Measured per answer on {escape(layout.id_dataset.label)}: passes over a prompt with its image (Prompts), "
+        f"Measured per answer on {escape(at.dataset.label)}: passes over a prompt with its image (Prompts), "
         "passes over prompt and answer together (Replays), tokens that all passes read (Read) and generated tokens "
         "(Gen.). Samples that answer one question share one pass over its prompt.",
-        AURC,
+        AURC.said,
         f"{SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
+        *_discrepancies(at),
     ]
 
 
-def _discrepancies(values: Mapping[Key, Value], layout: Layout) -> list[str]:
+def _discrepancies(at: At) -> list[str]:
     """Return sentences on the methods whose measured cost differs from the paper's; none where all agree."""
     found: dict[str, None] = {}  # in order, each once
-    for backbone in layout.backbones:
-        for method in layout.methods:
-            measured = _measured_cost(values, layout, backbone, method)
-            if method.cost and measured and measured != _counts(method.cost):
-                found[f"{escape(method.label)} ${_notation(measured)}$ (paper: {method.cost})"] = None
+    for row in (row for of in backbones(at) for row in methods(of)):
+        method, measured = row.method, _measured_cost(row)
+        if method.cost and measured and measured != _counts(method.cost):
+            found[f"{escape(method.label)} ${_notation(measured)}$ (paper: {method.cost})"] = None
     if not found:
         return []
     return [
@@ -80,12 +64,10 @@ def _discrepancies(values: Mapping[Key, Value], layout: Layout) -> list[str]:
     ]
 
 
-def _measured_cost(
-    values: Mapping[Key, Value], layout: Layout, backbone: LabeledBackbone, method: LabeledMethod
-) -> dict[str, float] | None:
-    dataset, counts = layout.id_dataset.name, {}
+def _measured_cost(at: At) -> dict[str, float] | None:
+    counts = {}
     for symbol, metric in _SYMBOLS.items():
-        value = values.get(Key(backbone.name, dataset, "all", method.name, metric))
+        value = at.values.get(at.key._replace(metric=metric))
         if value is None or value.mean is None:
             return None
         counts[symbol] = value.mean
@@ -100,3 +82,11 @@ def _counts(notation: str) -> dict[str, float]:
 
 def _notation(counts: Mapping[str, float]) -> str:
     return "+".join(f"{'' if count == 1 else f'{count:g}'}{symbol}" for symbol, count in counts.items() if count)
+
+
+build = Sheet(
+    name="costs",
+    rows=[BACKBONES, By(methods, [METHOD, COST._replace(alignment="c")])],
+    columns=_columns,
+    caption=_caption,
+)

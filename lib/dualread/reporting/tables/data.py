@@ -10,9 +10,8 @@ from typing import Any
 import polars as pl
 
 from dualread.declared.tables import Layout
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Float, Line, Row
-from dualread.reporting.tables.cells import Table
+from dualread.reporting.tables._latex import Float, Line, TableRow, escape
+from dualread.reporting.tables.cells import PrintedTable
 from dualread.reporting.tables.format import DASH
 
 READS = "data"
@@ -25,7 +24,7 @@ _CSV: dict[str, type[pl.DataType]] = dict.fromkeys(
 )
 
 
-def build(data: pl.DataFrame, layout: Layout) -> Table:
+def build(data: pl.DataFrame, layout: Layout) -> PrintedTable:
     """Return the table of `data`, a table of stage summarize_data."""
     body: list[Line] = []
     cells: list[dict[str, str | None]] = []
@@ -37,13 +36,13 @@ def build(data: pl.DataFrame, layout: Layout) -> Table:
                 printed = _cells(line)
                 body.append(_row(escape(label) if k == 0 else "", line["role"], printed))
                 cells += printed
-    return Table(
+    return PrintedTable(
         floats=[
             Float(
                 name="data",
                 wide=True,
                 columns="llrrrrrrl",
-                head=[Row(["Dataset", "Role", *_COLUMNS.values()])],
+                head=[TableRow(["Dataset", "Role", *_COLUMNS.values()])],
                 body=body,
                 caption=_caption(layout, cells),
             )
@@ -79,11 +78,11 @@ def _cells(line: Mapping[str, Any]) -> list[dict[str, str | None]]:
     ]
 
 
-def _row(label: str, role: str, cells: Sequence[Mapping[str, str | None]]) -> Row:
+def _row(label: str, role: str, cells: Sequence[Mapping[str, str | None]]) -> TableRow:
     printed = {cell["column"]: cell["printed"] for cell in cells}
     if "manifest_sha256" in printed:
         printed["manifest_sha256"] = rf"\texttt{{{printed['manifest_sha256']}}}"
-    return Row([label, role if label else rf"\quad {role}", *(printed.get(column) or "" for column in _COLUMNS)])
+    return TableRow([label, role if label else rf"\quad {role}", *(printed.get(column) or "" for column in _COLUMNS)])
 
 
 def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]]) -> str:

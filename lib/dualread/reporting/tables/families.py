@@ -4,73 +4,80 @@ Not a table of the paper. The counts that its text gives for PathVQA stand besid
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from dualread.declared.tables import Layout
+from dualread.declared.tables import LabeledDataset, Layout
 from dualread.evaluation.families import PREFIX
-from dualread.reporting.tables._blocks import Lines, finished
+from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Row
-from dualread.reporting.tables.cells import Cell, Table, size_of
+from dualread.reporting.tables._sheet import At, By, Label, Sheet, SheetColumn, column
+from dualread.reporting.tables.cells import size_of
 from dualread.reporting.tables.values import Key, Value
 
 # The paper's section "Dataset Details", paragraph "PathVQA".
 PUBLISHED = {"path_vqa": {"modality": 10, "position": 51, "presence": 429, "size": 4, "other": 506}}
-_METRIC = "questions"
+_QUESTIONS = Metric(name="questions", digits=0)
 
 
-def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the counts of the data sets that have families, from the sizes of `values`."""
-    found = {(key.dataset, key.subset.removeprefix(PREFIX)) for key in values if key.subset.startswith(PREFIX)}
+def _shown(values: Mapping[Key, Value], layout: Layout) -> tuple[list[LabeledDataset], list[str]]:
+    """Return the data sets that have families, and the families of ours and of the paper."""
+    found = {(key.dataset, key.subset) for key in values if key.subset.startswith(PREFIX)}
     datasets = [dataset for dataset in layout.datasets if dataset.name in {name for name, _ in found}]
-    families = {family for name, family in found if name in {dataset.name for dataset in datasets}}
-    families |= {family for dataset in datasets for family in PUBLISHED.get(dataset.name, {})}
-    lines = Lines([], [])
-    for family in sorted(families):
-        cells = []
-        for dataset in datasets:
-            cells.append(_count(values, layout, dataset.name, family))
-            if dataset.name in PUBLISHED:
-                cells.append(_published(dataset.name, family))
-        lines.lines.append(Row([escape(family), *(cell.text for cell in cells)]))
-        lines.cells.extend(cells)
-    headers = []
-    for dataset in datasets:
-        headers += [escape(dataset.label), *(["(paper)"] if dataset.name in PUBLISHED else [])]
-    return finished(
-        "families",
-        lines,
-        wide=True,
-        columns="l" + "r" * len(headers),
-        head=[Row(["Family", *headers])],
-        caption=[
-            f"Questions of each content family, study {escape(layout.study)}.",
-            "The families are those that each data set records. PathVQA records none: its families follow from the "
-            "words of the question, and the paper's counts, of its own sample, stand beside ours."
-            if any(dataset.name in PUBLISHED for dataset in datasets)
-            else "The families are those that each data set records.",
-        ],
-    )
+    names = {dataset.name for dataset in datasets}
+    families = {family for name, family in found if name in names}
+    return datasets, sorted(families | {PREFIX + family for name in names for family in PUBLISHED.get(name, {})})
 
 
-def _count(values: Mapping[Key, Value], layout: Layout, dataset: str, family: str) -> Cell:
+def _counts(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
     """Return the number of questions, which every run shares, since each metric is over all questions."""
-    subset = PREFIX + family
-    keys = [
-        key
-        for backbone in layout.backbones
-        for method in layout.methods
-        if (key := Key(backbone.name, dataset, subset, method.name, "accuracy")) in values
+    datasets, families = _shown(values, layout)
+    counts = {}
+    for family in families:
+        for name in (dataset.name for dataset in datasets):
+            runs = [(backbone, method) for backbone in layout.backbones for method in layout.methods]
+            keys = [Key(backbone.name, name, family, method.name, "accuracy") for backbone, method in runs]
+            has_some = any(key in values for key in keys)
+            reason = "not the same number in every run" if has_some else "no question of this family"
+            counts[Key("", name, family, "", _QUESTIONS.name)] = _count(size_of(values, keys), reason)
+            of_paper = PUBLISHED.get(name, {}).get(family.removeprefix(PREFIX))
+            counts[Key("", name, family, "paper", _QUESTIONS.name)] = _count(of_paper, "the paper names no such family")
+    return counts
+
+
+def _count(n: int | None, reason: str) -> Value:
+    return Value(mean=n, std=None, n_runs=1, n=n, reason=reason if n is None else None)
+
+
+def _families(at: At) -> list[At]:
+    return [replace(at, subset=family) for family in _shown(at.values, at.layout)[1]]
+
+
+def _columns(at: At) -> list[SheetColumn]:
+    columns = []
+    for dataset in _shown(at.values, at.layout)[0]:
+        part = {"backbone": "", "dataset": dataset.name}
+        columns.append(column(_QUESTIONS, escape(dataset.label), **part, method=""))
+        if dataset.name in PUBLISHED:
+            columns.append(column(_QUESTIONS, "(paper)", **part, method="paper"))
+    return columns
+
+
+def _caption(at: At) -> list[str]:
+    datasets, _ = _shown(at.values, at.layout)
+    return [
+        f"Questions of each content family, study {escape(at.layout.study)}.",
+        "The families are those that each data set records. PathVQA records none: its families follow from the "
+        "words of the question, and the paper's counts, of its own sample, stand beside ours."
+        if any(dataset.name in PUBLISHED for dataset in datasets)
+        else "The families are those that each data set records.",
     ]
-    n = size_of(values, keys)
-    reason = "not the same number in every run" if keys else "no question of this family"
-    return _cell(Key("", dataset, subset, "", _METRIC), n, reason)
 
 
-def _published(dataset: str, family: str) -> Cell:
-    n = PUBLISHED[dataset].get(family)
-    return _cell(Key("", dataset, PREFIX + family, "paper", _METRIC), n, "the paper names no such family")
-
-
-def _cell(key: Key, n: int | None, reason: str) -> Cell:
-    value = Value(mean=n, std=None, n_runs=1, n=n, reason=reason if n is None else None)
-    return Cell(key=key, value=value, bold=False, digits=0)
+build = Sheet(
+    name="families",
+    rows=[By(_families, [Label("Family", lambda at: escape(at.subset.removeprefix(PREFIX)))])],
+    columns=_columns,
+    caption=_caption,
+    derived=_counts,
+    alignment="r",
+)

@@ -52,6 +52,20 @@ def latex(value: Value, *, bold: bool, digits: int = 3, sign: bool = False) -> s
     return f"${mean}{spread}{tex_dagger(value.short)}{circle}$"
 
 
+def limits(value: Value, ends: str = "") -> str:
+    """Return the interval of a value of contrasts, [.941, .962], with signs where it is a difference's; a dash if none.
+
+    Args:
+        value: A value with a row.
+        ends: "" for the interval of these seeds, "_retrained" for that of retrained actors.
+    """
+    low, high = value.row[f"low{ends}"], value.row[f"high{ends}"]
+    if low is None:
+        return DASH
+    show = number if value.row["baseline"] is None else signed
+    return f"[{show(low)}, {show(high)}]"
+
+
 def dagger(short: Sequence[str]) -> str:
     """Return the mark of a CCG value on few images, with the initials of the sides that are short: †s, †d, †sd."""
     return f"†{''.join(side[0] for side in short)}" if short else ""

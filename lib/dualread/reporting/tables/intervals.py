@@ -3,90 +3,72 @@
 Not in the paper, which prints the spread over seeds alone. One float per backbone and data set.
 """
 
-import polars as pl
+from collections.abc import Iterator
+from dataclasses import replace
 
-from dualread.declared.tables import LabeledBackbone, LabeledDataset, Layout
-from dualread.reporting.tables._captions import CE2, INTERVALS
-from dualread.reporting.tables._contrasts import (
-    ContrastRow,
-    Difference,
-    Key,
-    by_key,
-    csv_rows,
-    dataset_of,
-    interval_cell,
-    line,
-    notes,
-    places,
-    short_sides,
-)
+from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION_ERROR
+from dualread.evaluation.metric import Metric
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Float, Line, Row
-from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.format import DASH, dagger, number, tex_dagger
+from dualread.reporting.tables._sheet import (
+    INTERVALS,
+    METHODS,
+    OOD,
+    At,
+    Sheet,
+    backbones,
+    columns_here,
+    methods,
+    places,
+)
+from dualread.reporting.tables.cells import Cell
+from dualread.reporting.tables.format import DASH, dagger, limits, number, tex_dagger
+from dualread.reporting.tables.values import Key
 
 READS = "contrasts"
-_HEADERS = {
-    "auroc": r"AUROC$\uparrow$",
-    "brier": r"Brier$\downarrow$",
-    "squared_calibration_error": r"CE$^2\downarrow$",
-    "natural_ccg_auc": r"Natural CCG$\uparrow$",
-    "strict_ccg_auc": r"Strict CCG$\uparrow$",
+_METRICS = {
+    **dict.fromkeys((AUROC, BRIER, SQUARED_CALIBRATION_ERROR)),
+    **{NATURAL_CCG_AUC: "Natural CCG", STRICT_CCG_AUC: "Strict CCG"},
 }
 _ALONE = "Only the interval is printed where the decisive pairs have fewer than 30 distinct source or donor images."
 
 
-def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
-    """Return the intervals of every method, from a contrasts table."""
-    rows = by_key(contrasts)
-    floats, printed = [], []
-    for backbone in layout.backbones:
-        for place in places(layout):
-            body, cells = [], []
-            for method in layout.methods:
-                keys = [
-                    Key(backbone.name, None, dataset_of(place, metric), metric, method.name, None)
-                    for metric in _HEADERS
-                ]
-                of_method = [_cell(rows[key], place) if key in rows else None for key in keys]
-                body.append(line(escape(method.label), of_method))
-                cells += filter(None, of_method)
-            floats.append(_float(layout, backbone, place, body, cells))
-            printed += cells
-    return Table(floats=floats, cells=csv_rows("intervals", printed))
+def _floats(at: At) -> Iterator[At]:
+    return (replace(of, dataset=place) for of in backbones(at) for place in places(at.layout))
 
 
-def _cell(found: ContrastRow, place: LabeledDataset | None) -> Difference:
-    """Return value and interval; only the interval where images are too few."""
-    if found["estimate"] is None:
-        return Difference(found, DASH, DASH)
-    short = short_sides(found)
-    if short and place:
-        return interval_cell(found)
-    interval, value = interval_cell(found), number(found["estimate"])
-    return Difference(
-        found, f"${value}{tex_dagger(short)}$~{interval.entry}", f"{value}{dagger(short)} {interval.printed}"
-    )
+def _cell(at: At, _: Metric, key: Key) -> Cell | None:
+    """Return value and interval; only the interval where images are too few; nothing where neither is computed."""
+    if (value := at.values.get(key)) is None or value.mean is None:
+        return value and Cell(key, value, DASH, DASH)
+    interval = limits(value)
+    shown = interval if interval == DASH else f"${interval}$"
+    if value.short and at.dataset is not OOD:
+        return Cell(key, value, shown, interval)
+    mean = number(value.mean)
+    return Cell(key, value, f"${mean}{tex_dagger(value.short)}$~{shown}", f"{mean}{dagger(value.short)} {interval}")
 
 
-def _float(
-    layout: Layout, backbone: LabeledBackbone, place: LabeledDataset | None, body: list[Line], cells: list[Difference]
-) -> Float:
-    where = place.label if place else "OOD (means with equal weight over data sets)"
-    caption = [
-        f"Intervals of {escape(backbone.label)}, {escape(where)}, study {escape(layout.study)}.",
+def _caption(at: At) -> list[str]:
+    where = "OOD (means with equal weight over data sets)" if at.dataset is OOD else at.dataset.label
+    keys = [of.key._replace(metric=metric.name) for of in methods(at) for metric in _METRICS]
+    has_few = any(key in at.values and at.values[key].short for key in keys)
+    return [
+        f"Intervals of {escape(at.backbone.label)}, {escape(where)}, study {escape(at.layout.study)}.",
         r"Mean over seeds and, in brackets, the 95\% interval of that mean over other images, for these seeds.",
         INTERVALS,
-        CE2,
-        *([_ALONE] if place and any(cell.row["short"] for cell in cells) else []),
-        *notes(cells, "intervals"),
+        SQUARED_CALIBRATION_ERROR.said,
+        *([_ALONE] if at.dataset is not OOD and has_few else []),
     ]
-    return Float(
-        name="intervals",
-        label=f"intervals:{backbone.name}:{place.name if place else 'ood'}",
-        wide=True,
-        columns="l" + "c" * len(_HEADERS),
-        head=[Row(["Method", *_HEADERS.values()])],
-        body=body,
-        caption=" ".join(caption),
-    )
+
+
+build = Sheet(
+    name="intervals",
+    floats=_floats,
+    label=lambda at: f"{at.backbone.name}:{at.dataset.name}",
+    rows=[METHODS],
+    columns=lambda at: columns_here(_METRICS),
+    caption=_caption,
+    cell=_cell,
+    of_contrasts=True,
+)

@@ -4,18 +4,14 @@ Reproduces the layout of the paper's Table ood_acc for the data sets that the la
 and the mean over all out-of-distribution data sets.
 """
 
-from collections.abc import Mapping
-
-from dualread.declared.tables import Layout
-from dualread.reporting.tables import _stacked
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.values import Key, Value
+from dualread.reporting.tables._stacked import stacked
 
-
-def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, ours or the published ones."""
-    places = [(dataset.name, dataset.label) for dataset in layout.datasets]
-    labels = ", ".join(escape(label) for _, label in places)
-    caption = [f"Reliability on {labels}, study {escape(layout.study)}."]
-    return _stacked.table("ood_acc", values, layout, places, caption)
+build = stacked(
+    "ood_acc",
+    lambda at: at.layout.datasets,
+    lambda at: [
+        f"Reliability on {', '.join(escape(dataset.label) for dataset in at.layout.datasets)}, "
+        f"study {escape(at.layout.study)}."
+    ],
+)

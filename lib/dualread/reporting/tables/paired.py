@@ -7,118 +7,104 @@ score as a positive difference; here every difference is method minus baseline.
 
 from collections.abc import Mapping
 
-import polars as pl
-
 from dualread.declared.tables import LabeledDataset, Layout
-from dualread.reporting.tables._captions import INTERVALS
-from dualread.reporting.tables._contrasts import (
-    ContrastRow,
-    Difference,
-    Key,
-    by_key,
-    csv_rows,
-    dataset_of,
-    interval_cell,
-    notes,
-    places,
-    retrained_cell,
-    short_sides,
-)
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Float, Gap, Heading, Line, Row
-from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.format import DASH, dagger, number, signed, tex_dagger
+from dualread.evaluation.answer_metrics import AUROC, BRIER
+from dualread.evaluation.metric import Metric
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
+from dualread.reporting.tables._latex import Float, Gap, Heading, Line, TableRow, escape
+from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, places
+from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes
+from dualread.reporting.tables.format import DASH, dagger, limits, number, signed, tex_dagger
+from dualread.reporting.tables.values import Key, Value
 
 READS = "contrasts"
 _METRICS = {
-    "auroc": r"$\Delta$AUROC$\uparrow$",
-    "brier": r"$\Delta$Brier$\downarrow$",
-    "natural_ccg_auc": r"$\Delta$Natural CCG$\uparrow$",
-    "strict_ccg_auc": r"$\Delta$Strict CCG$\uparrow$",
+    **{AUROC: r"$\Delta$AUROC", BRIER: r"$\Delta$Brier"},
+    **{NATURAL_CCG_AUC: r"$\Delta$Natural CCG", STRICT_CCG_AUC: r"$\Delta$Strict CCG"},
 }
 
 
-def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
-    """Return the table of the contrasts that `layout` names, from a contrasts table."""
-    rows = by_key(contrasts)
+def build(values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
+    """Return the table of the contrasts that `layout` names. It is no sheet: one contrast has two or three rows."""
     body: list[Line] = []
-    printed: list[Difference] = []
+    printed: list[Cell] = []
     for backbone in layout.backbones:
         body += [*([Gap.RULE] if body else []), Heading(backbone.label, 1 + len(_METRICS))]
         for name in layout.contrasts:
             for place in places(layout):
-                lines, cells = _lines(rows, backbone.name, name, layout, place)
-                body += lines
-                printed += cells
-    return Table(
+                asked = {
+                    metric: (key, value)
+                    for metric in _METRICS
+                    for key, value in values.items()
+                    if (key.backbone, key.contrast) == (backbone.name, name)
+                    and (key.dataset, key.metric) == (dataset_of(place, metric), metric.name)
+                }
+                if asked:
+                    lines, cells = _of_contrast(asked, layout, place)
+                    body += [Gap.SPACE, *lines]
+                    printed += cells
+    return PrintedTable(
         floats=[
             Float(
                 name="paired",
                 wide=True,
                 columns="l" + "c" * len(_METRICS),
-                head=[Row(["Method $-$ baseline", *_METRICS.values()])],
+                head=[TableRow(["Method $-$ baseline", *(metric.headed(head) for metric, head in _METRICS.items())])],
                 body=body,
                 caption=" ".join([*_caption(layout), *notes(printed, "paired")]),
             )
         ],
-        cells=csv_rows("paired", printed),
+        cells=csv_rows("paired", printed, CONTRASTS_CSV),
     )
 
 
-def _lines(
-    rows: Mapping[Key, ContrastRow], backbone: str, name: str, layout: Layout, place: LabeledDataset | None
-) -> tuple[list[Line], list[Difference]]:
-    """Return the lines of a contrast at one place, and its cells; nothing where the study does not compute it there."""
-    found_by = {
-        key.metric: found
-        for key, found in rows.items()
-        if (key.backbone, key.contrast) == (backbone, name)
-        and key.metric in _METRICS
-        and key.dataset == dataset_of(place, key.metric)
-    }
-    asked = {metric: found_by[metric] for metric in _METRICS if metric in found_by}
-    if not asked:
-        return [], []
-    points = {metric: _point(found) for metric, found in asked.items()}
-    intervals = {metric: interval_cell(found) for metric, found in asked.items()}
-    labels = (_label(next(iter(asked.values())), layout, place), r"\quad 95\% interval, these seeds")
-    lines = [
-        Row([label, *(cells[metric].entry if metric in cells else "" for metric in _METRICS)])
-        for label, cells in zip(labels, (points, intervals), strict=True)
+def _of_contrast(
+    asked: Mapping[Metric, tuple[Key, Value]], layout: Layout, place: LabeledDataset
+) -> tuple[list[TableRow], list[Cell]]:
+    """Return the rows of a contrast at one place: the differences, their intervals, and those of retrained actors."""
+    points = {metric: _point(*found) for metric, found in asked.items()}
+    intervals = {metric: limits(value) for metric, (_, value) in asked.items()}
+    retrained = {metric: limits(value, "_retrained") for metric, (_, value) in asked.items()}
+    rows = [
+        TableRow(
+            [
+                _label(next(iter(asked.values())), layout, place),
+                *(points[metric].entry if metric in points else "" for metric in _METRICS),
+            ]
+        ),
+        TableRow([r"\quad 95\% interval, these seeds", *(_formula(intervals.get(metric)) for metric in _METRICS)]),
     ]
-    retrained = {metric: retrained_cell(found) for metric, found in asked.items()}
-    shown = {metric: cell.entry for metric, cell in retrained.items() if cell.printed != DASH}
-    if shown:
-        lines.append(Row([r"\quad retrained actors", *(shown.get(metric, "") for metric in _METRICS)]))
+    if shown := {metric: text for metric, text in retrained.items() if text != DASH}:
+        rows.append(TableRow([r"\quad retrained actors", *(_formula(shown.get(metric)) for metric in _METRICS)]))
     cells = [
-        cell if cell.printed == DASH else cell._replace(printed=_together(cell, intervals[metric], retrained[metric]))
+        cell
+        if cell.printed == DASH
+        else cell._replace(printed=" ".join(filter(None, (cell.printed, intervals[metric], shown.get(metric)))))
         for metric, cell in points.items()
     ]
-    return [Gap.SPACE, *lines], cells
+    return rows, cells
 
 
-def _together(point: Difference, interval: Difference, retrained: Difference) -> str:
-    """Return the value with its interval for these seeds and, if there is one, that for retrained actors."""
-    shown = [point, interval, *([] if retrained.printed == DASH else [retrained])]
-    return " ".join(cell.printed for cell in shown)
+def _formula(text: str | None) -> str:
+    return "" if text is None else text if text == DASH else f"${text}$"
 
 
-def _label(found: ContrastRow, layout: Layout, place: LabeledDataset | None) -> str:
-    labels = {method.name: method.label for method in layout.methods}
-    method, baseline = (escape(str(labels.get(found[name], found[name]))) for name in ("method", "baseline"))
-    where = place.label if place else "OOD"
-    return f"{method} $-$ {baseline} ({escape(where if found['split'] == 'test' else found['split'])})"
+def _label(found: tuple[Key, Value], layout: Layout, place: LabeledDataset) -> str:
+    (key, value), labels = found, {method.name: method.label for method in layout.methods}
+    method, baseline = (escape(str(labels.get(name or "", name))) for name in (key.method, key.baseline))
+    where = "OOD" if place is OOD else place.label
+    split = value.row["split"]
+    return f"{method} $-$ {baseline} ({escape(where if split == 'test' else split)})"
 
 
-def _point(found: ContrastRow) -> Difference:
-    if found["estimate"] is None:
-        return Difference(found, DASH, DASH)
-    text = signed(found["estimate"])
-    spread = "" if found["seed_std"] is None else number(found["seed_std"])
+def _point(key: Key, value: Value) -> Cell:
+    if value.mean is None:
+        return Cell(key, value, DASH, DASH)
+    text = signed(value.mean)
+    spread = "" if value.std is None else number(value.std)
     tex = f"{text}_{{\\pm{spread}}}" if spread else text
     plain = f"{text}±{spread}" if spread else text
-    short = short_sides(found)
-    return Difference(found, f"${tex}{tex_dagger(short)}$", f"{plain}{dagger(short)}")
+    return Cell(key, value, f"${tex}{tex_dagger(value.short)}$", f"{plain}{dagger(value.short)}")
 
 
 def _caption(layout: Layout) -> list[str]:

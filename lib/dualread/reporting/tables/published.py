@@ -14,12 +14,6 @@ from dualread.reporting.tables.values import Key, Value
 
 DATA_FILES = ("reporting/tables/published.csv",)
 
-_CSV = {
-    **dict.fromkeys(("table", *Key._fields), pl.String),
-    "mean": pl.Float64,
-    "std": pl.Float64,
-}
-
 # The data sets that the paper's OOD means are over.
 OOD_MEMBERS = {
     "ood6": ("vqa_rad", "path_vqa", "pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019"),
@@ -45,7 +39,7 @@ _DIGITS = {
 }
 
 
-class Place(NamedTuple):
+class PaperPlace(NamedTuple):
     """The place of a cell in the paper, as published.csv names it."""
 
     table: str
@@ -73,6 +67,9 @@ class Place(NamedTuple):
         return Key(self.backbone, dataset, self.subset, _ACTOR if method == "actor" else method, self.metric)
 
 
+_CSV = {**dict.fromkeys(PaperPlace._fields, pl.String), "mean": pl.Float64, "std": pl.Float64}
+
+
 class Printed(NamedTuple):
     """A number of the paper; `std` is None where it prints none."""
 
@@ -94,10 +91,10 @@ def published(table: str) -> dict[Key, Value]:
     return values
 
 
-def published_cells() -> dict[Place, Printed]:
+def published_cells() -> dict[PaperPlace, Printed]:
     """Return everything that the paper prints, in the order of its tables."""
     frame = _frame().with_columns(pl.col(pl.String).fill_null(""))
-    return {Place(*names): Printed(mean, std) for *names, mean, std in frame.iter_rows()}
+    return {PaperPlace(*names): Printed(mean, std) for *names, mean, std in frame.iter_rows()}
 
 
 def _frame() -> pl.DataFrame:
@@ -108,7 +105,7 @@ def _ood_of(metric: str) -> str:
     return "ood_ccg" if metric.endswith("ccg_auc") else "ood6"
 
 
-def place_of(table: str, cell: Mapping[str, str | None], actors: Mapping[str, str]) -> tuple[Place, float] | None:
+def place_of(table: str, cell: Mapping[str, str | None], actors: Mapping[str, str]) -> tuple[PaperPlace, float] | None:
     """Return which cell of the paper corresponds to ours, and the factor that converts ours to its unit and sign.
 
     Args:
@@ -123,7 +120,7 @@ def place_of(table: str, cell: Mapping[str, str | None], actors: Mapping[str, st
         return _in_audit(cell)
     if table == "paired":
         return _in_contrasts(cell)
-    place = Place(table, *(cell[name] or "" for name in Place._fields[1:]))
+    place = PaperPlace(table, *(cell[name] or "" for name in PaperPlace._fields[1:]))
     metric, of_actor = place.metric, actors.get(place.method) == _ACTOR
     if table == "main":
         place = place._replace(dataset="ood" if place.dataset in OOD_MEMBERS else place.dataset)
@@ -139,19 +136,19 @@ def place_of(table: str, cell: Mapping[str, str | None], actors: Mapping[str, st
     return place, 1.0
 
 
-def _of_channel(place: Place) -> str:
+def _of_channel(place: PaperPlace) -> str:
     return f"parse_rate_{place.dataset}" if place.metric == "parse_rate" else place.metric
 
 
-def _in_audit(cell: Mapping[str, str | None]) -> tuple[Place, float] | None:
+def _in_audit(cell: Mapping[str, str | None]) -> tuple[PaperPlace, float] | None:
     column, dataset = cell["column"] or "", cell["dataset"] or ""
     if column not in _AUDIT:
         return None
     dataset = _AUDIT_SPLITS.get((dataset, cell["split"] or ""), dataset)
-    return Place("dataset_audit", "", dataset, "all", "", _AUDIT[column]), 1.0
+    return PaperPlace("dataset_audit", "", dataset, "all", "", _AUDIT[column]), 1.0
 
 
-def _in_contrasts(cell: Mapping[str, str | None]) -> tuple[Place, float] | None:
+def _in_contrasts(cell: Mapping[str, str | None]) -> tuple[PaperPlace, float] | None:
     method = _CONTRASTS.get((cell["method"] or "", cell["baseline"] or ""))
     dataset = cell["dataset"] or ""
     if method is None:
@@ -160,5 +157,5 @@ def _in_contrasts(cell: Mapping[str, str | None]) -> tuple[Place, float] | None:
         dataset = _AUDIT_SPLITS.get((dataset, "validation"), dataset)
     elif dataset in _UNSPECIFIED:
         dataset = "ood_unspecified"
-    place = Place("paired", cell["backbone"] or "", dataset, "all", method, f"delta_{cell['metric']}")
+    place = PaperPlace("paired", cell["backbone"] or "", dataset, "all", method, f"delta_{cell['metric']}")
     return place, -1.0 if place.is_gain else 1.0

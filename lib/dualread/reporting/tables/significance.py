@@ -3,129 +3,108 @@
 Not in the paper, whose bold print says which value is best, not whether chance explains it.
 """
 
-import polars as pl
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from dualread.declared.tables import LabeledBackbone, Layout
 from dualread.errors import ConfigError
-from dualread.reporting.tables._captions import CE2
-from dualread.reporting.tables._contrasts import (
-    ContrastRow,
-    Difference,
-    Key,
-    by_key,
-    csv_rows,
-    dataset_of,
-    line,
-    notes,
-    short_sides,
-)
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Float, Gap, Line, Raised, Row, TwoLines, spanning
-from dualread.reporting.tables.cells import Table
+from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION_ERROR
+from dualread.evaluation.metric import Metric
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
+from dualread.reporting.tables._latex import Gap, Line, TwoLines, escape
+from dualread.reporting.tables._sheet import OOD, At, By, Label, Sheet, SheetColumn, backbones, columns_of, head_of
+from dualread.reporting.tables.cells import Cell
 from dualread.reporting.tables.format import DASH, dagger, number, p_text, signed, tex_dagger
+from dualread.reporting.tables.values import Key
 
 READS = "contrasts"
 COMPARES_ONE = True  # the table's entry in the config names the method
 
 LEVEL = 0.05
 _METRICS = {
-    "auroc": r"AUROC$\uparrow$",
-    "brier": r"Brier$\downarrow$",
-    "squared_calibration_error": r"CE$^2\downarrow$",
-    "natural_ccg_auc": r"Natural$\uparrow$",
-    "strict_ccg_auc": r"Strict$\uparrow$",
+    **dict.fromkeys((AUROC, BRIER, SQUARED_CALIBRATION_ERROR)),
+    **{NATURAL_CCG_AUC: "Natural", STRICT_CCG_AUC: None},
 }
 # There is no room for a tenth column.
-_OF_MEANS = {name: header for name, header in _METRICS.items() if name != "squared_calibration_error"}
+_OF_MEANS = {metric: head for metric, head in _METRICS.items() if metric != SQUARED_CALIBRATION_ERROR}
 
 
-def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
-    """Return the differences between one method and every other, in distribution and on the OOD means.
+def _floats(at: At) -> Iterator[At]:
+    """Yield each backbone, with the compared method as the first of the methods: two of them would not fit a page.
 
     Raises:
-        ConfigError: `layout` names another number of contrasts than one.
+        ConfigError: The layout names another number of contrasts than one.
     """
-    rows = by_key(contrasts)
-    if len(layout.contrasts) != 1:
-        raise ConfigError(f"layout: contrasts: {list(layout.contrasts)}, expected one: of a method with all others.")
-    (name,) = layout.contrasts
-    compared = {key.method for key in rows if key.contrast == name}
-    label = " ".join(escape(method.label) for method in layout.methods if method.name in compared)
-    columns = [(layout.id_dataset, metric) for metric in _METRICS] + [(None, metric) for metric in _OF_MEANS]
-    floats, printed = [], []
-    for backbone in layout.backbones:
-        body: list[Line] = []
-        cells: list[Difference] = []
-        for other in layout.methods:
-            for method in compared - {other.name}:
-                keys = [
-                    Key(backbone.name, name, dataset_of(place, metric), metric, method, other.name)
-                    for place, metric in columns
-                ]
-                of_other = [_cell(rows[key]) if key in rows else None for key in keys]
-                has_two = any(isinstance(cell.entry, TwoLines) for cell in of_other if cell)
-                shown = Raised(escape(other.label)) if has_two else escape(other.label)
-                body += [*([Gap.SPACE] if body else []), line(shown, of_other)]
-                cells += filter(None, of_other)
-        floats.append(_float(layout, backbone, label, body, cells))
-        printed += cells
-    return Table(floats=floats, cells=csv_rows("significance", printed))
+    if len(names := list(at.layout.contrasts)) != 1:
+        raise ConfigError(f"layout: contrasts: {names}, expected one: of a method with all others.")
+    compared = {key.method for key in at.values if key.contrast == names[0]}
+    ordered = sorted(at.methods, key=lambda method: method.name not in compared)
+    return (replace(of, methods=ordered if compared else ()) for of in backbones(at))
 
 
-def _float(layout: Layout, backbone: LabeledBackbone, label: str, body: list[Line], cells: list[Difference]) -> Float:
-    """Return the float of one backbone: two of them would not fit a page."""
-    return Float(
-        name="significance",
-        label=f"significance:{backbone.name}",
-        wide=True,
-        columns="l" + "c" * (len(_METRICS) + len(_OF_MEANS)),
-        head=_head(layout, label),
-        body=body,
-        caption=" ".join([*_caption(layout, backbone, label), *notes(cells, "significance")]),
-    )
+def _others(at: At) -> Iterator[At]:
+    """Yield every other method after the compared one."""
+    return (replace(at, methods=[at.methods[0], other]) for other in at.methods[1:])
 
 
-def _cell(found: ContrastRow) -> Difference:
-    if found["estimate"] is None:
-        return Difference(found, DASH, DASH)
-    difference, short = signed(found["estimate"]), short_sides(found)
-    mark = tex_dagger(short)
-    if found["p_holm"] is None:
-        return Difference(found, f"${difference}{mark}$", difference + dagger(short))
-    p = p_text(found["p_holm"], at_most=found["p_holm_at_most"])
-    if found["p_holm_retrained"] is not None:
-        p += f"; {p_text(found['p_holm_retrained'])}"
-    tex = rf"\mathbf{{{difference}}}" if is_significant(found) else difference
+def _cell(at: At, _: Metric, key: Key) -> Cell | None:
+    key = key._replace(contrast=at.layout.contrasts[0], baseline=at.methods[1].name)
+    if (value := at.values.get(key)) is None or value.mean is None:
+        return value and Cell(key, value, DASH, DASH)
+    difference, mark, row = signed(value.mean), tex_dagger(value.short), value.row
+    if row["p_holm"] is None:
+        return Cell(key, value, f"${difference}{mark}$", difference + dagger(value.short))
+    p = p_text(row["p_holm"], at_most=row["p_holm_at_most"])
+    if row["p_holm_retrained"] is not None:
+        p += f"; {p_text(row['p_holm_retrained'])}"
+    tex = rf"\mathbf{{{difference}}}" if is_significant(row) else difference
     shown = p.replace("≤", r"\le ").replace("; ", r";\,")
-    return Difference(found, TwoLines(f"${tex}{mark}$", f"$({shown})$"), f"{difference}{dagger(short)} ({p})")
+    return Cell(key, value, TwoLines(f"${tex}{mark}$", f"$({shown})$"), f"{difference}{dagger(value.short)} ({p})")
 
 
-def is_significant(row: ContrastRow) -> bool:
+def is_significant(row: Mapping[str, Any]) -> bool:
     """Return whether a difference is significant: for these seeds and, if there are several, for retrained actors.
 
     It is not where CCG-AUC rests on too few images.
+
+    Args:
+        row: A row of a contrasts table.
     """
     p_values = [p for p in (row["p_holm"], row["p_holm_retrained"]) if p is not None]
     return bool(p_values) and max(p_values) < LEVEL and not row["short"]
 
 
-def _head(layout: Layout, label: str) -> list[Line]:
-    titles = [(escape(layout.id_dataset.label), len(_METRICS)), ("OOD averaged", len(_OF_MEANS))]
-    return [
-        spanning(1, titles),
-        Row([f"{label} $-$", *_METRICS.values(), *_OF_MEANS.values()]),
-    ]
+def _compared(at: At) -> str:
+    return "".join(escape(method.label) for method in at.methods[:1])
 
 
-def _caption(layout: Layout, backbone: LabeledBackbone, label: str) -> list[str]:
+def _head(at: At, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
+    return head_of(at, [labels[0]._replace(head=f"{_compared(at)} $-$")], columns)
+
+
+def _caption(at: At) -> list[str]:
+    label = _compared(at)
     return [
-        f"Differences between {label} and every other method for {escape(backbone.label)}, study "
-        f"{escape(layout.study)}: {label} minus the method of the row, so a negative difference in Brier or "
+        f"Differences between {label} and every other method for {escape(at.backbone.label)}, study "
+        f"{escape(at.layout.study)}: {label} minus the method of the row, so a negative difference in Brier or "
         "CE$^2$ is an improvement.",
         "Mean over seeds; in parentheses below, two-sided p-values, adjusted by Holm's method over the rows of a "
         "column: first for these seeds, where only the images are a sample; then, if there are several seeds, for "
         f"retrained actors. Bold: all p-values below {number(LEVEL)}, and not underpowered. "
         r"$\le$: the smallest p-value that the number of resamples can give.",
-        CE2,
+        SQUARED_CALIBRATION_ERROR.said,
         "Natural and Strict: CCG-AUC.",
     ]
+
+
+build = Sheet(
+    name="significance",
+    floats=_floats,
+    label=lambda at: at.backbone.name,
+    rows=[By(_others, [Label("Method", lambda at: escape(at.methods[1].label))], gap=Gap.SPACE)],
+    columns=lambda at: [*columns_of([at.layout.id_dataset], _METRICS), *columns_of([OOD], _OF_MEANS)],
+    caption=_caption,
+    cell=_cell,
+    head=_head,
+    of_contrasts=True,
+)

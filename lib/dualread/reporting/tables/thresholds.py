@@ -6,72 +6,72 @@ equal-weight mean over OOD data sets. Each cell has two lines: the smallest thre
 validation answers, and below it the smallest one that is certified (`evaluation.metrics.risk_control`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from dualread.declared.tables import LabeledBackbone, Layout
+from dualread.evaluation.metric import Metric
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import RULES, metric_name
-from dualread.reporting.tables._blocks import Column, Lines, finished, headed, rows_of, stacked
-from dualread.reporting.tables._captions import OOD, SPREAD
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._structure import Gap, Over, Raised, Row, TwoLines, spanning
-from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.values import Key, Value
+from dualread.reporting.tables._latex import Gap, Line, Over, TableRow, TwoLines, escape
+from dualread.reporting.tables._sheet import (
+    BACKBONES,
+    METHODS,
+    OOD,
+    OUT_OF_DISTRIBUTION,
+    SPREAD,
+    At,
+    Label,
+    Sheet,
+    SheetColumn,
+    head_of,
+)
 
 _THRESHOLD = "threshold_at_risk_"
-_KEPT, _WRONG = r"Kept$\uparrow$", r"Wrong$\downarrow$"
-_HEADERS = (r"$c\ge$", _KEPT, _WRONG, _KEPT, _WRONG)
+_HEADS = {"threshold": r"$c\ge$", "coverage": r"Kept$\uparrow$", "kept_risk": r"Wrong$\downarrow$"}
 
 
-def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of the target risks that `values` have thresholds for."""
-    percents = sorted({int(key.metric.removeprefix(_THRESHOLD)) for key in values if key.metric.startswith(_THRESHOLD)})
-    in_distribution = layout.id_dataset
-    places = {in_distribution.name: ("threshold", "coverage", "kept_risk"), "ood6": ("coverage", "kept_risk")}
-    columns = [
-        Column(place, metric_name(rule + kind, percent))
-        for percent in percents
-        for place, kinds in places.items()
-        for kind in kinds
-        for rule in RULES
+def _columns(at: At) -> list[SheetColumn]:
+    """Return the columns of the target risks that the values have thresholds for."""
+    found = {key.metric.removeprefix(_THRESHOLD) for key in at.values if key.metric.startswith(_THRESHOLD)}
+    return [
+        SheetColumn(
+            _HEADS[kind],
+            [Metric(name=metric_name(rule + kind, percent)) for rule in RULES],
+            place=place,
+            title=(rf"Target risk {percent}\%", escape(place.label)),
+            form=TwoLines,
+        )
+        for percent in sorted(map(int, found))
+        for place in (at.layout.id_dataset, OOD)
+        for kind in _HEADS
+        if (place, kind) != (OOD, "threshold")
     ]
-    n_columns = 1 + len(percents) * len(_HEADERS)
-    blocks = (
-        headed(backbone.label, n_columns, _block(values, layout, backbone, columns)) for backbone in layout.backbones
-    )
-    titles = [(escape(in_distribution.label), 3), ("OOD averaged", 2)]
-    return finished(
-        "thresholds",
-        stacked(blocks),
-        wide=True,
-        columns="l" + "c" * (n_columns - 1),
-        head=[
-            spanning(1, [(rf"Target risk {percent}\%", len(_HEADERS)) for percent in percents]),
-            spanning(1, titles * len(percents)),
-            Row(["Method", *_HEADERS * len(percents)]),
-            Row(["", Over("Empirical (top); certified (bottom)", n_columns - 1)]),
-        ],
-        caption=[
-            f"Answering only above a confidence threshold, study {escape(layout.study)}.",
-            "For each target risk, $c$ is chosen on the validation answers of "
-            f"{escape(in_distribution.label.removesuffix('-test'))}. Empirical: the smallest threshold for which the "
-            "error rate of the answers with confidence at least $c$ does not exceed the target. Certified: the "
-            "smallest one for which this is shown for new images of the same source, wrongly in at most "
-            f"{100 * DELTA:g}\\% of validation sets, for each method and target by itself, and as long as no new image "
-            "has more questions than the validation image with the most; a dash where there is none. Nothing is "
-            "certified out of distribution. Kept: share of the test answers with confidence at least $c$. Wrong: error "
-            "rate of these answers. Both have intervals, for new images and this threshold, in metrics.parquet and in "
-            "the output of dualread explain.",
-            f"{SPREAD}. {OOD}",
-        ],
-    )
 
 
-def _block(values: Mapping[Key, Value], layout: Layout, backbone: LabeledBackbone, columns: Sequence[Column]) -> Lines:
-    rows = rows_of(values, backbone, layout.methods, columns)
-    methods = []
-    for method in layout.methods:
-        texts, cells = rows[method.name]
-        pairs = (TwoLines(*lines) for lines in zip(texts[0::2], texts[1::2], strict=True))
-        methods.append(Lines([Row([Raised(escape(method.label)), *pairs])], cells))
-    return stacked(methods, Gap.SPACE)
+def _head(at: At, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
+    which = [TableRow(["", Over("Empirical (top); certified (bottom)", len(columns))])] if columns else []
+    return [*head_of(at, labels, columns), *which]
+
+
+def _caption(at: At) -> list[str]:
+    return [
+        f"Answering only above a confidence threshold, study {escape(at.layout.study)}.",
+        "For each target risk, $c$ is chosen on the validation answers of "
+        f"{escape(at.dataset.label.removesuffix('-test'))}. Empirical: the smallest threshold for which the "
+        "error rate of the answers with confidence at least $c$ does not exceed the target. Certified: the "
+        "smallest one for which this is shown for new images of the same source, wrongly in at most "
+        f"{100 * DELTA:g}\\% of validation sets, for each method and target by itself, and as long as no new image "
+        "has more questions than the validation image with the most; a dash where there is none. Nothing is "
+        "certified out of distribution. Kept: share of the test answers with confidence at least $c$. Wrong: error "
+        "rate of these answers. Both have intervals, for new images and this threshold, in metrics.parquet and in "
+        "the output of dualread explain.",
+        f"{SPREAD}. {OUT_OF_DISTRIBUTION}",
+    ]
+
+
+build = Sheet(
+    name="thresholds",
+    rows=[BACKBONES, METHODS._replace(gap=Gap.SPACE)],
+    columns=_columns,
+    caption=_caption,
+    head=_head,
+)

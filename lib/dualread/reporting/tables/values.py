@@ -1,10 +1,10 @@
-"""Mean and sample standard deviation over seeds of every value in a metrics table."""
+"""Mean and sample standard deviation over seeds of every value that a table shows: a metric, or a contrast."""
 
 from collections import ChainMap, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -18,13 +18,15 @@ UNKNOWN_SEEDS = "the values of single seeds are not known"
 
 
 class Key(NamedTuple):
-    """The backbone, data set, subset, method and metric of a value."""
+    """What a value is of. Only a difference has a baseline, which is what its method is compared with in a contrast."""
 
     backbone: str
     dataset: str
     subset: str
     method: str
     metric: str
+    contrast: str | None = None
+    baseline: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,7 @@ class Value:
         ties: Of a CCG value, the largest share of pairs with equal confidences in any run; None if unknown.
         reason: Why the mean is None.
         by_seed: The value of each seed; empty if the mean is None, and for published values.
+        row: The row of a contrasts table, which has intervals and p-values; empty for a value of another table.
     """
 
     mean: float | None
@@ -54,6 +57,7 @@ class Value:
     by_chance: bool = False
     reason: str | None = None
     by_seed: Mapping[int, float] = field(default_factory=dict)
+    row: Mapping[str, Any] = field(default_factory=dict)
 
 
 class _Run(NamedTuple):
@@ -115,7 +119,7 @@ def summarize(metrics: pl.DataFrame, *, seeds: Mapping[str, Sequence[int]], spli
     runs: dict[Key, dict[int, _Run]] = defaultdict(dict)
     found: dict[tuple[str, str], set[int]] = defaultdict(set)
     of_split = metrics.filter(pl.col("split") == split)
-    for *key, seed, estimate, n, reason in of_split.select(*Key._fields, "seed", *_Run._fields).iter_rows():
+    for *key, seed, estimate, n, reason in of_split.select(*Key._fields[:5], "seed", *_Run._fields).iter_rows():
         runs[key := Key(*key)][seed] = _Run(estimate, n, reason)
         found[key.backbone, key.method].add(seed)
     return Values(dict(runs), {run: (0,) if 0 in had else tuple(seeds[run[0]]) for run, had in found.items()})

@@ -1,0 +1,132 @@
+"""What is declared of a metric, once: what it means, how tables print it, how it is computed, and its spread.
+
+`answer_metrics` has the metrics of answers, `pair_metrics` and `controls` those of donor pairs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dualread.evaluation.columns import Columns, Mask, OfColumns, all_rows
+from dualread.evaluation.statistics.jackknife import PairShifts, pair_shifts
+from dualread.evaluation.statistics.kernels import Kernel
+from dualread.evaluation.statistics.t_replicates import Spread, spread_of_ranks
+
+# Builds a kernel from the answers, the number of each answer's image, int [n], and the number of images.
+BuildKernel = Callable[[Columns, np.ndarray, int], Kernel]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    r"""A number that tables print.
+
+    Attributes:
+        name: Its name in tables of metrics.
+        meaning: What it is, in a few words, for `dualread evaluate --all`; empty where that does not know it.
+        said: What the caption of a printed table says of it, in sentences.
+        head: The head of its columns in printed tables, in LaTeX's notation, without an arrow.
+        better: Which values are better; None if it is no measure of quality.
+        digits: The decimals that are printed.
+        is_of_actor: Whether all methods that judge the same answers have the same value; none is the best then.
+        is_difference: Whether it is printed with its sign.
+        is_count: Whether it counts or describes a sample, so that its mean over data sets says nothing.
+        ood_mean: The mean over OOD data sets that it has otherwise: over those with answers, or with donor pairs.
+    """
+
+    name: str
+    meaning: str = ""
+    said: str = ""
+    head: str = ""
+    better: Literal["higher", "lower"] | None = None
+    digits: int = 3
+    is_of_actor: bool = False
+    is_difference: bool = False
+    is_count: bool = False
+    ood_mean: str = "ood6"
+
+    def headed(self, text: str | None = None) -> str:
+        """Return `text`, or the metric's head, with an arrow that says what is better."""
+        text = self.head if text is None else text
+        if self.better is None or not text:
+            return text
+        arrow = r"\uparrow" if self.better == "higher" else r"\downarrow"
+        return f"{text[:-1]}{arrow}$" if text.endswith("$") else f"{text}${arrow}$"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerMetric(Metric):
+    """A metric of answers on the original images.
+
+    With a `kernel` it has replicates, one value per resample of the images, by which two methods are compared. A rate
+    has the interval of a share, other metrics with a kernel the percentiles of their replicates.
+
+    Attributes:
+        value: Returns the metric of rows; raises UndefinedMetricError where it has no value.
+        counts: Of a rate, the rows that it counts, bool [n].
+        kernel: Builds what computes the replicates; one that several metrics share gives them in the order below.
+        spread: Widens the replicates for the images on which the variance rests, of a metric in [0, 1]; None if the
+            kernel has done so, or for plain percentiles, which cover too rarely on few images.
+        is_of_probabilities: Whether confidences have to be probabilities; other metrics compare them with each other.
+        is_skewed: Whether a difference rests on few images where most answers are right, or few wrong and confident.
+        is_signed: Whether the value can be negative.
+        is_stored: Whether a study stores the replicates, because its tables compare methods by the metric.
+    """
+
+    value: OfColumns
+    counts: Callable[[Columns], np.ndarray] | None = None
+    kernel: BuildKernel | None = None
+    spread: Spread | None = None
+    is_of_probabilities: bool = False
+    is_skewed: bool = False
+    is_signed: bool = False
+    is_stored: bool = False
+
+    @property
+    def is_of_ranks(self) -> bool:
+        """Whether a difference rests on the images with the rarer kind of answer, right or wrong."""
+        return self.spread is spread_of_ranks
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairMean:
+    """A metric that is a mean over pairs.
+
+    Attributes:
+        values: Returns the position of every pair between `low` and `high`, 0, 1/2 or 1, as float64 [n]; NaN for a pair
+            that the metric does not use.
+        other: The column of the pair's other image.
+        low: The metric's smallest possible value.
+        high: Its largest.
+    """
+
+    values: Callable[[Columns], np.ndarray]
+    other: str = "donor_image_id"
+    low: float = 0.0
+    high: float = 1.0
+
+    def shifts(self, rows: Columns) -> PairShifts | None:
+        """Return the shifts of the metric; None if it uses no pair."""
+        values = self.values(rows)
+        if np.isnan(values).all():
+            return None
+        return pair_shifts(values, *rows.image_numbers("source_image_id", self.other)) * (self.high - self.low)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairMetric(Metric):
+    """A metric of donor pairs.
+
+    Attributes:
+        value: Returns the metric of rows; raises UndefinedMetricError where it has no value.
+        mask: Chooses the pairs that it uses.
+        of_pairs: Says what every pair has, of a metric that is a mean over pairs and therefore has an interval.
+        is_stored: Whether a study stores the values of its pairs, because its tables compare methods by the metric.
+    """
+
+    value: OfColumns
+    mask: Mask = all_rows
+    of_pairs: PairMean | None = None
+    is_stored: bool = False
+    ood_mean: str = "ood_ccg"

@@ -1,0 +1,385 @@
+r"""A table as a declaration: what its rows run over, what its columns show, and its words.
+
+    build = Sheet(
+        name="mine",
+        rows=[BACKBONES, METHODS],
+        columns=lambda at: columns_of([at.layout.id_dataset, OOD], [AUROC, BRIER]),
+        caption=lambda at: [f"My table, study {escape(at.layout.study)}."],
+    )
+
+Every cell has a key. Its parts come from where the row stands (`At`) and from what the column adds.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from dualread.declared.tables import LabeledBackbone, LabeledDataset, LabeledMethod, Layout
+from dualread.errors import ArtifactError
+from dualread.evaluation.families import PREFIX
+from dualread.evaluation.metric import Metric
+from dualread.reporting.tables._latex import (
+    DITTO,
+    Beside,
+    Entry,
+    Float,
+    Gap,
+    Heading,
+    Line,
+    Raised,
+    TableRow,
+    TwoLines,
+    escape,
+    spanning,
+)
+from dualread.reporting.tables.cells import (
+    CONTRASTS_CSV,
+    METRICS_CSV,
+    Cell,
+    PrintedTable,
+    csv_rows,
+    is_best,
+    mean_cell,
+    notes,
+    value_of,
+)
+from dualread.reporting.tables.format import DASH
+from dualread.reporting.tables.values import Key, Value, together
+
+SPREAD = "Mean over seeds, with the sample standard deviation as subscript where there are several seeds"
+OUT_OF_DISTRIBUTION = "OOD: out of distribution."
+NOTATION = (
+    r"Cost in the paper's notation: $t$ is one generated answer, $\rho$ one pass over a prompt alone, "
+    r"$\tau$ one replay of prompt and answer; --- where the paper gives none."
+)
+INTERVALS = (
+    "Intervals of AUROC and Brier come from resamples of the images, spread as Student's t on the logit; those of "
+    "CCG-AUC leave out each source and each donor image in turn (jackknife, Student's t)."
+)
+
+# Stands for the mean over OOD data sets, where a data set is asked for.
+OOD = LabeledDataset(name="ood", label="OOD averaged", id=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class At:
+    """Where a row stands: everything that the rows around it have in common with it.
+
+    What no level of the rows runs over is the first backbone, the in-distribution data set, and all questions.
+    """
+
+    values: Mapping[Key, Value]
+    layout: Layout
+    backbone: LabeledBackbone
+    dataset: LabeledDataset
+    methods: Sequence[LabeledMethod]
+    subset: str = "all"
+
+    @property
+    def method(self) -> LabeledMethod:
+        """The method of the row, or the first of several."""
+        return self.methods[0]
+
+    @property
+    def key(self) -> Key:
+        """What is known of the keys of the row's cells."""
+        method = self.method.name if self.methods else ""
+        return Key(self.backbone.name, self.dataset.name, self.subset, method, "")
+
+
+# What rows can run over. A table may have others of its own.
+def backbones(at: At) -> Iterator[At]:
+    """Yield the backbones."""
+    return (replace(at, backbone=backbone) for backbone in at.layout.backbones)
+
+
+def datasets(at: At) -> Iterator[At]:
+    """Yield the data sets."""
+    return (replace(at, dataset=dataset) for dataset in at.layout.datasets)
+
+
+def methods(at: At) -> Iterator[At]:
+    """Yield the methods one by one."""
+    return (replace(at, methods=[method]) for method in at.methods)
+
+
+def groups(at: At) -> Iterator[At]:
+    """Yield the groups of methods."""
+    return (replace(at, methods=list(group)) for _, group in groupby(at.methods, key=lambda method: method.group))
+
+
+def families(at: At) -> Iterator[At]:
+    """Yield the content families of the data set."""
+    found = {key.subset for key in at.values if key.dataset == at.dataset.name and key.subset.startswith(PREFIX)}
+    return (replace(at, subset=subset) for subset in sorted(found))
+
+
+class Label(NamedTuple):
+    """A column of labels: its head, what stands beside the rows of a member, its alignment, and a title above it."""
+
+    head: str
+    text: Callable[[At], Entry]
+    alignment: str = "l"
+    title: str = ""
+
+
+METHOD = Label("Method", lambda at: escape(at.method.label))
+COST = Label("Cost", lambda at: at.method.cost or DASH)  # in the paper's notation, where it gives one
+
+
+class By(NamedTuple):
+    """One level of a table's rows, of which the innermost has one row per member.
+
+    Attributes:
+        over: Yields its members.
+        labels: Columns of labels, each of which stands once beside all rows of a member.
+        heading: Returns a line above the rows of a member; not escaped.
+        gap: What separates two members.
+    """
+
+    over: Callable[[At], Iterable[At]]
+    labels: Sequence[Label] = ()
+    heading: Callable[[At], str] | None = None
+    gap: Gap | None = None
+
+
+# The levels of most tables: blocks of backbones, and one row per method.
+BACKBONES = By(backbones, heading=lambda at: at.backbone.label, gap=Gap.RULE)
+METHODS = By(methods, [METHOD])
+
+
+def _alone(entry: Entry) -> Entry:
+    return entry
+
+
+class SheetColumn(NamedTuple):
+    """A column of values.
+
+    Attributes:
+        head: Its head, of one line or of several.
+        metrics: What one cell prints: mostly one metric, see `column`.
+        part: What the column adds to the keys of its values.
+        place: The data set, or `OOD`; without it, that at which a row stands.
+        title: A title above it and its neighbors with the same title; of several lines from the top.
+        form: Makes one cell of the entries of several metrics.
+    """
+
+    head: str | tuple[str, ...]
+    metrics: Sequence[Metric]
+    part: Mapping[str, str] = {}
+    place: LabeledDataset | None = None
+    title: str | tuple[str, ...] = ""
+    form: Callable[..., Entry] = _alone
+
+
+# Metrics with their own heads, or {metric: another head}; a head of several lines is a tuple. (As a key, a class of
+# metrics is not its base class.)
+Metrics = Sequence[Metric] | Mapping[Any, str | tuple[str, str] | None]
+
+
+def column(metric: Metric, head: str | tuple[str, ...] | None = None, title: str = "", **part: str) -> SheetColumn:
+    """Return a column of one metric. An arrow at its head says what is better."""
+    if isinstance(head, tuple):
+        filled = [k for k, line in enumerate(head) if line]
+        head = tuple(metric.headed(line) if k == filled[-1] else line for k, line in enumerate(head))
+    else:
+        head = metric.headed(head)
+    return SheetColumn(head, [metric], part, None, title)
+
+
+def columns_here(metrics: Metrics, title: str = "") -> list[SheetColumn]:
+    """Return the columns of some metrics where a row stands."""
+    heads = metrics if isinstance(metrics, Mapping) else dict.fromkeys(metrics)
+    return [column(metric, head, title) for metric, head in heads.items()]
+
+
+def columns_of(shown: Iterable[LabeledDataset], metrics: Metrics) -> list[SheetColumn]:
+    """Return the columns of some metrics on each of some data sets, whose labels are titles."""
+    return [of._replace(place=place) for place in shown for of in columns_here(metrics, escape(place.label))]
+
+
+def places(layout: Layout) -> list[LabeledDataset]:
+    """Return the data sets of the layout, the in-distribution one first, and `OOD`."""
+    return [layout.id_dataset, *(dataset for dataset in layout.datasets if not dataset.id), OOD]
+
+
+def dataset_of(place: LabeledDataset, metric: Metric) -> str:
+    """Return the name under which a metric of the data set is found: that of its own mean for `OOD`."""
+    return metric.ood_mean if place is OOD else place.name
+
+
+def head_of(at: At, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
+    """Return the rows above the body: titles where there are some, and the heads of the columns."""
+    titles = [of.title if isinstance(of.title, tuple) else (of.title,) for of in (*labels, *columns)]
+    depth = max(map(len, titles), default=0)
+    levels = zip(*(("",) * (depth - len(title)) + title for title in titles), strict=True)
+    heads = [of.head if isinstance(of.head, tuple) else (of.head,) for of in columns]
+    lines = zip(*heads, strict=True) if heads else [()]
+    return [
+        *(row for level in levels if (row := _titles(level))),
+        *(TableRow([*(label.head if k == 0 else "" for label in labels), *line]) for k, line in enumerate(lines)),
+    ]
+
+
+def _titles(titles: Sequence[str]) -> TableRow | None:
+    found = [(title, len(list(of))) for title, of in groupby(titles)]
+    while found and not found[-1][0]:
+        found.pop()
+    n_before = found.pop(0)[1] if found and not found[0][0] else 0
+    return spanning(n_before, found) if found else None
+
+
+class _Lines(NamedTuple):
+    lines: list[Line]
+    cells: list[Cell]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """A table that `columns` and `rows` describe; called with values and a layout, it returns the table.
+
+    Attributes:
+        name: The table's name, which is that of its file.
+        rows: The levels of its rows from the outermost to the innermost.
+        columns: Returns the columns of values.
+        caption: Returns the first sentences of the caption; those that explain marks in the body are added.
+        floats: What each has a float of its own, with its own caption.
+        label: Returns the end of the LaTeX label of a float, where there are several.
+        alignment: The letter of a column of values.
+        wide: See `Float`.
+        small: See `Float`.
+        specification: See `Float`.
+        shared: Metrics for which all methods of an actor have the same value. It is printed in the first of their rows.
+        derived: Returns values that the table computes from others, unless these have them.
+        cell: Returns a cell; None where it is blank.
+        head: Returns the rows above the body.
+        of_contrasts: Whether it shows values of a contrasts table (`READS`), of which the CSV file says more.
+    """
+
+    name: str
+    rows: Sequence[By]
+    columns: Callable[[At], Sequence[SheetColumn]]
+    caption: Callable[[At], Sequence[str]]
+    floats: Callable[[At], Iterable[At]] = lambda at: [at]
+    label: Callable[[At], str] | None = None
+    alignment: str = "c"
+    wide: bool = True
+    small: bool = False
+    specification: str | None = None
+    shared: Sequence[Metric] = ()
+    derived: Callable[[Mapping[Key, Value], Layout], Mapping[Key, Value]] = lambda values, layout: {}
+    cell: Callable[[At, Metric, Key], Cell | None] = lambda at, metric, key: mean_cell(
+        metric, key, value_of(at.values, key), bold=is_best(at.values, metric, key, at.layout.methods)
+    )
+    head: Callable[[At, Sequence[Label], Sequence[SheetColumn]], list[Line]] = head_of
+    of_contrasts: bool = False
+
+    def __call__(self, values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
+        """Return the table of `values`, ours or the published ones.
+
+        Raises:
+            ArtifactError: Methods of one actor disagree on what they share.
+        """
+        values = together(values, self.derived(values, layout))
+        first = At(
+            values=values,
+            layout=layout,
+            backbone=layout.backbones[0],
+            dataset=layout.id_dataset,
+            methods=layout.methods,
+        )
+        floats, printed = [], []
+        for at in self.floats(first):
+            columns = self.columns(at)
+            labels = [label for by in self.rows for label in by.labels]
+            body = self._body(at, self.rows, columns, len(labels) + len(columns))
+            printed += body.cells
+            floats.append(
+                Float(
+                    name=self.name,
+                    label=f"{self.name}:{self.label(at)}" if self.label else None,
+                    wide=self.wide,
+                    small=self.small,
+                    columns="".join(label.alignment for label in labels) + self.alignment * len(columns),
+                    specification=self.specification,
+                    head=self.head(at, labels, columns),
+                    body=body.lines,
+                    caption=" ".join([*self.caption(at), *notes(body.cells, self.name)]),
+                )
+            )
+        return PrintedTable(
+            floats=floats, cells=csv_rows(self.name, printed, CONTRASTS_CSV if self.of_contrasts else METRICS_CSV)
+        )
+
+    def _body(self, at: At, levels: Sequence[By], columns: Sequence[SheetColumn], n_columns: int) -> _Lines:
+        if not levels:
+            return self._row(at, columns)
+        (by, *inner), body = levels, _Lines([], [])
+        for member in by.over(at):
+            lines, cells = self._body(member, inner, columns, n_columns)
+            lines = _beside([label.text(member) for label in by.labels], lines)
+            heading = [Heading(by.heading(member), n_columns)] if by.heading else []
+            body.lines.extend([*([by.gap] if by.gap and body.lines else []), *heading, *lines])
+            body.cells.extend(cells)
+        return body
+
+    def _row(self, at: At, columns: Sequence[SheetColumn]) -> _Lines:
+        entries, cells = [], []
+        for of in columns:
+            found = [self._cell(at, metric, self._key(at, of, metric)) for metric in of.metrics]
+            entries.append(of.form(*(cell.entry if isinstance(cell, Cell) else cell for cell in found)))
+            cells += [cell for cell in found if isinstance(cell, Cell)]
+        return _Lines([TableRow(entries)], cells)
+
+    def _key(self, at: At, of: SheetColumn, metric: Metric) -> Key:
+        place = dataset_of(of.place or at.dataset, metric)
+        return at.key._replace(**{"dataset": place, **of.part, "metric": metric.name})
+
+    def _cell(self, at: At, metric: Metric, key: Key) -> Cell | str:
+        """Return a cell, or the text that stands in its place."""
+        if metric in self.shared:
+            shown = at.layout.methods
+            start = end = next(k for k, method in enumerate(shown) if method.name == key.method)
+            if start and shown[start - 1].actor == at.method.actor:
+                return DITTO
+            while end < len(shown) and shown[end].actor == at.method.actor:
+                end += 1
+            return mean_cell(metric, key, _agreed(at.values, key, [method.name for method in shown[start:end]]))
+        return self.cell(at, metric, key) or ""
+
+
+def _beside(texts: Sequence[Entry], lines: list[Line]) -> list[Line]:
+    """Return the lines with labels before their first row, which stand beside all rows."""
+    rows = [line for line in lines if isinstance(line, TableRow)]
+    labeled = False
+    found: list[Line] = []
+    for line in lines:
+        if not texts or not isinstance(line, TableRow):
+            found.append(line)
+            continue
+        found.append(TableRow([*(("" if labeled else _label(text, rows)) for text in texts), *line.cells]))
+        labeled = True
+    return found
+
+
+def _label(text: Entry, rows: Sequence[TableRow]) -> Entry:
+    if not isinstance(text, str) or not text:
+        return text
+    if len(rows) > 1:
+        return Beside(text, len(rows))
+    return Raised(text) if any(isinstance(entry, TwoLines) for entry in rows[0].cells) else text
+
+
+def _agreed(values: Mapping[Key, Value], key: Key, methods: Sequence[str]) -> Value:
+    """Return the value that methods of the same answers share."""
+    found = {method: value_of(values, key._replace(method=method)) for method in methods}
+    defined = {method: value for method, value in found.items() if value.mean is not None}
+    for method, value in defined.items():
+        first, shared = next(iter(defined.items()))
+        if (value.mean, value.std) != (shared.mean, shared.std):
+            raise ArtifactError(
+                f"{key.metric} of {method} on {key.dataset} is {value.mean}, of {first} {shared.mean}; methods of one"
+                " actor judge the same answers. Compute the metrics of this actor again."
+            )
+    return next(iter(defined.values()), found[key.method])

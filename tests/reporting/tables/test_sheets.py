@@ -1,0 +1,197 @@
+"""What all tables of metrics have in common. Where a cell stands is read off the labels beside and above it.
+
+The words of the tables are in words.txt. `python -m tests.reporting.tables.test_sheets` writes it anew.
+"""
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from dualread.declared.tables import NULL_GROUP
+from dualread.evaluation.aggregates import aggregate
+from dualread.plugins import known, load
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._sheet import Sheet
+from dualread.reporting.tables.values import Key, summarize
+from tests.reporting.tables import cases
+from tests.reporting.tables.cases import CASES
+from tests.reporting.tables.layouts import PAPER_METHODS, layout, metrics
+from tests.reporting.tables.synthetic import (
+    DERIVED,
+    OF_ACTOR,
+    SEEDS,
+    build,
+    cells_of,
+    keys_of,
+    rows_of,
+    stands_once,
+    swapped,
+)
+from tests.study.embedded import EMBEDDED
+
+SHEETS = {name: sheet for name in known("tables") if isinstance(sheet := load("tables", name).build, Sheet)}
+WORDS = Path(__file__).with_name("words.txt")
+MEANS = ("ood6", "ood_ccg")
+OF_THE_PAPER = [name for name, case in CASES.items() if case.source]
+LOW_IS_GOOD = ("ece15", "brier", "aurc", "hce90")
+# Of these, no value is better than another, or all methods of an actor have the same.
+NEVER_BOLD = re.compile(
+    "accuracy|cost_|vrs|vbr|.*decisive_pairs|.*_images|paired_delta|retained|parse_rate|unique|endpoint|.*_at_risk|"
+    "calibration_|shuffled_accuracy"
+)
+
+
+def words():
+    """All lines of each table but its rows, each line once: caption, head, headings, and what separates rows."""
+    lines, apart = {}, (r"\multicolumn", r"\addlinespace", r"\midrule")
+    for name in CASES:
+        found = build(name, rows_of(name)).tex.splitlines()[1:]
+        n = found.index(r"\midrule")
+        shown = [*found[:n], *(line for line in found[n:] if line.startswith(apart))]
+        lines |= dict.fromkeys(f"{name}: {line}" for line in shown)
+    return "\n".join(lines) + "\n"
+
+
+def test_the_words_of_all_tables():
+    assert words().splitlines() == WORDS.read_text(encoding="utf-8").splitlines()
+
+
+def test_every_sheet_has_the_name_of_its_file():
+    names = {name: sheet.name for name, sheet in SHEETS.items()}
+    assert names == {name: name for name in names}
+    assert set(CASES) < set(names)
+
+
+def test_the_tables_of_the_paper_come_first_and_in_its_order():
+    assert [name for name in EMBEDDED["tables"] if name not in ("base_models", "branches")][:13] == [
+        *("main", "cascade", "sc_tradeoff", "hparams", "data", "channel", "paired", "ood_acc", "calib"),
+        *("reliability", "ccg_ood", "ccg", "ccg_denom"),
+    ]
+
+
+@pytest.mark.parametrize("name", OF_THE_PAPER)
+def test_every_published_cell_is_read_back_in_its_place(name):
+    values, found = cases.published_values(name), cases.read(name, cases.paper(name))
+    measured = {key: text for key, text in found.items() if key not in values}
+    assert {key: found[key] for key in values} == {key: cases.as_printed(key, value) for key, value in values.items()}
+    # Nothing else is printed, but that the paper did not measure costs.
+    assert set(measured.values()) <= {"---"}
+    assert all(key.metric.startswith("cost_") for key in measured)
+    assert "dagger" not in cases.paper(name).tex
+
+
+@pytest.mark.parametrize("name", OF_THE_PAPER)
+def test_the_file_has_each_printed_cell_with_all_its_digits(name):
+    values, found = cases.published_values(name), cases.read(name, cases.paper(name))
+    rows = {Key(*(row[of] for of in Key._fields[:5])): row for row in cases.paper(name).cells.iter_rows(named=True)}
+    assert len(rows) == len(cases.paper(name).cells)
+    assert {key: row["printed"] for key, row in rows.items()} == {key: found[key] for key in rows}
+    assert all(
+        (rows[key]["mean"], rows[key]["std"]) == (values[key].mean, values[key].std) for key in rows.keys() & values
+    )
+    # What is not in the file is an accuracy that stands beside several methods of its actor, and is there once.
+    assert {(key.metric, key.method) for key in found.keys() - rows} == (
+        {("accuracy", of) for of in ("p_true", "self_probing", "prompt_ensemble", "saplma", "bicr", "dualread")}
+        if name == "main"
+        else set()
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bold_is_the_best_printed_value_of_each_backbone_and_column_but_for_nulls(name):
+    table = cases.paper(name) if CASES[name].source else build(name, rows_of(name))
+    nulls = {of.name for of in CASES[name].layout.methods if of.group == NULL_GROUP}
+    cells = table.cells.filter(~pl.col("method").is_in(nulls), pl.col("printed") != "---")
+    for of_column in cells.partition_by("backbone", "dataset", "subset", "metric"):
+        metric = of_column["metric"][0]
+        printed = [float(text.partition("±")[0]) for text in of_column["printed"]]
+        best = None if NEVER_BOLD.match(metric) else min(printed) if metric in LOW_IS_GOOD else max(printed)
+        assert of_column["bold"].to_list() == [value == best for value in printed], metric
+    assert not table.cells.filter(pl.col("method").is_in(nulls))["bold"].any()
+    assert cases.read_bold(name, table) == {
+        Key(*key) for key in table.cells.filter("bold").select(Key._fields[:5]).iter_rows()
+    }
+
+
+@pytest.mark.parametrize("name", [name for name, sheet in SHEETS.items() if not sheet.of_contrasts])
+def test_a_study_without_any_value_has_dashes_and_reasons(name):
+    study = CASES[name].layout if name in CASES else layout(PAPER_METHODS)
+    table = SHEETS[name](summarize(metrics(), seeds=study.seeds), study)
+    assert set(table.cells["printed"]) <= {"---"}
+    assert None not in set(table.cells["reason"])
+    assert len(table.cells) == 0 or f"{escape(name)}.csv has the reason" in table.tex
+    assert table.html.startswith("<table>")
+
+
+def exchanged(cells, field, one, other):
+    """The cells as they must be when two names of a field of their keys are exchanged; a dash where there was none."""
+    names = {one: other, other: one}
+    return {
+        key: cells.get(key._replace(**{field: names.get(getattr(key, field), getattr(key, field))}), "---")
+        for key in cells
+    }
+
+
+def pairs_of(name):
+    keys = keys_of(name)
+    methods = [of.name for of in CASES[name].layout.methods]
+    found = [("method", *pair) for pair in dict.fromkeys((tuple(methods[:2]), tuple(methods[-2:])))]
+    for field in ("backbone", "dataset", "subset"):
+        found += [(field, *pair) for pair in combinations(dict.fromkeys(getattr(key, field) for key in keys), 2)]
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_swapped_names_exchange_their_cells_and_leave_all_others(name):
+    keys = [key for key in keys_of(name) if key.metric not in DERIVED]
+    rows = rows_of(name)
+    before = cells_of(name, rows)
+    means = {before[key].split("±")[0] for key in keys if key.metric not in OF_ACTOR}
+    assert len(means) == sum(key.metric not in OF_ACTOR for key in keys)  # or a swap could go unseen
+    for field, one, other in pairs_of(name):
+        after, expected = cells_of(name, swapped(rows, field, one, other)), exchanged(before, field, one, other)
+        if field == "method":
+            expected |= {key: text for key, text in before.items() if stands_once(name, key)}
+        # A share moves with its backbone and its method; a difference of two methods is theirs, and changes its sign.
+        mine = {key for key in before if key.metric != "paired_delta" or field == "backbone"}
+        assert {key: after[key] for key in mine} == {key: expected[key] for key in mine}
+        assert after != before
+        for key in before.keys() - mine:
+            assert {before[key][0], after[key][0]} == {"+", "-"}
+            assert before[key][1:] == after[key][1:]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_swapped_seeds_change_nothing_where_means_run_over_them(name):
+    rows = rows_of(name)
+    before, shown = build(name, rows), CASES[name].layout.backbones[0].seeds
+    for one, other in combinations(SEEDS, 2):
+        after = build(name, swapped(rows, "seed", one, other))
+        if (one in shown) == (other in shown):
+            assert before.tex == after.tex
+            assert before.cells.equals(after.cells)
+        else:
+            assert before.tex != after.tex
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if any(key.dataset in MEANS for key in keys_of(name))])
+def test_swapped_domains_leave_their_mean(name):
+    domains = ("vqa_rad", "path_vqa", "pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019")
+    keys = keys_of(name)
+    behind = dict.fromkeys(key for key in keys if key.dataset not in MEANS)
+    behind |= dict.fromkeys(key._replace(dataset=of) for key in keys if key.dataset in MEANS for of in domains)
+    rows = rows_of(name, behind)
+    one, other = [of for of in domains if of in {key.dataset for key in keys}][-2:] or domains[-2:]
+    before, after = (
+        cells_of(name, [*found.iter_rows(named=True), *aggregate(found, ood=domains, ood_ccg=domains).to_dicts()])
+        for found in (metrics(*rows), metrics(*swapped(rows, "dataset", one, other)))
+    )
+    assert "---" not in before.values()
+    assert after == exchanged(before, "dataset", one, other)
+
+
+if __name__ == "__main__":
+    WORDS.write_text(words(), encoding="utf-8")
