@@ -46,7 +46,7 @@ def test_schema_prints_every_column(capsys):
 
 def test_an_unknown_table_fails_with_the_known_ones(capsys):
     assert program.main(["schema", "metric"]) == 1
-    assert f"metric: no such table. Known: {', '.join(all_schemas())}." in capsys.readouterr().err
+    assert f"metric: no such table. Known: {', '.join(all_schemas())}, study, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

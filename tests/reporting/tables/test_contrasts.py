@@ -1,7 +1,5 @@
 """The tables of intervals and of differences: what a row of a contrasts table looks like in print."""
 
-from dataclasses import replace
-
 import pytest
 
 from dualread.declared.tables import LabeledDataset
@@ -12,6 +10,7 @@ from tests.reporting.tables import contrasts
 from tests.reporting.tables.contrasts import row
 from tests.reporting.tables.layouts import TINY, layout, method
 from tests.reporting.tables.reading import label
+from tests.specs import changed
 
 METHODS = [
     *(method("rlcr", label="RLCR"), method("question_prior", "Null", label="Prior")),
@@ -25,7 +24,7 @@ DATASETS = [
 
 def build(name, *rows, methods=METHODS[:3], datasets=(), names=("c",)):
     shown = layout(methods, TINY, datasets=datasets or DATASETS[1:])
-    shown = replace(shown, contrasts=tuple(names))
+    shown = changed(shown, contrasts=tuple(names))
     return build_table.build(load("tables", name), contrasts.table(*rows), shown)
 
 
