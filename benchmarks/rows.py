@@ -125,7 +125,12 @@ def _file(row: Row) -> ImageFile:
 
 
 def pair(folder: Path) -> Step:
-    return partial(pair_donors.compute, PairDonorsSpec(match_on=["modality"]), inputs(folder), _new(folder / "pairs"))
+    return partial(
+        pair_donors.compute,
+        PairDonorsSpec(dataset="slake", split="test", match_on=["modality"]),
+        inputs(folder),
+        _new(folder / "pairs"),
+    )
 
 
 def ask(folder: Path) -> Step:
@@ -142,7 +147,13 @@ def judge(folder: Path) -> Step:
         for name, image in CONDITIONS.items():
             given = {**inputs(folder), "generations": folder / "generations" / name}
             out = _new(folder / "graded" / name)
-            grade.compute(GradeSpec(contract="single", **SHARD, condition=name, image=image), given, out)
+            grade.compute(
+                GradeSpec(
+                    backbone="tiny", actor="rlvr", seed=17, contract="single", **SHARD, condition=name, image=image
+                ),
+                given,
+                out,
+            )
 
     return graded
 

@@ -27,7 +27,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from dualread import plugins
 from dualread.artifacts.tables import for_spreadsheets
-from dualread.declared.readers import DatasetSplit
+from dualread.declared.base import DatasetSplit
 from dualread.declared.study import Config
 from dualread.errors import DualReadError, UnfittedError
 from dualread.evaluation.metrics.discrimination import auroc

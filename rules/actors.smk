@@ -4,6 +4,7 @@
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
 
 from dualread.declared.backbones import TrainActorSpec
+from dualread.declared.base import DatasetSplit
 from dualread.study.asked import prompt_of
 from dualread.study.training import training_settings
 
@@ -14,6 +15,7 @@ def train_actor(w):
         **model_of(w.backbone),
         actor=w.actor,
         seed=int(w.seed),
+        examples=DatasetSplit(dataset=SHARDS.in_distribution, split="train"),
         training=plugin("training", actor.training),
         reward=plugin("rewards", actor.reward),
         prompt=prompt_of(STUDY, w.actor, SHARDS.in_distribution, "original"),

@@ -16,8 +16,8 @@ def measure_difficulty(w):
     inputs = {
         "truth": artifact("phantoms", STUDY.datasets[shard[0]].source.phantom),
         "manifest": artifact("manifests", *shard[:2]),
-        **{f"graded/{b}/{s}": artifact("graded", b, w.actor, s, *shard) for b, s in runs},
-        **{f"predictions/{b}/{s}/{m}": artifact("predictions", b, w.actor, s, m) for b, s in runs for m in methods},
+        **{"/".join(("graded", b, w.actor, s, *shard)): artifact("graded", b, w.actor, s, *shard) for b, s in runs},
+        **{f"predictions/{b}/{w.actor}/{s}/{m}": artifact("predictions", b, w.actor, s, m) for b, s in runs for m in methods},
     }
     spec = MeasureDifficultySpec(
         study=STUDY.study,

@@ -13,6 +13,9 @@ def grade(w):
         entry(
             of_actor("graded", w, *shard),
             GradeSpec(
+                backbone=w.backbone,
+                actor=w.actor,
+                seed=int(w.seed),
                 contract=contract_of(STUDY, w.actor),
                 dataset=shard[0],
                 split=shard[1],

@@ -4,7 +4,7 @@
 # PROVIDES results/<study>/readers/<backbone>/<actor>/<seed>/<method>/ and predictions/<same>/, which hold no labels
 
 
-from dualread.declared.readers import DatasetSplit
+from dualread.declared.base import DatasetSplit
 from dualread.declared.answers import Shard
 from dualread.declared.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from dualread.declared.answers import Agreement, Decoding, GenerateSpec, Replay, ReplaySettings, ReplaySpec, ShardSpec
 from dualread.declared.backbones import TrainActorSpec
-from dualread.declared.base import ConfiguredPlugin, Plugin, Prompt
+from dualread.declared.base import ConfiguredPlugin, DatasetSplit, Plugin, Prompt
 from dualread.declared.data import BuildManifestSpec, DrawPhantomSpec, Phantom
 from dualread.declared.readers import MethodReference
 from dualread.declared.recorded import Facts
 from tests.tiny import GRPO, MODEL
 
 
-def changed(spec: Any, **changes: Any) -> Any:
+def changed(spec: Any, /, **changes: Any) -> Any:
     """The same declaration with other values."""
     return type(spec)(**{**dict(spec), **changes})
 
@@ -79,7 +79,8 @@ def training(algorithm: str = "grpo", reward: str = "rlvr", **settings: Any) -> 
     plugins = {"training": Plugin(module=f"models.training.{algorithm}")}
     plugins |= {"reward": Plugin(module=f"models.rewards.{reward}")}
     given = {**backbone(), **plugins, "actor": reward, "seed": 17, "prompt": prompt()}
-    return TrainActorSpec(**given, settings=GRPO | settings)
+    examples = DatasetSplit(dataset="slake", split="train")
+    return TrainActorSpec(**given, examples=examples, settings=GRPO | settings)
 
 
 def method(name: str, reader: str | None = None, **parents: MethodReference) -> MethodReference:

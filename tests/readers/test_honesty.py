@@ -54,7 +54,16 @@ def replayed(tmp_path_factory):
         inputs = {"manifest": make(build_manifest, f"{split}/manifest", spec, source=source)}
         asked = inputs | {"actor": folder / "actor", "facts": specs.facts()}
         inputs["generations"] = make(generate, f"{split}/generations", specs.generate(shard, batch_size=64), **asked)
-        grades = GradeSpec(contract="single", dataset="slake", split=split, condition="original", image="original")
+        grades = GradeSpec(
+            backbone="tiny",
+            actor="rlvr",
+            seed=17,
+            contract="single",
+            dataset="slake",
+            split=split,
+            condition="original",
+            image="original",
+        )
         graded = committed(read_table(make(grade, f"{split}/graded", grades, **inputs) / "graded.parquet", GRADED))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")

@@ -232,7 +232,9 @@ def test_the_real_slake(tmp_path):
         manifests[split] = _build(REAL, tmp_path / split, split)
         pairs = tmp_path / f"pairs-{split}"
         pairs.mkdir()
-        pair_donors.compute(PairDonorsSpec(match_on=["modality"]), {"manifest": tmp_path / split}, pairs)
+        pair_donors.compute(
+            PairDonorsSpec(dataset="slake", split="test", match_on=["modality"]), {"manifest": tmp_path / split}, pairs
+        )
         n_pairs[split] = pl.read_parquet(pairs / "audit.parquet")["n_pairs"].to_list()
     counts = {split: (m.height, m["image_id"].n_unique()) for split, m in manifests.items()}
     assert counts == {"train": (4919, 450), "validation": (1053, 96), "test": (1061, 96)}

@@ -144,16 +144,6 @@ def test_a_table_that_methods_share_is_read_again_after_it_changed(tmp_path):
     assert found == [1.0, 0.0]
 
 
-def test_predictions_of_another_run_are_refused(tmp_path):
-    with pytest.raises(ArtifactError, match=r"predictions of seed 17\. Expected only 29"):
-        compute(tmp_path, changed(SPEC, seed=29))
-
-
-def test_predictions_outside_the_spec_are_refused(tmp_path):
-    with pytest.raises(ArtifactError, match="predictions of slake/test, which the spec does not evaluate"):
-        compute(tmp_path, changed(SPEC, splits={"slake": ("validation",)}))
-
-
 def test_a_missing_input_is_named(tmp_path):
     inputs = inputs_of(tmp_path)
     del inputs["manifest/slake/test"]

@@ -7,8 +7,9 @@ import pytest
 
 from dualread.artifacts.tensors import read_header
 from dualread.declared.answers import Choices
-from dualread.declared.readers import AskedView, DatasetSplit, FitReadersSpec
-from dualread.errors import ArtifactError, ConfigError, ReaderError
+from dualread.declared.base import DatasetSplit
+from dualread.declared.readers import AskedView, FitReadersSpec
+from dualread.errors import ArtifactError, ReaderError
 from dualread.models.prompts import template_sha256
 from dualread.readers import psr
 from dualread.readers.artifact import load_reader
@@ -127,8 +128,6 @@ def test_a_training_free_reader_needs_no_replay(tmp_path, inputs):
     said = fit_readers.compute(spec_of("rlvr"), without, tmp_path)
     assert read_header(tmp_path / "reader.safetensors")["provenance"]["replay"] is None
     assert said.startswith("read 200 answers: fit 140 (")
-    with pytest.raises(ConfigError, match=r"readers.psr reads h_pre, but there is no input `features`"):
-        fit_readers.compute(spec_of("psr"), without, tmp_path)
 
 
 def test_fitting_twice_writes_the_same_bytes(tmp_path, inputs, fitted):
@@ -137,27 +136,6 @@ def test_fitting_twice_writes_the_same_bytes(tmp_path, inputs, fitted):
         assert (again[method] / "reader.safetensors").read_bytes() == (folder / "reader.safetensors").read_bytes(), (
             method
         )
-
-
-def test_a_parent_of_another_actor_is_refused(tmp_path, inputs, fitted):
-    parents = {"parent/state": fitted["p_state"]}
-    with pytest.raises(ArtifactError, match=r"parents.state was fitted for seed 17, not 29"):
-        fit_readers.compute(spec_of("per", seed=29), {**inputs, **parents}, tmp_path)
-    with pytest.raises(
-        ConfigError, match=r"parents.state: module is 'readers.p_state', but the fitted reader has 'readers.psr'"
-    ):
-        fit_readers.compute(spec_of("per"), {**inputs, "parent/state": fitted["psr"]}, tmp_path)
-    with pytest.raises(ConfigError, match=r"builds on \['state'\]"):
-        fit_readers.compute(spec_of("per", reader=specs.method("per", "p_visual")), inputs, tmp_path)
-    with pytest.raises(ConfigError, match="no input `parent/state`"):
-        fit_readers.compute(spec_of("per"), inputs, tmp_path)
-
-
-def test_a_replay_of_another_actor_is_refused(tmp_path, inputs):
-    graded = shards.read(inputs["graded"], "graded").to_dicts()
-    other = shards.write_features(tmp_path / "f", graded, np.ones(200), actor="rlcr")
-    with pytest.raises(ArtifactError, match="the replay belongs to actor 'rlcr', expected 'rlvr'"):
-        fit_readers.compute(spec_of("psr"), {**inputs, "features": other}, tmp_path)
 
 
 def test_answers_that_no_reader_may_see_are_refused(tmp_path, inputs):
@@ -177,12 +155,10 @@ def test_answers_without_a_row_elsewhere_are_named(tmp_path, inputs):
         fit_readers.compute(spec_of("psr"), {**inputs, "graded": twice}, tmp_path)
 
 
-def test_a_reader_without_labels_needs_no_answers_to_train_and_one_with_labels_says_so(tmp_path, inputs):
+def test_a_reader_without_labels_needs_no_answers_to_train(tmp_path, inputs):
     spec, actor = spec_of("rlvr"), {name: inputs[name] for name in ("actor", "facts")}
     assert "read no answers, it needs none" in fit_readers.compute(spec, actor, tmp_path)
     assert load_reader(tmp_path / "reader.safetensors").provenance["fitted_on"] == {}
-    with pytest.raises(ConfigError, match="reads labels, but there are no inputs"):
-        fit_readers.compute(spec_of("question_prior"), actor, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,16 @@ from dualread.stages import grade
 from tests.specs import changed
 from tests.stages import shards
 
-SPEC = GradeSpec(contract="single", dataset="slake", split="test", condition="original", image="original")
+SPEC = GradeSpec(
+    backbone="tiny",
+    actor="rlvr",
+    seed=17,
+    contract="single",
+    dataset="slake",
+    split="test",
+    condition="original",
+    image="original",
+)
 DONOR = changed(SPEC, condition="donor", image="donor")
 TEXTS = [
     "<answer>Heart</answer><confidence>90</confidence>",

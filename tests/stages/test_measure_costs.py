@@ -92,8 +92,3 @@ def test_what_does_not_fit_is_refused(tmp_path):
         measure(tmp_path / "a", x=tmp_path / "empty")
     with pytest.raises(ArtifactError, match=r"view/samples: 4 completions of 2 answers, expected 8 of each"):
         measure(tmp_path / "b", settings={"k": 8}, samples=completions(tmp_path / "s", [[1, 1], [1, 1]]))
-    inputs = {"generations": completions(tmp_path / "g", [[3], [5]]), "reader": reader(tmp_path / "r", [], seed=29)}
-    with pytest.raises(ArtifactError, match="the reader belongs to seed 29, expected 17"):
-        measure_costs.compute(SPEC, inputs, tmp_path)
-    with pytest.raises(ArtifactError, match=r"no input 'reader'\. Given: generations"):
-        measure_costs.compute(SPEC, {"generations": inputs["generations"]}, tmp_path)

@@ -29,14 +29,14 @@ def save(folder, frame, schema):
 
 def inputs_of(root, *, without=None):
     questions, _, grades, predictions = cell()
-    run = f"{RUN['backbone']}/{RUN['seed']}"
+    run = f"{RUN['backbone']}/{RUN['actor']}/{RUN['seed']}"
     images = sorted(set(questions["image_id"]) - {without})
     truth = from_rows([{"image_id": name, "haze": 0.9 * (k % 2)} for k, name in enumerate(images)], TRUTH)
     constant = predictions["original"].with_columns(method=pl.lit(NULL), confidence=pl.lit(0.5))
     return {
         "truth": save(root / "truth", truth, "truth"),
         "manifest": save(root / "manifest", questions, "manifest"),
-        f"graded/{run}": save(root / "graded", grades["original"], "graded"),
+        f"graded/{run}/{SPEC.dataset}/{SPEC.split}/original": save(root / "graded", grades["original"], "graded"),
         f"predictions/{run}/{RUN['method']}": save(root / "own", pl.concat(predictions.values()), "predictions"),
         f"predictions/{run}/{NULL}": save(root / "null", constant, "predictions"),
     }
@@ -75,7 +75,7 @@ def test_an_image_of_unknown_difficulty_is_refused(tmp_path):
 
 def test_a_method_without_an_answer_is_refused(tmp_path):
     inputs = inputs_of(tmp_path)
-    name = f"predictions/{RUN['backbone']}/{RUN['seed']}/{NULL}"
+    name = f"predictions/{RUN['backbone']}/{RUN['actor']}/{RUN['seed']}/{NULL}"
     path = inputs[name] / "predictions.parquet"
     pl.read_parquet(path)[1:].write_parquet(path)
     with pytest.raises(ArtifactError, match=f"{name}: no confidence of"):

@@ -19,7 +19,9 @@ def manifest(tmp_path_factory):
 
 def _pair(manifest, out, match_on):
     out.mkdir()
-    summary = pair_donors.compute(PairDonorsSpec(match_on=list(match_on)), {"manifest": manifest}, out)
+    summary = pair_donors.compute(
+        PairDonorsSpec(dataset="slake", split="test", match_on=list(match_on)), {"manifest": manifest}, out
+    )
     return summary, read_table(out / "pairs.parquet", PAIRS), pl.read_parquet(out / "audit.parquet")
 
 

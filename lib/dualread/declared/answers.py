@@ -253,6 +253,9 @@ class ReplaySpec(ActorSpec):
 class GradeSpec(Shard):
     """The grades of one shard."""
 
+    backbone: str
+    actor: str
+    seed: int
     contract: Contract
     """The form of the completions, see `grading.parse`."""
     image: Image

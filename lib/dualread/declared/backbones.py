@@ -9,6 +9,7 @@ from dualread.declared.base import (
     ActorSpec,
     AtLeast0,
     ConfiguredPlugin,
+    DatasetSplit,
     ModelSpec,
     Name,
     OnHub,
@@ -302,6 +303,8 @@ class ProbeCheckpointSpec(ModelSpec):
 class TrainActorSpec(ActorSpec):
     """An actor that is trained from a base."""
 
+    examples: DatasetSplit
+    """The questions that it learns from."""
     training: Plugin
     reward: Plugin
     prompt: Prompt

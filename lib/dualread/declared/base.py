@@ -169,6 +169,13 @@ class Prompt(Section):
     """Its file below `lib/dualread`."""
 
 
+class DatasetSplit(Section):
+    """A split of a data set."""
+
+    dataset: str
+    split: str
+
+
 class ModelSpec(Section):
     """A stage that opens a model."""
 

@@ -165,5 +165,7 @@ class BuildManifestSpec(Section):
 class PairDonorsSpec(Section):
     """The donors of one split."""
 
+    dataset: str
+    split: str
     match_on: list[Column]
     """The columns in which source and donor must agree. Data sets that name their donors do not use them."""

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dualread.declared.answers import Contract, Shard, ShardSpec
-from dualread.declared.base import COST, Listed, Name, Names, Plugin, Positive, Section, Settings
+from dualread.declared.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, Section, Settings
 
 
 class TunedOn(Section):
@@ -101,13 +101,6 @@ class ScoringSpec(Section):
     """What is shown and asked for the answers on which the reader is fitted."""
     views: Listed[AskedView]
     """The same for each view that the reader reads when it scores, in the order in which it reads them."""
-
-
-class DatasetSplit(Section):
-    """A split of a data set."""
-
-    dataset: str
-    split: str
 
 
 class FitReadersSpec(ReaderSpec):

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
-from dualread.declared.readers import MethodReference
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError
 from dualread.readers.base import FittedReader, Weights
 from dualread.readers.declarations import declared
 
@@ -56,29 +55,6 @@ def features_read(module: str, parents: Iterable[FittedReader] = ()) -> list[str
     for parent in parents:
         names.update(features_read(parent.module, parent.parents.values()))
     return sorted(names)
-
-
-def check_named(reader: FittedReader, named: MethodReference, *, where: str) -> None:
-    """Check that a spec names the module and the method of `reader` and, recursively, of its parents.
-
-    The code digest covers the modules that a spec names. It cannot see the names inside the artifact.
-
-    Args:
-        reader: The reader and its parents.
-        named: What the spec names.
-        where: The place that errors name.
-
-    Raises:
-        ConfigError: The spec names another one.
-    """
-    given = (("module", named.module, reader.module), ("method", named.method, reader.provenance.get("method")))
-    for key, said, found in given:
-        if said != found:
-            raise ConfigError(f"{where}: {key} is {said!r}, but the fitted reader has {found!r}. Fit it again.")
-    if set(named.parents) != set(reader.parents):
-        raise ConfigError(f"{where}: parents {sorted(named.parents)}, the fitted reader has {sorted(reader.parents)}.")
-    for role, parent in reader.parents.items():
-        check_named(parent, named.parents[role], where=f"{where}.{role}")
 
 
 def _prefixed(reader: FittedReader, prefix: str) -> Iterable[tuple[str, np.ndarray]]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import lazy_tensors
+from dualread.declared.base import DatasetSplit
 from dualread.declared.columns import FEATURES, GRADED, MANIFEST
-from dualread.declared.readers import DatasetSplit
 from dualread.errors import ArtifactError
 from dualread.readers.base import Examples
 from dualread.readers.join import OF_FEATURES, OF_GRADED, OF_MANIFEST, committed, join_answers
@@ -27,16 +27,13 @@ def read_examples(asked: DatasetSplit, names: Sequence[str], inputs: Mapping[str
         where: The reader that errors name.
 
     Raises:
-        ArtifactError: An answer belongs to another split, or to a role that readers may not see.
+        ArtifactError: An answer belongs to a role that readers may not see.
     """
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST, OF_MANIFEST)
     graded = committed(read_table(inputs["graded"] / "graded.parquet", GRADED, (*OF_GRADED, "correct")))
     index = read_table(inputs["features"] / "features.parquet", FEATURES, OF_FEATURES) if "features" in inputs else None
     source = lazy_tensors(inputs.get("features", Path()) / "features.safetensors")
     answers = join_answers(manifest, graded.drop("correct"), index, source, where=where)
-    found = set(zip(answers.table["dataset"], answers.table["split"], strict=True))
-    if found - {(asked.dataset, asked.split)}:
-        raise ArtifactError(f"{where}: found answers of {sorted(found)}. Expected only {asked.dataset}/{asked.split}.")
     if strange := sorted(set(answers.table["role"]) - set(PARTITIONS[asked.split])):
         seen = ", ".join(PARTITIONS[asked.split])
         raise ArtifactError(f"{where}: found answers of role {', '.join(strange)}. Expected only {seen}.")

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -65,24 +64,6 @@ def read_joined(
             if name.startswith(prefix)
         },
     )
-
-
-def check_predictions(path: Path, run: Mapping[str, Any], shards: Collection[tuple[str, str]]) -> None:
-    """Check that all predictions of an artifact are of one run and method, and of known (data set, split)s.
-
-    Raises:
-        ArtifactError: Some are not.
-    """
-    table = scan_table(path / "predictions.parquet", (*run, "dataset", "split"))
-    distinct = table.unique().collect(engine="streaming")
-    for key, expected in run.items():
-        if other := [value for value in distinct[key].unique().to_list() if value != expected]:
-            raise ArtifactError(f"{path}: has predictions of {key} {other[0]!r}. Expected only {expected!r}.")
-    if extra := sorted(set(distinct.select("dataset", "split").iter_rows()) - set(shards)):
-        raise ArtifactError(
-            f"{path}: has predictions of {'/'.join(extra[0])}, which the spec does not evaluate. "
-            f"Expected: {', '.join('/'.join(shard) for shard in shards)}."
-        )
 
 
 def read(inputs: Mapping[str, Path], name: str, schema: Schema, columns: tuple[str, ...] = ()) -> pl.DataFrame:

@@ -29,7 +29,7 @@ def read_views(names: Sequence[str], inputs: Mapping[str, Path], answers: Answer
 
     Raises:
         ConfigError: The artifact of a view is not among the inputs.
-        ArtifactError: A view belongs to another condition, or has questions that are not among the answers.
+        ArtifactError: A view has questions that are not among the answers.
     """
     for name in names:
         if name not in inputs:
@@ -39,12 +39,11 @@ def read_views(names: Sequence[str], inputs: Mapping[str, Path], answers: Answer
 
 def _view(name: str, folder: Path, answers: Answers, *, where: str) -> View:
     places = {sample_id: row for row, sample_id in enumerate(answers.table["sample_id"])}
-    condition = f"{answers.table['condition'][0]}/{name}" if places else None
     if (folder / "choices.parquet").exists():
-        frame = _checked(read_table(folder / "choices.parquet", CHOICES), places, condition, where)
+        frame = _checked(read_table(folder / "choices.parquet", CHOICES), places, where)
         return View(name=name, log_probs=_log_probs(frame, list(places)))
     if (folder / "features.parquet").exists():
-        frame = _checked(read_table(folder / "features.parquet", FEATURES), places, condition, where)
+        frame = _checked(read_table(folder / "features.parquet", FEATURES), places, where)
         rows = dict(frame.select("sample_id", "row").iter_rows())
         if missing := [i for i in places if i not in rows]:
             raise ArtifactError(
@@ -52,7 +51,7 @@ def _view(name: str, folder: Path, answers: Answers, *, where: str) -> View:
             )
         rows_of = np.array([rows[i] for i in places], dtype=np.int64)
         return View(name=name, source=lazy_tensors(folder / "features.safetensors"), rows=rows_of)
-    parts = (_checked(part, places, condition, where) for part in each_part(folder, GENERATIONS, _OF_COMPLETIONS))
+    parts = (_checked(part, places, where) for part in each_part(folder, GENERATIONS, _OF_COMPLETIONS))
     return _completions(name, parts, places, where)
 
 
@@ -80,9 +79,7 @@ def _completions(name: str, parts: Iterable[pl.DataFrame], places: Mapping[str, 
     return View(name=name, texts=tuple(map(tuple, texts)), token_log_probs=grouped)
 
 
-def _checked(frame: pl.DataFrame, known: Container[str], condition: str | None, where: str) -> pl.DataFrame:
-    if other := frame.filter(pl.col("condition") != condition)["condition"].to_list():
-        raise ArtifactError(f"{where}: belongs to the condition {other[0]!r}, expected {condition!r}. Make it again.")
+def _checked(frame: pl.DataFrame, known: Container[str], where: str) -> pl.DataFrame:
     if unknown := sorted(i for i in frame["sample_id"].unique() if i not in known):
         raise ArtifactError(f"{where}: has {len(unknown)} rows without an answer, such as {unknown[0]}. Make it again.")
     return frame

@@ -31,7 +31,7 @@ from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
-from dualread.stages._joined import check_predictions, read, read_joined
+from dualread.stages._joined import read, read_joined
 
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id")
 
@@ -43,7 +43,6 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
     """
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
-    check_predictions(inputs["predictions"], spec.run, shards)
     if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
         of = {
             shard: without_confidences(_manifest(shard, inputs), spec.metrics.target_risk_percent, reason)

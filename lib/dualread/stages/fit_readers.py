@@ -12,8 +12,8 @@ from pathlib import Path
 
 from dualread.declared.readers import FitReadersSpec
 from dualread.declared.recorded import States
-from dualread.errors import ArtifactError, ConfigError, ReaderError
-from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
+from dualread.errors import ReaderError
+from dualread.readers.artifact import features_read, load_reader, save_reader
 from dualread.readers.base import Examples, FittedReader, fit_or_reason, score
 from dualread.readers.declarations import declared
 from dualread.readers.requirements import NAME, STATES, states_of_shard
@@ -22,18 +22,12 @@ from dualread.stages._examples import PARTITIONS, read_examples
 from dualread.stages._requirements import requirements_for
 from dualread.store.digest import artifact_digest
 
-_ACTOR = ("backbone", "actor", "seed")
-
 
 def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write reader.safetensors."""
     module, where = spec.reader.module, spec.name
-    parents = _parents(spec, inputs, where)
+    parents = {role: load_reader(inputs[f"parent/{role}"] / "reader.safetensors") for role in spec.reader.parents}
     features = features_read(module, parents.values())
-    if features and "features" not in inputs:
-        raise ConfigError(f"{where}: {module} reads {', '.join(features)}, but there is no input `features`. Add it.")
-    if declared(module, "FITTED_ON") and "graded" not in inputs:
-        raise ConfigError(f"{where}: {module} reads labels, but there are no inputs `manifest` and `graded`. Add them.")
     examples = read_examples(spec.examples, spec.views, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec.backbone, spec.actor, spec.seed, module)
     weights, unfitted = fit_or_reason(module, examples, spec.settings, parents, seed)
@@ -42,7 +36,7 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
         **spec.run,
         **{"examples": spec.examples.model_dump(), "views": spec.views},
         "features": features,
-        STATES: states.model_dump() if (states := _states(spec, inputs, where)) else None,
+        STATES: states.model_dump() if (states := _states(inputs, where)) else None,
         "fitted_on": {
             name: artifact_digest(path) for name, path in sorted(inputs.items()) if name not in ("actor", "facts")
         },
@@ -69,35 +63,14 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     return f"{read}; wrote {spec.reader.method} for {where}{notes}"
 
 
-def _parents(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) -> dict[str, FittedReader]:
-    roles, named = declared(spec.reader.module, "PARENTS"), spec.reader.parents
-    if sorted(named) != sorted(roles):
-        raise ConfigError(f"{where}: parents {sorted(named)}, but {spec.reader.module} builds on {sorted(roles)}.")
-    if missing := [role for role in roles if f"parent/{role}" not in inputs]:
-        raise ConfigError(f"{where}: no input `parent/{missing[0]}`. Expected the fitted reader of that role.")
-    parents = {role: load_reader(inputs[f"parent/{role}"] / "reader.safetensors") for role in roles}
-    for role, parent in parents.items():
-        check_named(parent, named[role], where=f"{where}: parents.{role}")
-        for name, expected in {
-            **{name: spec.run[name] for name in _ACTOR},
-            "examples": spec.examples.model_dump(),
-        }.items():
-            if (found := parent.provenance[name]) != expected:
-                raise ArtifactError(f"{where}: parents.{role} was fitted for {name} {found!r}, not {expected!r}.")
-    return parents
-
-
 def _counts(examples: Examples) -> dict[str, int]:
     return {"n": len(examples), "n_correct": int(examples.correct.sum())}
 
 
-def _states(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) -> States | None:
+def _states(inputs: Mapping[str, Path], where: str) -> States | None:
     if "features" not in inputs:
         return None
     header = states_of_shard(inputs["features"] / "features.safetensors", where)
-    for name in _ACTOR:
-        if (found := getattr(header, name)) != (expected := spec.run[name]):
-            raise ArtifactError(f"{where}: the replay belongs to {name} {found!r}, expected {expected!r}.")
     return States(**header.model_dump(include=set(States.model_fields)))
 
 

@@ -22,17 +22,15 @@ def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> st
     """Read the inputs, write costs.parquet, and return one line about it.
 
     Raises:
-        ArtifactError: An input is missing or belongs to another run, or a view has answers that are not committed.
+        ArtifactError: There is no committed answer, or a view has answers that are not committed.
     """
     where = "/".join(map(str, spec.run.values()))
-    if missing := [name for name in ("generations", "reader") if name not in inputs]:
-        raise ArtifactError(f"{where}: no input {missing[0]!r}. Given: {', '.join(sorted(inputs))}. Add it.")
     committed = read_parts(inputs["generations"], GENERATIONS).filter(pl.col("sample_index") == 0)
     answers = committed["sample_id"].to_list()
     if not answers:
         raise ArtifactError(f"{where}: {inputs['generations']} holds no committed answer. Generate this shard again.")
     cost = generation_cost(committed, answers, n_samples=1, where=where)
-    cost += reading_cost(committed, _tensors(inputs["reader"], spec, where))
+    cost += reading_cost(committed, _tensors(inputs["reader"]))
     for name in sorted(name for name in inputs if name.startswith("view/")):
         cost += _view_cost(inputs[name], answers, spec.settings.get("k"), f"{where}: {name}")
     row = {**spec.run, "dataset": spec.dataset, "split": spec.split}
@@ -42,13 +40,9 @@ def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> st
     return f"read {len(answers)} answers of {where}; each: {said}"
 
 
-def _tensors(reader: Path, spec: MeasureCostsSpec, where: str) -> list[str]:
+def _tensors(reader: Path) -> list[str]:
     """Return the tensors of a replay that the reader and its parents read."""
-    known = read_header(reader / "reader.safetensors")["provenance"]
-    for name, expected in spec.run.items():
-        if known[name] != expected:
-            raise ArtifactError(f"{where}: the reader belongs to {name} {known[name]!r}, expected {expected!r}.")
-    return known["features"]
+    return read_header(reader / "reader.safetensors")["provenance"]["features"]
 
 
 def _view_cost(view: Path, answers: list[str], k: int | None, where: str) -> Cost:

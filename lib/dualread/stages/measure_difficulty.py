@@ -1,7 +1,8 @@
 """Stage measure_difficulty: what the methods know of the true difficulty of phantom images, which no model sees.
 
 inputs:  truth, the phantom hospital of the data set; manifest;
-         graded/<backbone>/<seed> and predictions/<backbone>/<seed>/<method>
+         graded/<backbone>/<actor>/<seed>/<dataset>/<split>/original;
+         predictions/<backbone>/<actor>/<seed>/<method>
 output:  difficulty.parquet
 """
 
@@ -49,10 +50,11 @@ def compute(spec: MeasureDifficultySpec, inputs: Mapping[str, Path], out: Path) 
 def _run(
     spec: MeasureDifficultySpec, questions: pl.DataFrame, inputs: Mapping[str, Path], backbone: str, seed: int
 ) -> Run:
-    run = f"{backbone}/{seed}"
-    graded = read(inputs, f"graded/{run}", GRADED, ("sample_id", "canonical_answer", "correct"))
+    run = f"{backbone}/{spec.actor}/{seed}"
+    shard = f"graded/{run}/{spec.dataset}/{spec.split}/original"
+    graded = read(inputs, shard, GRADED, ("sample_id", "canonical_answer", "correct"))
     answers = questions.join(graded, on="sample_id", how="left", validate="1:1", maintain_order="left")
-    _refuse_missing(answers, "correct", f"graded/{run}")
+    _refuse_missing(answers, "correct", shard)
     return Run(
         seed=seed,
         image_ids=answers["image_id"].to_list(),

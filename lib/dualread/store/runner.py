@@ -17,6 +17,7 @@ from dualread import read_once
 from dualread.errors import ArtifactError
 from dualread.progress import say, work_on
 from dualread.store import partial
+from dualread.store.belongs import Of, check
 from dualread.store.code import SOURCES_NAME, job_digests, library, replaced, stage_roots
 from dualread.store.digest import MANIFEST_NAME, StatCache, canonical_json, raw_digest
 from dualread.store.disk import is_no_space, no_space
@@ -41,6 +42,7 @@ class Input:
     path: Path
     digest: str
     key: str | None
+    of: Of | None = None
 
 
 class Runner:
@@ -85,6 +87,7 @@ class Runner:
             )
             where = f"[{self._stage}] {entry.output}:"
             work_on(where.removesuffix(":"))
+            check(Of.spec(entry.spec), {name: item.of for name, item in inputs.items()}, str(entry.output))
             if manifest := self._find(action.key):
                 line = f"{where} hit {action.key[:8]}"
             else:
@@ -102,7 +105,7 @@ class Runner:
             except ArtifactError as error:
                 raise ArtifactError(f"input {name}: {error}") from error
         manifest = read_manifest(directory / MANIFEST_NAME)
-        return Input(path=directory, digest=manifest.digest, key=manifest.key)
+        return Input(path=directory, digest=manifest.digest, key=manifest.key, of=Of.spec(manifest.action.spec))
 
     def _find(self, key: str) -> Manifest | None:
         """Look up an entry; verify its bytes if it is small, or if a file was modified after the entry was finished.

@@ -238,7 +238,9 @@ def _manifests(folder: Path, names, **spec):
 def test_donor_pairs_exist_where_the_paper_has_them(name, tmp_path):
     (manifest,) = _manifests(tmp_path, [name]).values()
     (tmp_path / "pairs").mkdir()
-    pair_donors.compute(PairDonorsSpec(match_on=[]), {"manifest": manifest}, tmp_path / "pairs")
+    pair_donors.compute(
+        PairDonorsSpec(dataset="slake", split="test", match_on=[]), {"manifest": manifest}, tmp_path / "pairs"
+    )
     assert pl.read_parquet(tmp_path / "pairs" / "pairs.parquet").height > 10
 
 

@@ -1,6 +1,5 @@
 """Several processes, one actor. Most tests need no model; the last one trains on two processes, and kills one."""
 
-import dataclasses
 import json
 import os
 import signal
@@ -159,8 +158,8 @@ def without_seconds(scratch):
 @pytest.mark.parametrize("lora", [{}, {"lora": {"rank": 2, "alpha": 4}}], ids=["all weights", "lora"])
 def test_two_processes_train_one_actor_even_after_a_kill(module, assignment, tmp_path, lora):
     """Two processes share the six completions of a step, so that the group of the second prompt is split."""
-    spec = dataclasses.replace(assignment.spec, settings={**assignment.spec.settings, **lora})
-    assignment = dataclasses.replace(assignment, spec=spec)
+    spec = changed(assignment.spec, settings={**assignment.spec.settings, **lora})
+    assignment = changed(assignment, spec=spec)
     folder = tmp_path / "rewards"
     folder.mkdir()
     (folder / "recorder.py").write_text(RECORDER)
@@ -196,9 +195,7 @@ def test_two_processes_train_one_actor_even_after_a_kill(module, assignment, tmp
     (folder / "kill").touch()
     (tmp_path / "again").mkdir()
     (tmp_path / "kept").mkdir()
-    again = dataclasses.replace(
-        assignment, out=tmp_path / "again-out", scratch=tmp_path / "again", checkpoints=tmp_path / "kept"
-    )
+    again = changed(assignment, out=tmp_path / "again-out", scratch=tmp_path / "again", checkpoints=tmp_path / "kept")
     with pytest.raises(DualReadError, match="SIGKILL"):
         train(again)
     (folder / "kill").unlink()

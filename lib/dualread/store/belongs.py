@@ -1,0 +1,97 @@
+"""Whether the inputs of an artifact are of the run, the method and the answers that it is about.
+
+Rules give inputs by path, and a wrong path would give a number of something else. What an artifact is of stands in the
+spec in its MANIFEST.json. So the runner compares it before anything is computed, and stages do not look again.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dualread.errors import ArtifactError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Of:
+    """What an artifact is of, as far as its spec says it.
+
+    Attributes:
+        run: Backbone, actor, and seed.
+        shard: Data set, split, and condition; of what is fitted, those that it is fitted on.
+        reader: A method, the module of its reader, and by role the methods that it builds on.
+        is_fitted: Whether it is fitted or trained on its shard, and may be used for any other.
+        about: Conditions whose completions it may be about: its own, that of which it is a view, or one that it forces.
+    """
+
+    run: Mapping[str, Any]
+    shard: Mapping[str, str]
+    reader: Mapping[str, Any]
+    about: frozenset[str]
+    is_fitted: bool
+
+    @classmethod
+    def spec(cls, spec: Mapping[str, Any]) -> "Of":
+        """Return what an artifact with this spec is of."""
+        asked = {**spec, **spec.get("examples", {}), **spec.get("shard", {})}
+        shard = {name: asked[name] for name in ("dataset", "split", "condition") if name in asked}
+        if "actor" in spec and shard:
+            shard = {"condition": "original", **shard}  # what is about answers and names no condition is about these
+        # Without an actor, a seed is that of something else.
+        run = ("backbone", "actor", "seed") if "actor" in spec else ("backbone",)
+        about = {shard.get("condition", "").partition("/")[0], asked.get("completions")}
+        return cls(
+            run={name: spec[name] for name in run if name in spec},
+            shard=shard,
+            reader=spec.get("reader") or {name: spec[name] for name in ("method",) if name in spec},
+            about=frozenset(filter(None, about)),
+            is_fitted="examples" in spec,
+        )
+
+    def words(self) -> Counter[str]:
+        """Return everything that it is of, as names of inputs have it; an actor and a method may have the same name."""
+        named = [*self.run.values(), *self.shard.values(), self.reader.get("method", "")]
+        return Counter(word for value in named for word in str(value).split("/") if word)
+
+
+def check(made: Of, inputs: Mapping[str, Of | None], where: str) -> None:
+    """Refuse inputs that are of something else than what is made from them.
+
+    Args:
+        made: What is made.
+        inputs: What each input is of, by its name; None for raw data. The words after the first one of a name say what
+            the input is: "graded/slake/test/original", "parent/state".
+        where: What errors call the artifact that is made.
+
+    Raises:
+        ArtifactError: An input is of another run, method, or shard, or is not what its name says.
+    """
+    for name, of in inputs.items():
+        for what, found, expected in _differences(made, *name.split("/"), of=of) if of else ():
+            raise ArtifactError(
+                f"{where}: its input {name} is of {what} {found!r}, expected {expected!r}. Give the path of that one."
+            )
+
+
+def _differences(made: Of, kind: str, *words: str, of: Of) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (what, what the input is of, what is expected) for each difference."""
+    yield from _unequal(of.run, made.run)
+    if kind == "parent":
+        yield from _unequal({"reader": of.reader}, {"reader": made.reader["parents"].get(words[0])})
+        yield from _unequal(of.shard, made.shard)
+        return
+    yield from _unequal(of.reader, made.reader)
+    if not of.is_fitted and (not words or kind == "view"):
+        yield from _unequal(of.shard, {what: it for what, it in made.shard.items() if what != "condition"})
+        condition = of.shard.get("condition")
+        if made.about and condition and kind != "view" and condition not in made.about:
+            yield "condition", condition, made.shard["condition"].partition("/")[0]
+    said = of.words()
+    if said and (strange := Counter(words) - said):
+        yield "the words", ", ".join(sorted(said.elements())), min(strange)
+
+
+def _unequal(found: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    for what in found:
+        if what in expected and found[what] != expected[what]:
+            yield what, found[what], expected[what]
