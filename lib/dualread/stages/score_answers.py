@@ -70,9 +70,7 @@ def _answers(
         path = inputs[f"features/{name}"] / "features.safetensors"
         _check_states(reader, states_of_shard(path, where), where)
     manifest = inputs[f"manifest/{shard.dataset}/{shard.split}"] / "manifest.parquet"
-    answers = _without_states(
-        shard.dataset, shard.split, shard.condition, manifest, inputs[f"graded/{name}"] / "graded.parquet", path
-    )
+    answers = _without_states(name, manifest, inputs[f"graded/{name}"] / "graded.parquet", path)
     views = {view: inputs[f"view/{view}/{name}"] for view in names if f"view/{view}/{name}" in inputs}
     source = lazy_tensors(path or Path())
     return replace(answers, source=source, views=read_views(names, views, answers, where=where))
@@ -90,11 +88,8 @@ def _check_states(reader: FittedReader, found: ShardStates, where: str) -> None:
 
 # One process scores with all methods of an actor, one after the other, and what they read does not change meanwhile.
 @lru_cache(maxsize=128)
-def _without_states(
-    dataset: str, split: str, condition: str, manifest: Path, graded: Path, features: Path | None
-) -> Answers:
+def _without_states(name: str, manifest: Path, graded: Path, features: Path | None) -> Answers:
     """Return the answers of a shard, without tensors and views; `features` are the tensors of a replay."""
-    name = f"{dataset}/{split}/{condition}"
     index = None if features is None else read_table(features.with_name("features.parquet"), FEATURES, OF_FEATURES)
     return join_answers(
         read_table(manifest, MANIFEST, OF_MANIFEST),
