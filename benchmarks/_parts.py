@@ -12,17 +12,14 @@ from _training import SEEN, train, visual_dependence
 from _wrong_models import wrong_models
 from PIL import Image
 
-from dualread.artifacts.schemas.choices import CHOICES
-from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import from_rows, read_parts, read_table, write_parts
+from dualread.declared.answers import GenerateSpec, ReplaySpec
+from dualread.declared.base import ConfiguredPlugin
+from dualread.declared.columns import CHOICES, GENERATIONS
 from dualread.models import prompts
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.processor import load_processor
-from dualread.specs.generation import GenerateSpec
-from dualread.specs.parts import ConfiguredPlugin
-from dualread.specs.replay import Agreement, ReplaySpec
 from dualread.stages import generate, replay
 from dualread.stages._asked import frozen, read_asked
 
@@ -145,7 +142,7 @@ def answer(rehearsal: Rehearsal, view: str) -> str:
     engine = ConfiguredPlugin(module=f"models.generation.{entry.engine}", settings=entry.settings)
     spec = GenerateSpec(**rehearsal.fields(), shard=asked, engine=engine)
     of_model, of_engine = frozen(spec.model), frozen(spec.engine.settings)
-    facts = Facts.read(inputs["facts"] / "facts.json")
+    facts = inputs["facts"] / "facts.json"
     generate._engine(actor, spec.engine.module, of_model, of_engine, facts)  # loading is not part of the throughput
     start = time.perf_counter()
     said = generate.compute(spec, inputs, out)
@@ -187,7 +184,5 @@ def read_again(rehearsal: Rehearsal, view: str) -> str:
     actor = rehearsal.answering
     inputs = {"actor": actor, "facts": rehearsal.facts, "manifest": rehearsal.manifest()}
     inputs["generations"] = rehearsal.answers(view)
-    entry = rehearsal.config.as_mapping()["replay"]
-    how = {"batch_size": entry["settings"]["batch_size"], "kappa": entry["kappa"]}
-    spec = ReplaySpec(**rehearsal.fields(), shard=asked, **how, agreement=Agreement(**entry["agreement"]))
+    spec = ReplaySpec(**rehearsal.fields(), shard=asked, replay=rehearsal.config.replay)
     return replay.compute(spec, inputs, out)

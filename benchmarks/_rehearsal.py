@@ -14,10 +14,10 @@ import yaml
 from dualread.commands.plan.memory import Need, needs
 from dualread.commands.plan.models import Large, model_of
 from dualread.commands.plan.report import COSTS
-from dualread.specs.actors import ProbeCheckpointSpec
-from dualread.specs.generation import ShardSpec
-from dualread.specs.manifests import BuildManifestSpec, DrawPhantomSpec
-from dualread.specs.parts import Plugin
+from dualread.declared.answers import ShardSpec
+from dualread.declared.backbones import ProbeCheckpointSpec
+from dualread.declared.base import Plugin
+from dualread.declared.data import BuildManifestSpec, DrawPhantomSpec, Phantom
 from dualread.stages import build_manifest, draw_phantom, probe_checkpoint
 from dualread.study.asked import shard_spec
 from dualread.study.files import laid_over, load
@@ -148,10 +148,14 @@ class Rehearsal:
             shutil.rmtree(folder, ignore_errors=True)
             drawn, made = folder / "drawn", folder / "made"
             drawn.mkdir(parents=True)
-            spec = DrawPhantomSpec(
-                name="full size", writer=Plugin(module="data.writers.slake"), seed=0, size=self.scale.side,
-                images={"train": n_images, "validation": 1, "test": n_images}, questions_per_image=n_questions,
-            )  # fmt: skip
+            phantom = Phantom(
+                format="slake",
+                seed=0,
+                images={"train": n_images, "validation": 1, "test": n_images},
+                size=self.scale.side,
+                questions_per_image=n_questions,
+            )
+            spec = DrawPhantomSpec(name="full size", writer=Plugin(module="data.writers.slake"), phantom=phantom)
             draw_phantom.compute(spec, {}, drawn)
             loader = Plugin(module="data.datasets.slake")
             for name, role in (("train", "fit"), ("test", "test")):

@@ -15,12 +15,12 @@ from _rehearsal import Rehearsal
 from PIL import Image
 
 from dualread import plugins
+from dualread.declared.backbones import TrainActorSpec
+from dualread.declared.base import Plugin
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.rewards.base import Verdict
 from dualread.models.training.job import Assignment
 from dualread.models.training.settings import WEIGHTS
-from dualread.specs.actors import TrainActorSpec
-from dualread.specs.parts import Plugin
 from dualread.stages._asked import read_asked
 from dualread.study.training import training_settings
 
@@ -40,7 +40,7 @@ def train(rehearsal: Rehearsal, actor: str) -> str:
     base = rehearsal.base(actor)
     out = rehearsal.folder / "trained"
     shutil.rmtree(out, ignore_errors=True)
-    prompt = replace(rehearsal.asked().prompt, name=entry.get("prompt", "shared"))
+    prompt = rehearsal.asked().prompt.model_copy(update={"name": entry.get("prompt", "shared")})
     spec = TrainActorSpec(
         **rehearsal.fields(actor), training=Plugin(module=f"models.training.{entry['training']}"),
         reward=Plugin(module=f"models.rewards.{entry['reward']}"), prompt=prompt, settings=settings,

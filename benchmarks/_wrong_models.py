@@ -9,14 +9,14 @@ import polars as pl
 from _rehearsal import Rehearsal
 from _replays import compare, without_types
 
-from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import read_parts
+from dualread.declared.answers import Agreement
+from dualread.declared.columns import GENERATIONS
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.backbones.processor import load_processor
 from dualread.models.generation.base import Completion
 from dualread.models.replay import agreement
-from dualread.specs.replay import Agreement
 from dualread.stages._asked import read_asked, request_of
 
 # Adam moves a weight by at most about the learning rate per step: paper.yaml's 117 steps of 1e-6.

@@ -31,12 +31,12 @@ from dualread.commands.evaluate.inputs.table import given_of
 from dualread.commands.evaluate.metrics import measure
 from dualread.commands.evaluate.words import METRICS
 from dualread.commands.text import aligned
+from dualread.declared.metrics import ContrastSpec
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.contrasts import Results, compare
 from dualread.evaluation.metrics import certified_threshold, threshold
 from dualread.evaluation.metrics.calibration_error import bins
 from dualread.evaluation.metrics.risk_control import starts
-from dualread.specs.metrics import Contrast
 
 DESIGNS = (
     Design(name="100 images", images=100),
@@ -169,7 +169,7 @@ def retrained(deviation: float, n: int, found: Found) -> None:
     """Add p-values of two methods whose seeds are draws of one distribution, each with three trained seeds."""
     rng = np.random.default_rng([2, int(1000 * deviation)])
     design = Design(name="", images=200, per_image=(3, 3))
-    contrast = Contrast(name="", method="a", baselines=("b",), datasets=("",), split="test", metrics=("auroc",))
+    contrast = ContrastSpec(name="", method="a", baselines=("b",), datasets=("",), split="test", metrics=("auroc",))
     deviations = []
     for _ in range(n):
         noise = {f"{m}{k}": float(np.exp(deviation * rng.standard_normal())) for m in "ab" for k in range(3)}

@@ -22,11 +22,11 @@ from typing import Any
 from _tiny import ROOT, backbone_entry, build, rows
 
 from dualread import plugins
-from dualread.models.generation.base import Decoding, Request
+from dualread.models.generation.base import Request, SeededDecoding
 
 ENGINES = {"transformers_engine": {"batch_size": 128}, "vllm_engine": {"max_num_seqs": 128}}
-GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=64, seed=0)
-SAMPLES = Decoding(temperature=1.0, top_p=1.0, n_samples=8, max_completion_tokens=64, seed=0)
+GREEDY = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=64, seed=0)
+SAMPLES = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=8, max_completion_tokens=64, seed=0)
 
 
 def measure(name: str, family: str, checkpoint: Path, n_prompts: int, started: float) -> dict[str, Any]:

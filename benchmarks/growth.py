@@ -22,19 +22,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import from_many_rows, write_table
 from dualread.data.donors import count_pairs, pair
 from dualread.data.questions.copies import copies
+from dualread.declared.answers import Decoding, ReadAnswersSpec, Service, ShardSpec
+from dualread.declared.base import Prompt
+from dualread.declared.columns import MANIFEST
+from dualread.declared.tables import FigureLayout, Labeled
 from dualread.models.conditions import asked
 from dualread.models.service.requests import requests_of
 from dualread.reporting.figures import risk_coverage
 from dualread.reporting.figures.drawing import house_style, save
-from dualread.specs.figures import FigureLayout
-from dualread.specs.generation import Decoding, ShardSpec
-from dualread.specs.given import ReadAnswersSpec, Service
-from dualread.specs.parts import Prompt
-from dualread.specs.tables import Labeled
 from dualread.stages import read_answers
 
 Work = Callable[[], object]

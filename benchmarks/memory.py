@@ -43,11 +43,11 @@ from PIL import Image
 from dualread import plugins
 from dualread.commands.plan import peaks
 from dualread.commands.plan.models import encoding, reading
+from dualread.declared.recorded import Facts
 from dualread.models import prompts
-from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked
-from dualread.models.generation.base import Decoding, Request
+from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay import agreement
 from dualread.models.replay.forward import replay_completions
@@ -171,7 +171,7 @@ def generate(case: Case, checkpoint: Path, asked: Sequence[Request]) -> float:
     engine = _engine(case, checkpoint)
     began = time.process_time()
     n = GROUP if case.stage == "samples" else 1
-    decoding = Decoding(temperature=float(n > 1), top_p=1.0, n_samples=n, max_completion_tokens=case.made, seed=0)
+    decoding = SeededDecoding(temperature=float(n > 1), top_p=1.0, n_samples=n, max_completion_tokens=case.made, seed=0)
     engine.generate(asked, decoding)
     return time.process_time() - began
 

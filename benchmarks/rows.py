@@ -54,10 +54,6 @@ import numpy as np
 import polars as pl
 
 import dualread
-from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import read_table, write_parts, write_table
 from dualread.data.datasets.base import Loaded, Row
 from dualread.data.datasets.table import load_rows
@@ -66,13 +62,14 @@ from dualread.data.questions.build import build
 from dualread.data.questions.pictures import ImageFile
 from dualread.data.questions.pin import digest
 from dualread.data.questions.select import select
+from dualread.declared.answers import GradeSpec, Image, Shard
+from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS, PREDICTIONS
+from dualread.declared.data import PairDonorsSpec, Select
+from dualread.declared.metrics import ComputeMetricsSpec
+from dualread.declared.readers import MethodReference, ScoreAnswersSpec
 from dualread.models.conditions import asked
 from dualread.readers.artifact import save_reader
 from dualread.readers.base import FittedReader, Weights
-from dualread.specs.grading import GradeSpec
-from dualread.specs.manifests import PairDonorsSpec, Select
-from dualread.specs.metrics import ComputeMetricsSpec
-from dualread.specs.readers import MethodReference, ScoreAnswersSpec, Shard
 from dualread.stages import compute_metrics, grade, pair_donors, score_answers
 
 PER_IMAGE, ASKED = 10, 20
@@ -83,7 +80,7 @@ READER = {
     "reader": MethodReference(method="m", module="readers.verbalized", parents={}),
 }
 SHARD = {"dataset": "d", "split": "test"}
-CONDITIONS = {"original": "original", "donor": "donor"}  # and the image that each shows
+CONDITIONS: dict[str, Image] = {"original": "original", "donor": "donor"}  # and the image that each shows
 
 # The measured steps; their inputs are read before the measurement.
 Step = Callable[[], Any]
@@ -128,7 +125,7 @@ def _file(row: Row) -> ImageFile:
 
 
 def pair(folder: Path) -> Step:
-    return partial(pair_donors.compute, PairDonorsSpec(match_on=("modality",)), inputs(folder), _new(folder / "pairs"))
+    return partial(pair_donors.compute, PairDonorsSpec(match_on=["modality"]), inputs(folder), _new(folder / "pairs"))
 
 
 def ask(folder: Path) -> Step:

@@ -3,7 +3,7 @@
 # REQUIRES results/<study>/manifests/<id data set>/train/, the base and its facts
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
 
-from dualread.specs.actors import TrainActorSpec
+from dualread.declared.backbones import TrainActorSpec
 from dualread.study.asked import prompt_of
 from dualread.study.training import training_settings
 

@@ -3,17 +3,13 @@
 # REQUIRES results/<study>/manifests/<id data set>/train/
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/ and facts/<same>/
 
-from dataclasses import replace
-
-from dualread.specs.actors import (
+from dualread.declared.backbones import (
     AdapterSpec,
     CopyCheckpointSpec,
     PretrainBaseSpec,
     ProbeCheckpointSpec,
-    Pretraining,
-    PretrainingReport,
 )
-from dualread.specs.parts import ConfiguredPlugin, Repository
+from dualread.declared.base import ConfiguredPlugin, Repository
 
 
 def model_of(name):
@@ -44,8 +40,8 @@ def pretrain_base(w):
         seed=recipe.seed,
         pool=ConfiguredPlugin(module=module_of("corpora", pool.name), settings=pool.settings),
         architecture=ConfiguredPlugin(module=module_of("architectures", recipe.architecture.name), settings=sizes),
-        training=Pretraining(**recipe.training.model_dump()),
-        reported=PretrainingReport(**recipe.report.model_dump()),
+        training=recipe.training,
+        reported=recipe.report,
     )
     manifest = artifact("manifests", pool.dataset, "train") if pool.dataset else None
     return {}, [entry(of_actor("actors", w), spec, manifest=manifest)]
@@ -66,7 +62,7 @@ def copy_checkpoint(w):
     if adapter:
         base = (whole or STUDY.backbones[w.backbone].source).hub
         from_hub = repository_of(adapter)
-        spec = replace(spec, adapter=AdapterSpec(repository=from_hub, base=base))
+        spec = spec.model_copy(update={"adapter": AdapterSpec(repository=from_hub, base=base)})
         inputs["adapter"] = None if from_hub else adapter.folder
         inputs["base"] = None if whole else artifact("actors", w.backbone, SHARDS.base, 0)
     return {}, [entry(of_actor("actors", w), spec, **inputs)]

@@ -12,8 +12,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from dualread.plugins import module_of
-from dualread.specs.parts import Plugin
-from dualread.specs.wire import as_mapping
+from dualread.declared.base import Plugin
 from dualread.study.shards import StudyShards
 from dualread.study.tables import StudyTables
 
@@ -58,7 +57,7 @@ ANY = SimpleNamespace(backbone="{backbone}", actor="{actor}", seed="{seed}")
 def entry(output, spec, **inputs):
     """One artifact of a job; an input that is None is none."""
     return {
-        "spec": as_mapping(spec),
+        "spec": spec.wire(),
         "inputs": {name: path for name, path in inputs.items() if path},
         "output": os.path.dirname(output),
     }

@@ -5,8 +5,8 @@
 
 
 from dualread import plugins
-from dualread.specs.figures import DrawFigureSpec, FigureLayout
-from dualread.specs.tables import Labeled
+from dualread.declared.tables import DrawFigureSpec, FigureLayout
+from dualread.declared.tables import Labeled
 
 
 wildcard_constraints:

@@ -5,8 +5,8 @@
 # PROVIDES results/<study>/generations/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/ and views/<same>/<view>/
 
 
-from dualread.specs.generation import GenerateSpec
-from dualread.specs.parts import ConfiguredPlugin
+from dualread.declared.answers import GenerateSpec
+from dualread.declared.base import ConfiguredPlugin
 from dualread.study.asked import shard_spec
 
 

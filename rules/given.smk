@@ -6,7 +6,7 @@
 #          and features/<same>/ where the likelihood of answers is read
 
 
-from dualread.specs.given import DescribeServiceSpec, ReadAnswersSpec, ReadLikelihoodsSpec
+from dualread.declared.answers import DescribeServiceSpec, ReadAnswersSpec, ReadLikelihoodsSpec
 from dualread.study.asked import shard_spec
 
 

@@ -4,7 +4,7 @@
 # PROVIDES results/<study>/graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/
 
 
-from dualread.specs.grading import GradeSpec
+from dualread.declared.answers import GradeSpec
 from dualread.study.asked import contract_of
 
 

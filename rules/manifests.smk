@@ -3,22 +3,15 @@
 # REQUIRES nothing, a raw folder, or the hub
 # PROVIDES results/<study>/manifests/<dataset>/<split>/ and results/<study>/leakage/
 
-from dualread.specs.manifests import (
-    BuildManifestSpec,
-    DownloadDatasetSpec,
-    DownloadFiles,
-    DrawPhantomSpec,
-    Select,
-)
-from dualread.specs.parts import NoSpec
+from dualread.declared.data import BuildManifestSpec, DownloadDatasetSpec, DownloadFiles, DrawPhantomSpec
+from dualread.declared.base import NoSpec
 
 EVERYTHING = [(name, split) for name, dataset in STUDY.datasets.items() for split in dataset.splits]
 
 
 def draw_phantom(w):
     phantom = STUDY.phantoms[w.phantom]
-    settings = phantom.model_dump(exclude={"format"})
-    spec = DrawPhantomSpec(name=w.phantom, writer=plugin("writers", phantom.format), **settings)
+    spec = DrawPhantomSpec(name=w.phantom, writer=plugin("writers", phantom.format), phantom=phantom)
     return {}, [entry(artifact("phantoms", w.phantom), spec)]
 
 
@@ -56,7 +49,7 @@ def build_manifest(w):
         settings=dataset.settings,
         roles=dataset.roles[w.split],
         seed=dataset.seed,
-        select=Select(**dataset.select.model_dump()) if dataset.select else Select(),
+        select=dataset.select,
         expect_sha256=(dataset.expect_sha256 or {}).get(w.split),
         bits=dataset.bits,
     )

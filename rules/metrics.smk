@@ -5,12 +5,7 @@
 #          metrics_of/<actor>/metrics.parquet, and contrasts/contrasts.parquet
 
 
-from dualread.specs.metrics import (
-    CollectMetricsSpec,
-    CompareMethodsSpec,
-    ComputeMetricsSpec,
-    MeasureCostsSpec,
-)
+from dualread.declared.metrics import CollectMetricsSpec, CompareMethodsSpec, ComputeMetricsSpec, MeasureCostsSpec
 
 
 def compute_metrics(w):
@@ -21,8 +16,7 @@ def compute_metrics(w):
             **run_of(w, method),
             study=STUDY.study,
             splits={name: tuple(sorted({s for d, s, _ in wanted if d == name})) for name, _, _ in wanted},
-            replicates=STUDY.metrics.bootstrap.replicates,
-            target_risk_percent=tuple(STUDY.metrics.target_risk_percent),
+            metrics=STUDY.metrics,
             thresholds_from=f"{SHARDS.in_distribution}/validation",
         )
 

@@ -4,12 +4,12 @@
 # PROVIDES results/<study>/pairs/<dataset>/<split>/ and results/<study>/data/
 
 
-from dualread.specs.manifests import PairDonorsSpec
-from dualread.specs.parts import NoSpec
+from dualread.declared.data import PairDonorsSpec
+from dualread.declared.base import NoSpec
 
 
 def pair_donors(w):
-    spec = PairDonorsSpec(match_on=tuple(STUDY.datasets[w.dataset].pairing.match_on))
+    spec = PairDonorsSpec(match_on=STUDY.datasets[w.dataset].pairing.match_on)
     return {}, [entry(artifact("pairs", w.dataset, w.split), spec, manifest=artifact("manifests", w.dataset, w.split))]
 
 

@@ -4,8 +4,9 @@
 # PROVIDES results/<study>/readers/<backbone>/<actor>/<seed>/<method>/ and predictions/<same>/, which hold no labels
 
 
-from dualread.specs.parts import Split
-from dualread.specs.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec, Shard
+from dualread.declared.readers import DatasetSplit
+from dualread.declared.answers import Shard
+from dualread.declared.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec
 
 
 def fit_readers(w, part):
@@ -33,7 +34,7 @@ def fit_readers(w, part):
             FitReadersSpec(
                 **reader_of(w, method, "fit"),
                 settings=STUDY.methods[method].settings,
-                examples=Split(**dict(zip(("dataset", "split"), SHARDS.fitted_shard(method)))),
+                examples=DatasetSplit(**dict(zip(("dataset", "split"), SHARDS.fitted_shard(method)))),
                 scoring=SHARDS.scoring(method, w.backbone),
             ),
             **inputs(method),

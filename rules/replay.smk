@@ -5,17 +5,14 @@
 # PROVIDES results/<study>/features/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/ and views/<same>/<view>/
 
 
-from dualread.specs.replay import Agreement, ReplaySpec
+from dualread.declared.answers import ReplaySpec
 
 
 def replay(w):
-    how = STUDY.replay
-    agreement = Agreement(**how.agreement.model_dump())
-    settings = {"batch_size": how.settings.batch_size, "kappa": how.kappa, "agreement": agreement}
     return {"actor": of_actor("actors", w), "facts": facts_of(w)}, [
         entry(
             shard_artifact("features", w, *shard),
-            ReplaySpec(**asked(w, shard), **settings, **stored_besides(w.actor, shard)),
+            ReplaySpec(**asked(w, shard), replay=STUDY.replay, **stored_besides(w.actor, shard)),
             **shard_inputs(w, *shard, generations=True),
         )
         for shard in SHARDS.replayed(w.actor)

@@ -9,7 +9,15 @@ import subprocess
 from functools import cache
 
 from dualread import plugins
-from dualread.specs.tables import Backbone, BuildTableSpec, Dataset, Layout, Method, PreviewTablesSpec, StudySettings
+from dualread.declared.tables import (
+    LabeledBackbone,
+    BuildTableSpec,
+    LabeledDataset,
+    Layout,
+    LabeledMethod,
+    PreviewTablesSpec,
+    StudySettings,
+)
 from dualread.store.packages import public_versions
 
 
@@ -29,11 +37,11 @@ def layout_of(table, reads):
     return Layout(
         study=STUDY.study,
         backbones=tuple(
-            Backbone(name=name, label=backbone.label, seeds=tuple(TABLES.seeds(table, name)))
+            LabeledBackbone(name=name, label=backbone.label, seeds=tuple(TABLES.seeds(table, name)))
             for name, backbone in STUDY.backbones.items()
         ),
         methods=tuple(
-            Method(
+            LabeledMethod(
                 name=name,
                 readers=readers_of(name),
                 **STUDY.methods[name].model_dump(include={"label", "group", "actor", "cost"}),
@@ -41,7 +49,7 @@ def layout_of(table, reads):
             for name in TABLES.rows(table)
         ),
         datasets=tuple(
-            Dataset(name=name, label=STUDY.datasets[name].label, id=name == SHARDS.in_distribution)
+            LabeledDataset(name=name, label=STUDY.datasets[name].label, id=name == SHARDS.in_distribution)
             for name in TABLES.datasets(table)
         ),
         contrasts=tuple(contrasts) if reads == "contrasts" else (),

@@ -6,7 +6,7 @@
 
 
 from dualread import plugins
-from dualread.specs.readers import TuneReaderSpec
+from dualread.declared.readers import TuneReaderSpec
 
 
 wildcard_constraints:

@@ -9,14 +9,14 @@ import torch
 import transformers
 
 from dualread.data.corpora import phantom
+from dualread.declared.backbones import Pretraining
+from dualread.declared.recorded import USUAL, Facts
 from dualread.models import prompts
 from dualread.models.backbones._from_scratch import new_tokenizer
-from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.backbones.processor import without_other_media
 from dualread.models.pretraining import loop
 from dualread.models.pretraining.exercises import TAGS
-from dualread.specs.actors import Pretraining
 from tests.tiny import TEXTS
 
 NORM: dict[str, Any] = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
@@ -73,7 +73,7 @@ def write(create: Create, folder: Path) -> Path:
     return _save(model, processor, folder)
 
 
-def pretrain(create: Create, folder: Path, facts: Facts = Facts()) -> Path:
+def pretrain(create: Create, folder: Path, facts: Facts = USUAL) -> Path:
     """Write a checkpoint that was pretrained until some of its answers about phantoms are right."""
     torch.set_num_threads(1)
     corpus = phantom.open_corpus({"n_images": 50, "held_out": 1, "size": 64}, None, 0)

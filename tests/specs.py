@@ -2,25 +2,29 @@
 
 import json
 import tempfile
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dualread.models.backbones.facts import Facts
-from dualread.specs.actors import TrainActorSpec
-from dualread.specs.generation import Decoding, GenerateSpec, ShardSpec
-from dualread.specs.manifests import BuildManifestSpec, DrawPhantomSpec
-from dualread.specs.parts import ConfiguredPlugin, Plugin, Prompt
-from dualread.specs.readers import MethodReference
-from dualread.specs.replay import Agreement, ReplaySpec
+from dualread.declared.answers import Agreement, Decoding, GenerateSpec, Replay, ReplaySettings, ReplaySpec, ShardSpec
+from dualread.declared.backbones import TrainActorSpec
+from dualread.declared.base import ConfiguredPlugin, Plugin, Prompt
+from dualread.declared.data import BuildManifestSpec, DrawPhantomSpec, Phantom
+from dualread.declared.readers import MethodReference
+from dualread.declared.recorded import Facts
 from tests.tiny import GRPO, MODEL
+
+
+def changed(spec: Any, **changes: Any) -> Any:
+    """The same declaration with other values."""
+    return type(spec)(**{**dict(spec), **changes})
 
 
 def phantom(writer: str = "slake", **changes: Any) -> DrawPhantomSpec:
     """A small phantom hospital."""
-    given = {"name": "hospital", "seed": 0, "images": {"train": 1, "validation": 1, "test": 4}, "size": 32}
-    return DrawPhantomSpec(writer=Plugin(module=f"data.writers.{writer}"), **given | changes)
+    given = {"format": writer, "seed": 0, "images": {"train": 1, "validation": 1, "test": 4}, "size": 32}
+    drawn = Phantom(**given | changes)
+    return DrawPhantomSpec(name="hospital", writer=Plugin(module=f"data.writers.{writer}"), phantom=drawn)
 
 
 def manifest(loader: str = "slake", **changes: Any) -> BuildManifestSpec:
@@ -33,7 +37,7 @@ def manifest(loader: str = "slake", **changes: Any) -> BuildManifestSpec:
 def facts() -> Path:
     """An artifact with the facts of most models."""
     folder = Path(tempfile.mkdtemp(prefix="facts-"))
-    (folder / "facts.json").write_text(json.dumps({"facts": asdict(Facts())}))
+    (folder / "facts.json").write_text(json.dumps({"facts": Facts().model_dump()}))
     return folder
 
 
@@ -64,8 +68,9 @@ def generate(asked: ShardSpec, batch_size: int = 4) -> GenerateSpec:
 
 def replay(asked: ShardSpec, batch_size: int = 4) -> ReplaySpec:
     names = ("argmax_tolerance", "max_mean_log_prob_difference", "max_argmax_mismatch_share")
-    how = {"batch_size": batch_size, "kappa": 0.1, "agreement": Agreement(**dict.fromkeys(names, 1e-3))}
-    return ReplaySpec(**backbone(), actor="base", seed=0, shard=asked, **how)
+    agreement = Agreement(**dict.fromkeys(names, 1e-3))
+    how = Replay(settings=ReplaySettings(batch_size=batch_size), kappa=0.1, agreement=agreement)
+    return ReplaySpec(**backbone(), actor="base", seed=0, shard=asked, replay=how)
 
 
 def training(algorithm: str = "grpo", reward: str = "rlvr", **settings: Any) -> TrainActorSpec:

@@ -7,9 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dualread.artifacts.schemas import all_schemas
-from dualread.artifacts.schemas.metrics import METRICS
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import (
     empty_table,
     from_many_rows,
@@ -21,6 +18,7 @@ from dualread.artifacts.tables import (
     write_table,
 )
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.declared.columns import METRICS, PAIRS, all_schemas
 from dualread.errors import ArtifactError
 
 _PAIR = {

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dualread.artifacts.schemas import all_schemas
 from dualread.commands import main as program
 from dualread.commands import schema as schema_command
+from dualread.declared.columns import all_schemas
 from dualread.store.lineage import find_target
 from dualread.store.store import Store
 from tests.library_copy import LibraryCopy

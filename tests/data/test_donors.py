@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
 from dualread.data import candidates
 from dualread.data.donors import count_pairs, pair
+from dualread.declared.columns import MANIFEST, PAIRS
 from dualread.errors import ConfigError, DataError
 from dualread.grading.canonical import canonical
 from tests.drawn import examples

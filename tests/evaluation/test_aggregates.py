@@ -1,8 +1,8 @@
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
+from dualread.declared.columns import METRICS
 from dualread.evaluation.aggregates import RATES, aggregate
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 

@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 import scipy
 
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
+from dualread.declared.columns import METRICS
+from dualread.declared.metrics import ContrastSpec
 from dualread.errors import ConfigError
 from dualread.evaluation.aggregates import aggregate
 from dualread.evaluation.answer_metrics import ANSWER_METRICS
@@ -21,7 +22,6 @@ from dualread.evaluation.pair_metrics import PairValues
 from dualread.evaluation.samples import Resampled
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.seeding import generator
-from dualread.specs.metrics import Contrast
 from tests.evaluation.spread import spread_as_t
 
 B = 40
@@ -112,7 +112,7 @@ def find(rows, **key):
 
 @pytest.mark.parametrize("metric", METRIC_NAMES)
 def test_intervals_and_p_values_are_those_of_the_literal_loop(study, metric):
-    rows = study.compare(Contrast(name="c", **DEFAULT))
+    rows = study.compare(ContrastSpec(name="c", **DEFAULT))
     loops = {
         name: {
             "slake": study.literal("slake", name, metric),
@@ -135,7 +135,7 @@ def test_intervals_and_p_values_are_those_of_the_literal_loop(study, metric):
 
 
 def test_estimates_are_means_over_seeds_and_their_spread_apart(study):
-    rows = study.compare(Contrast(name="c", **{**DEFAULT, "baselines": ["other", "base"]}))
+    rows = study.compare(ContrastSpec(name="c", **{**DEFAULT, "baselines": ["other", "base"]}))
     of = {
         method: [ANSWER_METRICS["auroc"].value(Columns.of(study.frames["slake", method, seed])) for seed in seeds]
         for method, seeds in RUNS.items()
@@ -155,7 +155,7 @@ def test_estimates_are_means_over_seeds_and_their_spread_apart(study):
 
 
 def test_a_method_against_its_twin_differs_by_exactly_nothing(study):
-    rows = study.compare(Contrast(name="c", **{**DEFAULT, "baselines": ["twin"]}))
+    rows = study.compare(ContrastSpec(name="c", **{**DEFAULT, "baselines": ["twin"]}))
     found = [row for row in rows if row.get("contrast") == "c" and row["reason"] is None]
     assert len(found) == 2 * len(METRIC_NAMES)  # on the data set, and as a mean over data sets
     for row in found:
@@ -164,8 +164,8 @@ def test_a_method_against_its_twin_differs_by_exactly_nothing(study):
 
 
 def test_exchanging_the_two_turns_the_sign_and_keeps_the_p_value(study):
-    one = study.compare(Contrast(name="c", **DEFAULT))
-    other = study.compare(Contrast(name="c", **{**DEFAULT, "method": "other", "baselines": ["psr"]}))
+    one = study.compare(ContrastSpec(name="c", **DEFAULT))
+    other = study.compare(ContrastSpec(name="c", **{**DEFAULT, "method": "other", "baselines": ["psr"]}))
     for metric in METRIC_NAMES:
         there = find(one, contrast="c", dataset="ood6", metric=metric, method="psr", baseline="other")
         back = find(other, contrast="c", dataset="ood6", metric=metric, method="other", baseline="psr")
@@ -175,7 +175,7 @@ def test_exchanging_the_two_turns_the_sign_and_keeps_the_p_value(study):
 
 def test_holm_is_over_the_baselines_of_one_cell(study):
     names = ["other", "base", "twin"]
-    rows = study.compare(Contrast(name="c", **{**DEFAULT, "baselines": names}))
+    rows = study.compare(ContrastSpec(name="c", **{**DEFAULT, "baselines": names}))
     for dataset in ("slake", "ood6"):
         found = [find(rows, contrast="c", dataset=dataset, metric="brier", method="psr", baseline=n) for n in names]
         smallest, middle, largest = sorted(found, key=lambda row: row["p"])
@@ -190,7 +190,7 @@ def all_correct_on_a(frame, dataset, method, seed):
 
 
 def test_an_undefined_member_leaves_a_reason_all_the_way_up():
-    rows = Study(all_correct_on_a).compare(Contrast(name="c", **{**DEFAULT, "datasets": ["a", "b", "ood6"]}))
+    rows = Study(all_correct_on_a).compare(ContrastSpec(name="c", **{**DEFAULT, "datasets": ["a", "b", "ood6"]}))
     why = "one class only: all 30 rows are correct"
     found = find(rows, contrast="c", dataset="a", metric="auroc", method="psr", baseline="other")
     assert found["reason"] == f"psr: seed 29: {why}"
@@ -211,7 +211,7 @@ def errors_on(*images):
 
 
 def test_a_difference_in_auroc_rests_on_the_images_with_wrong_answers():
-    rows = Study(errors_on(0, 1)).compare(Contrast(name="c", **{**DEFAULT, "datasets": ["slake", "ood6"]}))
+    rows = Study(errors_on(0, 1)).compare(ContrastSpec(name="c", **{**DEFAULT, "datasets": ["slake", "ood6"]}))
     for dataset, images in (("slake", 2), ("ood6", 4)):
         found = find(rows, contrast="c", dataset=dataset, metric="auroc", method="psr", baseline="other")
         # Two images in each data set have all of psr's errors: 2 x .5**2 and 2 x .5**4.
@@ -220,7 +220,7 @@ def test_a_difference_in_auroc_rests_on_the_images_with_wrong_answers():
 
 
 def test_errors_on_one_image_leave_no_interval_of_the_auroc():
-    rows = Study(errors_on(0)).compare(Contrast(name="c", **DEFAULT))
+    rows = Study(errors_on(0)).compare(ContrastSpec(name="c", **DEFAULT))
     own = find(rows, dataset="slake", metric="auroc", method="psr")
     found = find(rows, contrast="c", dataset="slake", metric="auroc", method="psr", baseline="other")
     assert own["estimate"] is not None
@@ -231,7 +231,7 @@ def test_without_replicates_nothing_is_known_about_retrained_actors(study):
     none = {key: np.empty(0) for key in study.replicates}
     rows = compare(
         Results(study.metrics, lambda run, name: none[(*run, name)], {"ood6": ["a", "b"]}, METRIC_NAMES),
-        [Contrast(name="c", **DEFAULT)],
+        [ContrastSpec(name="c", **DEFAULT)],
     )
     found = find(rows, contrast="c", dataset="slake", metric="brier", method="psr", baseline="other")
     names = ("low", "high", "p", "p_holm", "low_retrained", "high_retrained", "p_retrained", "p_holm_retrained")
@@ -240,7 +240,7 @@ def test_without_replicates_nothing_is_known_about_retrained_actors(study):
 
 def test_resamples_without_a_value_are_counted_and_left_out():
     study = Study(errors_on(0, 1))
-    rows = study.compare(Contrast(name="c", **DEFAULT))
+    rows = study.compare(ContrastSpec(name="c", **DEFAULT))
     stream = generator("s", "slake", "test", "bootstrap")
     drawn = [not {0, 1}.isdisjoint(stream.integers(0, 12, size=12).tolist()) for _ in range(B)]
     own = find(rows, dataset="slake", metric="auroc", method="psr")
@@ -254,13 +254,13 @@ def test_resamples_without_a_value_are_counted_and_left_out():
 
 
 def test_a_contrast_is_made_where_it_asks(study):
-    contrast = Contrast(name="c", **{**DEFAULT, "datasets": ["slake"], "metrics": ["brier"]})
+    contrast = ContrastSpec(name="c", **{**DEFAULT, "datasets": ["slake"], "metrics": ["brier"]})
     found = [row for row in study.compare(contrast) if row.get("contrast")]
     assert [(row["dataset"], row["metric"]) for row in found] == [("slake", "brier")]
-    elsewhere = Contrast(name="c", **{**DEFAULT, "split": "validation"})
+    elsewhere = ContrastSpec(name="c", **{**DEFAULT, "split": "validation"})
     assert not [row for row in study.compare(elsewhere) if row.get("contrast")]
     with pytest.raises(ConfigError, match=r"contrast c: no results of 'mine'\. Known: base, other, psr, twin"):
-        study.compare(Contrast(name="c", **{**DEFAULT, "baselines": ["mine"]}))
+        study.compare(ContrastSpec(name="c", **{**DEFAULT, "baselines": ["mine"]}))
 
 
 RUN = {"study": "s", "backbone": "tiny", "actor": "x", "dataset": "slake", "split": "test", "subset": "all",
@@ -285,7 +285,7 @@ def of_pairs(runs, flags=()):
         return PairValues(values=np.array(runs[method, seed]), source=np.arange(6), donor=np.arange(6) + 6)
 
     results = Results(from_rows(rows, METRICS), read, {}, ("natural_ccg_auc",))
-    return compare(results, [Contrast(name="c", **{**DEFAULT, "datasets": ["slake"]})])
+    return compare(results, [ContrastSpec(name="c", **{**DEFAULT, "datasets": ["slake"]})])
 
 
 @pytest.mark.parametrize(("flag", "expected"), [(0.0, None), (1.0, "donor"), (None, None)])
@@ -336,7 +336,7 @@ def test_a_mean_over_seeds_is_that_of_its_pairs():
 
 
 def test_retrained_methods_have_the_variance_between_seeds_on_top(study):
-    row = find(study.compare(Contrast(name="c", **DEFAULT)), contrast="c", dataset="slake", metric="brier",
+    row = find(study.compare(ContrastSpec(name="c", **DEFAULT)), contrast="c", dataset="slake", metric="brier",
                method="psr", baseline="other")  # fmt: skip
     of = {
         method: [study.replicates["tiny", seed, method, "slake/test/brier"] for seed in (17, 29)]
@@ -364,7 +364,7 @@ def test_the_squared_error_may_be_below_0_and_its_differences_are_paired(study):
 
     metric = "squared_calibration_error"
     results = Results(study.metrics, read, {"ood6": ["a", "b"], "ood_ccg": []}, (metric,))
-    rows = compare(results, [Contrast(name="c", **{**DEFAULT, "baselines": ["other", "twin"]})])
+    rows = compare(results, [ContrastSpec(name="c", **{**DEFAULT, "baselines": ["other", "twin"]})])
     own = find(rows, dataset="slake", metric=metric, method="psr")
     of = {method: [study.replicates["tiny", seed, method, f"slake/test/{metric}"] for seed in (17, 29)]
           for method in ("psr", "other")}  # fmt: skip
@@ -381,7 +381,7 @@ def test_the_squared_error_may_be_below_0_and_its_differences_are_paired(study):
 
 def test_a_constant_confidence_has_one_brier_score_whoever_is_retrained():
     constant = Study(lambda frame, *_: frame.with_columns(confidence=pl.lit(0.5)))
-    row = find(constant.compare(Contrast(name="c", **DEFAULT)), dataset="ood6", metric="brier", method="psr")
+    row = find(constant.compare(ContrastSpec(name="c", **DEFAULT)), dataset="ood6", metric="brier", method="psr")
     ends = [row[name] for name in ("low", "high", "low_retrained", "high_retrained")]
     assert ends == pytest.approx([0.25] * 4, abs=1e-12)
 

@@ -1,10 +1,8 @@
 import pytest
 from PIL import Image
 
-from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
+from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS
 from dualread.errors import ArtifactError
 from dualread.models.conditions import asked, forced
 from tests.stages import shards

@@ -10,23 +10,24 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
+from dualread.declared.answers import Agreement
+from dualread.declared.recorded import READS, Facts
 from dualread.errors import ArtifactError, ReplayDisagreementError, TrainingError
 from dualread.models import prefixes, prompts
 from dualread.models import probe as probing
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.facts import READS, Facts
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.conditions import Asked
-from dualread.models.generation.base import Decoding, Request
+from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.probe import probe
 from dualread.models.replay import agreement, forward
 from dualread.models.replay.forward import replay_completions
 from dualread.models.training import grpo
 from dualread.models.training.job import Job
-from dualread.specs.replay import Agreement
 from tests import families
+from tests.specs import changed
 from tests.tiny import GRPO, image
 
 SETTINGS = {"dtype": "float32", "attention": "sdpa", "max_prompt_tokens": 500}
@@ -110,7 +111,7 @@ def test_a_prompt_has_the_ids_of_the_processor_and_bos_once(family):
 def test_generation_and_replay_are_the_models_own(family, n_samples):
     asked, engine = requests(), TransformersEngine(family.opened, 16)
     temperature = 0.0 if n_samples == 1 else 1.0
-    decoding = Decoding(temperature=temperature, top_p=1.0, n_samples=n_samples, max_completion_tokens=8, seed=1)
+    decoding = SeededDecoding(temperature=temperature, top_p=1.0, n_samples=n_samples, max_completion_tokens=8, seed=1)
     made = [(request, one) for request, of in zip(asked, engine.generate(asked, decoding), strict=True) for one in of]
     ids = [list(one.token_ids) for _, one in made]
     replayed = replay_completions(family.opened, [request for request, _ in made], ids, kappa=0.1, batch_size=5)
@@ -131,7 +132,7 @@ def test_generation_and_replay_are_the_models_own(family, n_samples):
 
 @pytest.mark.parametrize("change", [{}, {"tree": False}, {"shared": "nothing", "images_once": False}])
 def test_choices_are_the_models_own_on_every_path(family, change):
-    facts = dataclasses.replace(family.probed.facts, **change)
+    facts = changed(family.probed.facts, **change)
     engine = TransformersEngine(open_checkpoint(family.folder, SETTINGS, facts), 3)
     asked = [dataclasses.replace(request, prefix=(60, 61)) for request in requests()]
     for request, found in zip(asked, engine.loglikelihoods(asked, [CHOICES] * len(asked)), strict=True):
@@ -144,9 +145,9 @@ def test_choices_are_the_models_own_on_every_path(family, change):
 def test_slower_paths_are_the_models_own(family, shared):
     if READS.index(shared) < READS.index(family.probed.facts.shared):
         return  # wrong for it, see EXPECTED
-    facts = dataclasses.replace(family.probed.facts, shared=shared, images_once=False)
+    facts = changed(family.probed.facts, shared=shared, images_once=False)
     opened = open_checkpoint(family.folder, SETTINGS, facts)
-    decoding = Decoding(temperature=1.0, top_p=1.0, n_samples=2, max_completion_tokens=6, seed=1)
+    decoding = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=2, max_completion_tokens=6, seed=1)
     for request, of in zip(requests(), TransformersEngine(opened, 8).generate(requests(), decoding), strict=True):
         for one in of:
             own, *_ = alone(family, request, list(one.token_ids))
@@ -219,7 +220,7 @@ def test_wrong_facts_are_refused_in_replay(family):
 
 def test_a_wrong_type_of_completions_ends_the_training(family, tmp_path):
     """Trainer and reference are both told the type; the model's own generation is not."""
-    wrong = dataclasses.replace(family.probed.facts, completion_type=1 - family.probed.facts.completion_type)
+    wrong = changed(family.probed.facts, completion_type=1 - family.probed.facts.completion_type)
     if family.probed.found["token_types"]:
         with pytest.raises((TrainingError, StopIteration, RuntimeError)) as raised:  # Qwen misses an image
             grpo.train(job(family, tmp_path, wrong))
@@ -402,5 +403,5 @@ def test_models_without_a_visual_span_are_refused(name, said, tmp_path):
 
 def test_facts_survive_a_file(tmp_path):
     facts = Facts(completion_type=1, shared="prompt", images_once=False, tree=False)
-    (tmp_path / "facts.json").write_text(json.dumps({"facts": dataclasses.asdict(facts)}))
+    (tmp_path / "facts.json").write_text(json.dumps({"facts": facts.model_dump()}))
     assert Facts.read(tmp_path / "facts.json") == facts

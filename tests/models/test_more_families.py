@@ -8,21 +8,22 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
+from dualread.declared.answers import Choices
+from dualread.declared.recorded import Facts
 from dualread.errors import ArtifactError, TrainingError
 from dualread.models import own_pass
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import open_checkpoint
-from dualread.models.generation.base import Decoding
+from dualread.models.generation.base import SeededDecoding
 from dualread.models.generation.choices import choices_of, score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.probe import probe
 from dualread.models.replay.forward import replay_completions
 from dualread.models.training import grpo
-from dualread.specs.generation import Choices
 from tests import more_families
 from tests.models.test_families import SETTINGS, alone, job, requests
+from tests.specs import changed
 
 # The indicators that follow the image in Ovis2 are read with it; so a prompt is read as a whole.
 EXPECTED = {"ovis2": Facts(shared="prompt")}
@@ -47,7 +48,7 @@ def test_facts_are_those_of_the_architecture(family):
 
 def test_generation_and_replay_are_the_models_own(family):
     asked, engine = requests(), TransformersEngine(family.opened, 16)
-    decoding = Decoding(temperature=1.0, top_p=1.0, n_samples=4, max_completion_tokens=8, seed=1)
+    decoding = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=4, max_completion_tokens=8, seed=1)
     made = [(request, one) for request, of in zip(asked, engine.generate(asked, decoding), strict=True) for one in of]
     ids = [list(one.token_ids) for _, one in made]
     replayed = replay_completions(family.opened, [request for request, _ in made], ids, kappa=0.1, batch_size=5)
@@ -59,7 +60,7 @@ def test_generation_and_replay_are_the_models_own(family):
 
 
 @pytest.mark.parametrize(
-    "wanted", [Choices(words=("yes", "no")), Choices(integers=(0, 100))], ids=["words", "integers"]
+    "wanted", [Choices(words=["yes", "no"]), Choices(integers=[0, 100])], ids=["words", "integers"]
 )
 def test_choices_are_the_models_own(family, wanted):
     asked, engine = requests()[1:3], TransformersEngine(family.opened, 16)
@@ -112,7 +113,7 @@ def test_an_image_that_depends_on_others_in_its_pass_is_read_alone(family, monke
 
     monkeypatch.setattr(Encoder, "shared_images", mixed)
     facts = probe(open_checkpoint(family.folder, SETTINGS), "mine").facts
-    assert facts == dataclasses.replace(family.probed.facts, images_once=False)
+    assert facts == changed(family.probed.facts, images_once=False)
 
 
 def test_a_model_that_knows_one_attention_keeps_it(family, monkeypatch):

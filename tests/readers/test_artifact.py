@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.declared.readers import MethodReference
 from dualread.errors import ArtifactError, ConfigError
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
 from dualread.readers.base import FittedReader, Weights, score
-from dualread.specs.readers import MethodReference
 from tests.readers import synthetic
 from tests.readers.test_contract import EVERY, fitted, held_out, training
+from tests.specs import changed
 
 
 def named(module, **parents):
-    return MethodReference(method=None, module=f"readers.{module}", parents=parents)
+    return MethodReference(method="x", module=f"readers.{module}", parents=parents)
 
 
 NAMED = named("dualread", pre=named("psr"), post=named("p_visual", state=named("p_state")))
@@ -62,12 +63,19 @@ def test_a_foreign_or_damaged_file_is_named(tmp_path):
         load_reader(tmp_path / "y")
 
 
+def called(reader):
+    """The reader and its parents with the method that `named` gives them."""
+    parents = {role: called(parent) for role, parent in reader.parents.items()}
+    return replace(reader, provenance={**reader.provenance, "method": "x"}, parents=parents)
+
+
 def test_the_spec_must_name_every_module(reader):
+    reader = called(reader)
     check_named(reader, NAMED, where="here")
-    other = replace(NAMED, parents={**NAMED.parents, "pre": named("p_state")})
+    other = changed(NAMED, parents={**NAMED.parents, "pre": named("p_state")})
     with pytest.raises(
         ConfigError, match=r"here.pre: module is 'readers.p_state', but the fitted reader has 'readers.psr'"
     ):
         check_named(reader, other, where="here")
     with pytest.raises(ConfigError, match=r"parents \['pre'\], the fitted reader has \['post', 'pre'\]"):
-        check_named(reader, replace(NAMED, parents={"pre": NAMED.parents["pre"]}), where="here")
+        check_named(reader, changed(NAMED, parents={"pre": NAMED.parents["pre"]}), where="here")

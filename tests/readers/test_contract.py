@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from dualread import plugins
+from dualread.declared.answers import OPTIONAL_TENSORS
 from dualread.errors import ConfigError, DualReadError
 from dualread.readers.answers import TOKENS
 from dualread.readers.base import Answers, Examples, FittedReader, fit, load, score
 from dualread.readers.declarations import declared
-from dualread.specs.replay import OPTIONAL_TENSORS
 from tests.readers import synthetic
 
 # What the environment in which a reader runs has; tests of it are skipped elsewhere.

@@ -7,17 +7,15 @@ question only the second is left, and a reader must be worth no more than `quest
 import numpy as np
 import pytest
 
-from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.schemas.graded import GRADED
-from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
+from dualread.declared.answers import GradeSpec
+from dualread.declared.columns import FEATURES, GRADED, MANIFEST
 from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, interval
 from dualread.evaluation.statistics.kernels import auroc_kernel
 from dualread.readers.base import Examples, FittedReader, fit, score
 from dualread.readers.join import committed, join_answers
-from dualread.specs.grading import GradeSpec
 from dualread.stages import build_manifest, draw_phantom, generate, grade, replay
 from tests import specs, tiny
 from tests.readers import synthetic

@@ -1,34 +1,39 @@
 """Readers of an untrained actor, laid out as a study lays them out; the states that they are fitted on are random."""
 
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from dualread.models.backbones.facts import Facts
+from dualread.declared.answers import Choices, Decoding
+from dualread.declared.recorded import Facts, PromptText, RequiredView, Requirements
 from dualread.models.prompts import template_sha256
 from dualread.models.replay.example import read_of_example
 from dualread.models.replay.positions import RULES
 from dualread.readers.artifact import features_read, save_reader
 from dualread.readers.base import Answers, Examples, FittedReader, fit
-from dualread.readers.requirements import NAME, Prompt, Requirements, View
+from dualread.readers.requirements import NAME
 from dualread.scoring.agreement import checkpoint_digests
 from tests.readers import synthetic
+from tests.specs import changed
 from tests.tiny import ARCHITECTURE, MODEL, Tiny, image
 
 RUN = {"backbone": "tiny", "actor": "rlvr", "seed": 17}
 WIDTH, LAYERS = ARCHITECTURE["hidden_size"], ARCHITECTURE["layers"]
-SHARED = Prompt(name="shared", sha256=template_sha256("shared"))
+SHARED = PromptText(name="shared", sha256=template_sha256("shared"))
 DECODING = {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 10}
-INTEGERS = View(name="stated_integer", image="original", prompt=SHARED, choices={"integers": [0, 100]})
-SAMPLES = View(
-    name="samples", image="original", prompt=SHARED, decoding={**DECODING, "temperature": 1.0, "n_samples": 3}
+INTEGERS = RequiredView(name="stated_integer", image="original", prompt=SHARED, choices=Choices(integers=[0, 100]))
+SAMPLES = RequiredView(
+    name="samples",
+    image="original",
+    prompt=SHARED,
+    decoding=Decoding(**DECODING | {"temperature": 1.0, "n_samples": 3}),
 )
 REPLAY = {
     **{"kappa": 0.1, "final_layer": LAYERS, "middle_layer": 3, "positions": RULES, "example": read_of_example()},
-    "prompt": {"name": "shared"},
+    **{**RUN, "actor_digest": "0" * 64, "prompt": SHARED.model_dump()},
 }
 # The reader's module, its settings, the methods that it builds on by role, and the views that it reads.
 METHODS = {
@@ -70,10 +75,10 @@ def build(tiny: Tiny, folder: Path, **provenance) -> Study:
     shutil.copytree(tiny.checkpoint, study.actor / "checkpoint")
     required = Requirements(
         model=MODEL,
-        facts=asdict(Facts()),
+        facts=Facts().model_dump(),
         checkpoint=checkpoint_digests(tiny.checkpoint),
         prompt=SHARED,
-        decoding=DECODING,
+        decoding=Decoding(**DECODING),
         contract="single",
     )
     made: dict[str, FittedReader] = {}
@@ -90,7 +95,7 @@ def build(tiny: Tiny, folder: Path, **provenance) -> Study:
                 **{**RUN, "method": method, "examples": {"dataset": "slake", "split": "train"}, "views": []},
                 **{"features": features, "replay": REPLAY if features else None},
                 "partitions": {"fit": {"n": 40, "n_correct": 20}},
-                NAME: Requirements(**{**vars(required), "views": views}).to_json(),
+                NAME: changed(required, views=tuple(views)).model_dump(),
                 **provenance,
             },
         )

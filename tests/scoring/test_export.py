@@ -11,9 +11,9 @@ import sys
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.commands import main as program
+from dualread.declared.columns import METRICS
 from dualread.errors import ArtifactError, ConfigError
 from dualread.scoring.export import export
 from dualread.scoring.scorer import Scorer

@@ -1,17 +1,12 @@
 """What a reader's file says about its actor is checked as a study's values are, before anything is opened (D5, D6)."""
 
 import json
-import re
-import typing
 
 import pytest
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import DualReadError
-from dualread.models.backbones import facts
-from dualread.readers import header
 from dualread.scoring.loading import load
-from dualread.study.sections import answers, backbones
 from tests.scoring import small
 
 SHA = "0" * 64
@@ -122,27 +117,3 @@ def test_sizes_of_a_file_are_those_of_its_bytes(tmp_path, content):
     (tmp_path / "reader.safetensors").write_bytes(content)
     with pytest.raises(DualReadError):
         opened(tmp_path / "reader.safetensors", tmp_path)
-
-
-def texts(kind):
-    """The texts that a type allows."""
-    return set(typing.get_args(kind))
-
-
-def test_the_types_of_a_header_are_those_of_a_study():
-    """One of them is stricter alone in having upper bounds."""
-    pairs = [
-        (header.Model, backbones.Opening),
-        (header.Decoding, answers.Decoding),
-        (header.Choices, answers.Choices),
-    ]
-    for ours, study in pairs:
-        assert set(typing.get_type_hints(ours)) == set(study.model_fields), ours
-    model = typing.get_type_hints(header.Model)
-    for name in ("dtype", "attention"):
-        assert texts(model[name]) == texts(backbones.Opening.model_fields[name].annotation)
-    bits = typing.get_type_hints(header.Quantization)["bits"]
-    assert texts(bits) == texts(backbones.Quantization.model_fields["bits"].annotation)
-    assert texts(typing.get_type_hints(header.Facts)["shared"]) == set(facts.READS)
-    assert set(typing.get_type_hints(header.Facts)) == set(typing.get_type_hints(facts.Facts))
-    assert re.fullmatch("[0-9a-f]{64}", SHA)

@@ -1,6 +1,6 @@
 import pytest
 
-from dualread.specs.manifests import PairDonorsSpec
+from dualread.declared.data import PairDonorsSpec
 from dualread.stages import build_manifest, draw_phantom, pair_donors
 from tests import specs
 
@@ -17,5 +17,5 @@ def hospital(tmp_path_factory):
     images = {"train": 3, "validation": 1, "test": 4}
     source = make(draw_phantom, "phantom", specs.phantom(seed=1, images=images, questions_per_image=4))
     manifest = make(build_manifest, "manifest", specs.manifest(), source=source)
-    pairs = make(pair_donors, "pairs", PairDonorsSpec(match_on=()), manifest=manifest)
+    pairs = make(pair_donors, "pairs", PairDonorsSpec(match_on=[]), manifest=manifest)
     return {"manifest": manifest, "pairs": pairs}

@@ -5,12 +5,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dualread.artifacts.schemas import all_schemas
-from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.artifacts.tensors import write_tensors
+from dualread.declared.columns import FEATURES, all_schemas
+from dualread.declared.readers import ScoringSpec
 from dualread.grading.canonical import question_key
-from dualread.specs.readers import ScoringSpec
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.key import Action
 from dualread.store.manifest import Manifest, file_table
@@ -26,12 +25,13 @@ REPLAY = {
     "kappa": 0.1,
     "positions": {"t_close": "the token that closes the answer"},
     "example": {"h_ans": [2.0]},
-    "prompt": {"name": "shared", "sha256": "def"},
+    "prompt": {"name": "shared", "sha256": "d" * 64},
+    **{"dataset": "slake", "split": "train", "condition": "original"},
 }
 
 
 SCORING = ScoringSpec(
-    model={"dtype": "float32", "attention": "sdpa", "max_prompt_tokens": 4096, "max_pixels": 1024},
+    model={"dtype": "float32", "attention": "sdpa", "max_prompt_tokens": 4096, "min_pixels": 256, "max_pixels": 1024},
     contract="single",
     answer=specs.shard(),
     views=(),

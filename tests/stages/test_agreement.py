@@ -1,26 +1,26 @@
 """A replay in bfloat16: the model that generated always agrees, another model or other inputs never do."""
 
-import dataclasses
 import shutil
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from dualread.declared.answers import Agreement
 from dualread.errors import DataError, ReplayDisagreementError
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.base import Request
 from dualread.models.replay import agreement
-from dualread.specs.replay import Agreement
 from dualread.stages import generate, replay
 from tests import specs
+from tests.specs import changed
 from tests.stages.test_model_stages import actor  # noqa: F401 (a fixture)
 from tests.tiny import MODEL
 
 
 def in_bfloat16(spec, **changes):
-    return dataclasses.replace(spec, **{"model": {**MODEL, "dtype": "bfloat16"}, **changes})
+    return changed(spec, **{"model": {**MODEL, "dtype": "bfloat16"}, **changes})
 
 
 @pytest.fixture
@@ -41,10 +41,10 @@ def answered(tiny, actor, hospital, tmp_path, monkeypatch):  # noqa: F811
     (tmp_path / "generations").mkdir()
     generate.compute(in_bfloat16(specs.generate(specs.shard("original"))), inputs, tmp_path / "generations")
 
-    def run(folder="features", actor=actor, **changes):
+    def run(folder="features", actor=actor, batch_size=4, **changes):
         (tmp_path / folder).mkdir()
         replay._actor.cache_clear()
-        spec = in_bfloat16(specs.replay(specs.shard("original")), **changes)
+        spec = in_bfloat16(specs.replay(specs.shard("original"), batch_size), **changes)
         return replay.compute(spec, {**inputs, "actor": actor}, tmp_path / folder)
 
     return run

@@ -3,8 +3,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import from_rows, write_table
+from dualread.declared.columns import MANIFEST
 from dualread.errors import DataError
 from dualread.stages._asked import refuse_control_tokens
 

@@ -10,15 +10,14 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import each_part, read_parts, read_table
 from dualread.data.datasets.base import Loaded, Row
 from dualread.data.images import open_image, pixel_sha256
 from dualread.data.questions import pictures, pin
+from dualread.declared.base import NoSpec
+from dualread.declared.columns import MANIFEST, THUMBNAILS
+from dualread.declared.data import PairDonorsSpec, Select
 from dualread.errors import DataError
-from dualread.specs.manifests import PairDonorsSpec, Select
-from dualread.specs.parts import NoSpec
 from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
 from tests import specs
 
@@ -233,7 +232,7 @@ def test_the_real_slake(tmp_path):
         manifests[split] = _build(REAL, tmp_path / split, split)
         pairs = tmp_path / f"pairs-{split}"
         pairs.mkdir()
-        pair_donors.compute(PairDonorsSpec(match_on=("modality",)), {"manifest": tmp_path / split}, pairs)
+        pair_donors.compute(PairDonorsSpec(match_on=["modality"]), {"manifest": tmp_path / split}, pairs)
         n_pairs[split] = pl.read_parquet(pairs / "audit.parquet")["n_pairs"].to_list()
     counts = {split: (m.height, m["image_id"].n_unique()) for split, m in manifests.items()}
     assert counts == {"train": (4919, 450), "validation": (1053, 96), "test": (1061, 96)}

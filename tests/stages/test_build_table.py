@@ -1,13 +1,12 @@
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.contrasts import CONTRASTS
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import write_table
+from dualread.declared.base import Plugin
+from dualread.declared.columns import CONTRASTS, METRICS
+from dualread.declared.tables import BuildTableSpec
 from dualread.errors import ConfigError
 from dualread.plugins import declared, known
-from dualread.specs.parts import Plugin
-from dualread.specs.tables import BuildTableSpec
 from dualread.stages import build_table
 from tests.reporting.tables import contrasts
 from tests.reporting.tables.layouts import TINY, layout, method, metrics, over_seeds

@@ -1,12 +1,11 @@
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.data.questions.pictures import thumbnail
+from dualread.declared.base import NoSpec
+from dualread.declared.columns import MANIFEST, THUMBNAILS
 from dualread.errors import DataError
-from dualread.specs.parts import NoSpec
 from dualread.stages.check_leakage import compute
 from tests.data.questions.looks import half, jpeg, picture
 

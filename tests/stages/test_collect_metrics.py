@@ -1,12 +1,11 @@
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.costs import COSTS
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.declared.columns import COSTS, METRICS
+from dualread.declared.metrics import CollectMetricsSpec
 from dualread.errors import ArtifactError
 from dualread.evaluation.aggregates import KEYS
-from dualread.specs.metrics import CollectMetricsSpec
 from dualread.stages import collect_metrics
 from tests.evaluation.test_aggregates import find, row
 

@@ -2,16 +2,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.contrasts import CONTRASTS
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.artifacts.tensors import write_tensors
+from dualread.declared.columns import CONTRASTS, METRICS
+from dualread.declared.metrics import CompareMethodsSpec, ContrastSpec
 from dualread.errors import ArtifactError
-from dualread.specs.metrics import CompareMethodsSpec, Contrast
 from dualread.stages import compare_methods
 from tests.evaluation.test_aggregates import row
 
-CONTRAST = Contrast(name="c", method="psr", baselines=("per",), datasets=("slake",), split="test")
+CONTRAST = ContrastSpec(name="c", method="psr", baselines=("per",), datasets=("slake",), split="test")
 SPEC = CompareMethodsSpec(study="s", ood=(), ood_ccg=(), contrasts=(CONTRAST,))
 # Replicates of a metric, and its estimate.
 RUNS = {"psr": ([0.6, 0.7, 0.8, 0.9], 0.75), "per": ([0.5, 0.7, 0.6, 0.6], 0.6)}

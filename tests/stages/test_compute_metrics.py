@@ -1,29 +1,26 @@
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas import all_schemas
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
+from dualread.declared.columns import METRICS, all_schemas
+from dualread.declared.metrics import Bootstrap, ComputeMetricsSpec, Metrics
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.pair_metrics import COMPARABLE
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.jackknife import pair_shifts
 from dualread.evaluation.statistics.t_intervals import logit_interval
-from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages import compute_metrics
 from tests.evaluation.cells import RUN, cell, control_cell
+from tests.specs import changed
 
 SPEC = ComputeMetricsSpec(
     **RUN,
     study="embedded",
     splits={"slake": ("test",)},
-    replicates=100,
-    target_risk_percent=(10,),
+    metrics=Metrics(bootstrap=Bootstrap(replicates=100), target_risk_percent=[10]),
     thresholds_from="slake/test",
 )
 
@@ -149,12 +146,12 @@ def test_a_table_that_methods_share_is_read_again_after_it_changed(tmp_path):
 
 def test_predictions_of_another_run_are_refused(tmp_path):
     with pytest.raises(ArtifactError, match=r"predictions of seed 17\. Expected only 29"):
-        compute(tmp_path, replace(SPEC, seed=29))
+        compute(tmp_path, changed(SPEC, seed=29))
 
 
 def test_predictions_outside_the_spec_are_refused(tmp_path):
     with pytest.raises(ArtifactError, match="predictions of slake/test, which the spec does not evaluate"):
-        compute(tmp_path, replace(SPEC, splits={"slake": ("validation",)}))
+        compute(tmp_path, changed(SPEC, splits={"slake": ("validation",)}))
 
 
 def test_a_missing_input_is_named(tmp_path):
@@ -171,4 +168,4 @@ def test_thresholds_are_chosen_on_answers_that_are_evaluated(tmp_path):
     with pytest.raises(
         ArtifactError, match=r"thresholds_from: slake/validation is not evaluated\. Expected one of: slake/test"
     ):
-        compute(tmp_path / "other", spec=replace(SPEC, thresholds_from="slake/validation"))
+        compute(tmp_path / "other", spec=changed(SPEC, thresholds_from="slake/validation"))

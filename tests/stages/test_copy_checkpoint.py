@@ -2,11 +2,11 @@ import shutil
 
 import pytest
 
-from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import read_table
+from dualread.declared.backbones import CopyCheckpointSpec
+from dualread.declared.base import Repository
+from dualread.declared.columns import TRAIN_LOG
 from dualread.errors import ArtifactError
-from dualread.specs.actors import CopyCheckpointSpec
-from dualread.specs.parts import Repository
 from dualread.stages import copy_checkpoint
 from tests.tiny import MODEL
 

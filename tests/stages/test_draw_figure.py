@@ -1,20 +1,19 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
 import matplotlib
 import polars as pl
 import pytest
 from PIL import Image
 
+from dualread.declared.base import Plugin
+from dualread.declared.tables import DrawFigureSpec, Labeled
 from dualread.errors import ArtifactError, ConfigError
-from dualread.specs.figures import DrawFigureSpec
-from dualread.specs.parts import Plugin
-from dualread.specs.tables import Labeled
 from dualread.stages import draw_figure
 from tests.evaluation.cells import cell
 from tests.reporting.figures.logs import LAYOUT, LOGS
+from tests.specs import changed
 from tests.stages.test_compute_metrics import save
 
 FILES = ["training.csv", "training.pdf", "training.png"]
@@ -71,20 +70,20 @@ def test_another_process_with_other_settings_draws_the_same_bytes(tmp_path):
 
 def test_an_unknown_figure_and_a_missing_table_are_named(tmp_path):
     with pytest.raises(ConfigError, match=r"no plugin named 'trianing'. Known: counterfactuals, "):
-        draw(tmp_path, tmp_path / "one", replace(SPEC, figure=Plugin(module="reporting.figures.trianing")))
+        draw(tmp_path, tmp_path / "one", changed(SPEC, figure=Plugin(module="reporting.figures.trianing")))
     with pytest.raises(ArtifactError, match=r"nowhere/train_log.parquet: cannot be read"):
         draw_figure.compute(SPEC, {"train_log/tiny/rlvr/17": tmp_path / "nowhere"}, tmp_path)
 
 
 RELIABILITY = DrawFigureSpec(
     figure=Plugin(module="reporting.figures.reliability"),
-    layout=replace(
+    layout=changed(
         LAYOUT,
         methods=(Labeled(name="psr", label="PSR"),),
         datasets=(Labeled(name="slake", label="SLAKE-test"),),
     ),
 )
-PAIRS = replace(RELIABILITY, figure=Plugin(module="reporting.figures.counterfactuals"))
+PAIRS = changed(RELIABILITY, figure=Plugin(module="reporting.figures.counterfactuals"))
 
 
 def confidences(root, change=lambda frame: frame):

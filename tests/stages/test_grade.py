@@ -1,18 +1,16 @@
-from dataclasses import replace
-
 import pytest
 
-from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table, write_parts
+from dualread.declared.answers import GradeSpec
+from dualread.declared.columns import GENERATIONS, MANIFEST
 from dualread.errors import ArtifactError
 from dualread.models.conditions import shown
-from dualread.specs.grading import GradeSpec
 from dualread.stages import grade
+from tests.specs import changed
 from tests.stages import shards
 
 SPEC = GradeSpec(contract="single", dataset="slake", split="test", condition="original", image="original")
-DONOR = replace(SPEC, condition="donor", image="donor")
+DONOR = changed(SPEC, condition="donor", image="donor")
 TEXTS = [
     "<answer>Heart</answer><confidence>90</confidence>",
     "<answer>the lungs</answer><confidence>9.5</confidence>",
@@ -108,7 +106,7 @@ def test_generations_in_parts_give_the_same_grades(tmp_path, inputs):
 
 def test_a_forced_completion_is_the_sources_judged_by_the_donors_gold_answer(tmp_path, inputs):
     donor = donor_inputs(tmp_path, inputs, "image 3")
-    spec = replace(DONOR, condition="donor_fixed_prefix", completions="original")
+    spec = changed(DONOR, condition="donor_fixed_prefix", completions="original")
     (out := tmp_path / "out").mkdir()
     grade.compute(spec, {**inputs, "pairs": donor["pairs"]}, out)
     # The source was answered with Heart, its own gold answer; the donor's is Lung.
@@ -125,5 +123,5 @@ def test_a_shuffled_image_is_graded_by_the_questions_own_gold_answer(tmp_path, i
     ]
     inputs["generations"] = shards.write(tmp_path / "gs", "generations", rows)
     (out := tmp_path / "out").mkdir()
-    grade.compute(replace(SPEC, condition="shuffled_image", image="shuffled"), inputs, out)
+    grade.compute(changed(SPEC, condition="shuffled_image", image="shuffled"), inputs, out)
     assert shards.read(out, "graded")["correct"].to_list() == [True, False, True, False]

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.data.images import open_image
+from dualread.declared.columns import MANIFEST
 from dualread.errors import DataError
 from dualread.stages import build_manifest
 from tests import specs

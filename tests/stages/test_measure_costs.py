@@ -1,15 +1,14 @@
-from dataclasses import replace
-
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.costs import COSTS
 from dualread.artifacts.tables import read_table
+from dualread.declared.columns import COSTS
+from dualread.declared.metrics import MeasureCostsSpec
 from dualread.errors import ArtifactError
 from dualread.readers.artifact import save_reader
 from dualread.readers.base import FittedReader, Weights
-from dualread.specs.metrics import MeasureCostsSpec
 from dualread.stages import measure_costs
+from tests.specs import changed
 from tests.stages import shards
 
 RUN = {"backbone": "tiny", "actor": "rlvr", "seed": 17, "method": "sc2"}
@@ -46,7 +45,7 @@ def measure(root, *, features=(), settings=None, **views):
         **{f"view/{name}": view for name, view in views.items()},
     }
     (root / "out").mkdir()
-    line = measure_costs.compute(replace(SPEC, settings=settings or {}), inputs, root / "out")
+    line = measure_costs.compute(changed(SPEC, settings=settings or {}), inputs, root / "out")
     return line, read_table(root / "out" / "costs.parquet", COSTS)
 
 

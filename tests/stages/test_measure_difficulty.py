@@ -1,12 +1,10 @@
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas import all_schemas
-from dualread.artifacts.schemas.difficulty import DIFFICULTY
-from dualread.artifacts.schemas.truth import TRUTH
 from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.declared.columns import DIFFICULTY, TRUTH, all_schemas
+from dualread.declared.metrics import MeasureDifficultySpec
 from dualread.errors import ArtifactError
-from dualread.specs.metrics import MeasureDifficultySpec
 from dualread.stages import measure_difficulty
 from tests.evaluation.cells import RUN, cell
 

@@ -1,24 +1,20 @@
 """The stages that load a model, end to end on a handful of phantoms and untrained checkpoints."""
 
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
+from dualread.declared.backbones import PretrainBaseSpec, Pretraining, PretrainingReport
+from dualread.declared.base import ConfiguredPlugin
+from dualread.declared.columns import FEATURES, GENERATIONS, MANIFEST, PAIRS
 from dualread.errors import ReplayDisagreementError
-from dualread.specs.actors import PretrainBaseSpec, Pretraining, PretrainingReport
-from dualread.specs.parts import ConfiguredPlugin
-from dualread.specs.wire import as_mapping
 from dualread.stages import generate, pretrain_base, replay, train_actor
 from tests import specs
+from tests.specs import changed
 from tests.tiny import ARCHITECTURE
 
 
@@ -71,8 +67,8 @@ def test_what_only_a_reader_asks_for_is_stored_and_changes_nothing_else(tiny, ac
     monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
     inputs = answer(tiny, actor, hospital, tmp_path, "original")
     spec = specs.replay(specs.shard("original"))
-    assert "optional_tensors" not in as_mapping(spec)  # the key of a study that asks for nothing stays
-    for name, of in (("plain", spec), ("more", replace(spec, optional_tensors=("token_entropies",)))):
+    assert "optional_tensors" not in spec.wire()  # the key of a study that asks for nothing stays
+    for name, of in (("plain", spec), ("more", changed(spec, optional_tensors=("token_entropies",)))):
         (tmp_path / name).mkdir()
         replay.compute(of, inputs, tmp_path / name)
     plain, more = (read_tensors(tmp_path / name / "features.safetensors") for name in ("plain", "more"))

@@ -1,10 +1,9 @@
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
-from dualread.specs.manifests import PairDonorsSpec
+from dualread.declared.columns import MANIFEST, PAIRS
+from dualread.declared.data import PairDonorsSpec
 from dualread.stages import build_manifest, draw_phantom, pair_donors
 from tests import specs
 
@@ -20,7 +19,7 @@ def manifest(tmp_path_factory):
 
 def _pair(manifest, out, match_on):
     out.mkdir()
-    summary = pair_donors.compute(PairDonorsSpec(match_on=tuple(match_on)), {"manifest": manifest}, out)
+    summary = pair_donors.compute(PairDonorsSpec(match_on=list(match_on)), {"manifest": manifest}, out)
     return summary, read_table(out / "pairs.parquet", PAIRS), pl.read_parquet(out / "audit.parquet")
 
 

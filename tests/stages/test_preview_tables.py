@@ -2,18 +2,18 @@ import re
 import shutil
 import subprocess
 import zlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from dualread.declared.tables import PreviewTablesSpec
 from dualread.errors import ArtifactError, ConfigError
 from dualread.reporting.tables import branches, cascade, controls, costs, data, main
-from dualread.specs.tables import PreviewTablesSpec
 from dualread.stages import build_table, preview_tables
 from tests.reporting.tables.layouts import PAPER_METHODS, data_rows, layout, method, metrics
 from tests.reporting.tables.test_hparams import rows_of
+from tests.specs import changed
 
 needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 needs_poppler = pytest.mark.skipif(shutil.which("pdftoppm") is None, reason="pdftoppm is not installed")
@@ -79,7 +79,7 @@ def test_all_tables_compile_to_the_same_bytes_twice(tmp_path):
         "cascade": build_table.build(cascade, metrics(), layout([odd])).tex,
         "controls": build_table.build(controls, metrics(), layout([odd])).tex,
         "hparams": rows_of({})[0].tex,
-        "costs": build_table.build(costs, metrics(), layout([replace(odd, cost=r"$2t+\rho+\tau$")])).tex,
+        "costs": build_table.build(costs, metrics(), layout([changed(odd, cost=r"$2t+\rho+\tau$")])).tex,
         "data": build_table.build(data, data_rows(), layout([odd])).tex,
     }
     inputs = save(tmp_path, **tables)

@@ -6,11 +6,10 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tensors import read_header, read_tensors
+from dualread.declared.answers import Choices, DescribeServiceSpec, ReadAnswersSpec, ReadLikelihoodsSpec, Service
 from dualread.errors import ArtifactError
 from dualread.models.conditions import asked
 from dualread.models.service.requests import requests_of
-from dualread.specs.generation import Choices
-from dualread.specs.given import DescribeServiceSpec, ReadAnswersSpec, ReadLikelihoodsSpec, Service
 from dualread.stages import describe_service, read_answers, read_likelihoods
 from tests import specs
 from tests.stages.shards import generation, manifest_rows, seal, write
@@ -80,7 +79,7 @@ def test_a_reply_without_both_words_has_no_score(inputs, tmp_path):
         image="original",
         prompt=specs.prompt("p_true"),
         decoding=None,
-        choices=Choices(words=("Yes", "No")),
+        choices=Choices(words=["Yes", "No"]),
         answer_contract="single",
     )
     service = Service(model="m", log_probs=True, body={})

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
+from dualread.declared.columns import FEATURES, GENERATIONS
 from dualread.stages import generate, replay
 from tests import same_names, specs
 

@@ -4,9 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dualread.declared.answers import Shard
+from dualread.declared.readers import ScoreAnswersSpec
 from dualread.errors import ArtifactError, ConfigError, ReaderError
 from dualread.readers import psr
-from dualread.specs.readers import ScoreAnswersSpec, Shard
 from dualread.stages import score_answers
 from tests import specs
 from tests.stages import shards
@@ -86,7 +87,7 @@ def test_a_replay_read_in_another_way_is_refused(tmp_path, fitted):
         ArtifactError, match=r"slake/test/original: the replay's kappa is 0.2, the reader was fitted on 0.1"
     ):
         run("per", fitted, scored_inputs(tmp_path / "in", kappa=0.2), tmp_path / "out")
-    other = scored_inputs(tmp_path / "prompt", prompt={"name": "option_visible", "sha256": "0"})
+    other = scored_inputs(tmp_path / "prompt", prompt={"name": "option_visible", "sha256": "0" * 64})
     assert len(run("per", fitted, other, tmp_path / "out prompt")) == 60
 
 

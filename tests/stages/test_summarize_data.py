@@ -1,10 +1,9 @@
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.data import DATA
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table
-from dualread.specs.parts import NoSpec
+from dualread.declared.base import NoSpec
+from dualread.declared.columns import DATA, PAIRS
 from dualread.stages import summarize_data
 
 

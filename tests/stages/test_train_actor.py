@@ -4,7 +4,6 @@ import polars as pl
 import pytest
 
 from dualread.models.rewards import rlvr
-from dualread.specs.wire import as_mapping
 from dualread.stages import build_manifest, draw_phantom
 from dualread.store.job import Entry
 from dualread.store.manifest import read_manifest
@@ -33,7 +32,7 @@ def train(inputs, tmp_path):
     """Train an actor of four steps with a store of its own; return its output."""
 
     def train(store):
-        spec = as_mapping(specs.training(steps=4, save_every=1))
+        spec = specs.training(steps=4, save_every=1).wire()
         output = tmp_path / f"{store}-output"
         Runner("train_actor", Store(tmp_path / store)).run([Entry(spec=spec, inputs=inputs, output=output)])
         return output

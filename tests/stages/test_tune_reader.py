@@ -1,22 +1,21 @@
 import csv
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import yaml
 
+from dualread.declared.readers import DatasetSplit, FitReadersSpec, TuneReaderSpec
 from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.readers import bicr
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import score
-from dualread.specs.parts import Split
-from dualread.specs.readers import FitReadersSpec, TuneReaderSpec
 from dualread.stages import fit_readers, tune_reader
 from dualread.stages._examples import read_examples
 from dualread.store.digest import digest_of
 from tests import specs
+from tests.specs import changed
 from tests.stages import shards
 
 SPEC = TuneReaderSpec(
@@ -55,7 +54,7 @@ def study_inputs(folder) -> dict:
 
 def tuned(folder, inputs, **changes) -> tuple[list[dict], dict]:
     folder.mkdir(parents=True)
-    tune_reader.compute(replace(SPEC, **changes), inputs, folder)
+    tune_reader.compute(changed(SPEC, **changes), inputs, folder)
     rows = list(csv.DictReader((folder / "trials.csv").read_text().splitlines()))
     return [{name: json.loads(value) for name, value in row.items()} for row in rows], yaml.safe_load(
         (folder / "best.yaml").read_text()
@@ -103,13 +102,13 @@ def test_the_best_reader_is_the_one_that_fit_readers_fits(done, inputs, tmp_path
     _, rows, best = done
     run = {name: getattr(SPEC, name) for name in ("backbone", "actor", "seed", "reader", "views")}
     settings = best["methods"]["bicr"]["settings"]
-    examples = Split(dataset="slake", split="train")
+    examples = DatasetSplit(dataset="slake", split="train")
     spec = FitReadersSpec(**run, settings=settings, examples=examples, scoring=shards.SCORING)
     of_actor = {"actor": shards.write_actor(tmp_path / "actor"), "facts": specs.facts()}
     fit_readers.compute(spec, {**inputs, **of_actor}, tmp_path)
     reader = load_reader(tmp_path / "reader.safetensors")
     held_out = {name: inputs[f"validation/{name}"] for name in ("manifest", "graded", "features")}
-    validation = read_examples(Split(dataset="slake", split="validation"), (), held_out, "here")
+    validation = read_examples(DatasetSplit(dataset="slake", split="validation"), (), held_out, "here")
     value = auroc(score(reader, validation.answers).confidence, validation.correct)
     assert value == max(row["validation_auroc"] for row in rows)
 
@@ -145,7 +144,7 @@ def test_validation_labels_choose_settings_but_reach_no_fit(done, inputs, tmp_pa
 )
 def test_specs_that_make_no_study_are_named(tmp_path, inputs, changes, message):
     with pytest.raises(ConfigError, match=message):
-        tune_reader.compute(replace(SPEC, **changes), inputs, tmp_path)
+        tune_reader.compute(changed(SPEC, **changes), inputs, tmp_path)
 
 
 def test_other_answers_than_validation_are_refused(tmp_path, inputs):

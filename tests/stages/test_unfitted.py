@@ -1,21 +1,18 @@
 """A method that cannot be fitted, from its labels to the tables: everything else is made."""
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.contrasts import CONTRASTS
-from dualread.artifacts.schemas.metrics import METRICS
-from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import empty_table, read_table, reason_of, write_table
+from dualread.declared.columns import CONTRASTS, METRICS, PREDICTIONS
+from dualread.declared.metrics import CollectMetricsSpec, CompareMethodsSpec, ContrastSpec
+from dualread.declared.tables import Labeled
 from dualread.errors import ArtifactError
 from dualread.readers.artifact import load_reader
 from dualread.scoring.sources import find
-from dualread.specs.metrics import CollectMetricsSpec, CompareMethodsSpec, Contrast
-from dualread.specs.tables import Labeled
 from dualread.stages import collect_metrics, compare_methods, compute_metrics, draw_figure, fit_readers
+from tests.specs import changed
 from tests.stages import shards, test_compute_metrics, test_draw_figure
 from tests.stages.test_fit_readers import ROLES, fit_all, spec_of, training_inputs
 from tests.stages.test_score_answers import run, scored_inputs
@@ -69,7 +66,7 @@ def metrics_of(root, reason=None):
     spec = test_compute_metrics.SPEC
     if reason is not None:
         write_table(given["predictions"] / "predictions.parquet", empty_table(PREDICTIONS), PREDICTIONS, reason=reason)
-        spec = replace(spec, method="other")
+        spec = changed(spec, method="other")
     (root / "out").mkdir()
     compute_metrics.compute(spec, given, root / "out")
     return root / "out"
@@ -86,7 +83,7 @@ def test_its_metrics_are_null_with_the_reason_and_are_compared_as_such(tmp_path)
     assert found.filter(answered).select(sizes).sort(sizes).equals(known.filter(answered).select(sizes).sort(sizes))
     (all_of := tmp_path / "all").mkdir()
     collect_metrics.compute(CollectMetricsSpec(ood=("slake",), ood_ccg=("slake",)), folders, all_of)
-    contrast = Contrast(name="c", method="psr", baselines=("other",), datasets=("slake",), split="test")
+    contrast = ContrastSpec(name="c", method="psr", baselines=("other",), datasets=("slake",), split="test")
     spec = CompareMethodsSpec(study="embedded", ood=("slake",), ood_ccg=("slake",), contrasts=(contrast,))
     given = {"metrics": all_of, **{f"replicates/tiny/rlvr/17/{name}": folder for name, folder in folders.items()}}
     (tmp_path / "contrasts").mkdir()
@@ -104,7 +101,7 @@ def test_a_figure_leaves_it_out_and_says_so(tmp_path):
     (folder := tmp_path / "other").mkdir()
     write_table(folder / "predictions.parquet", nothing, PREDICTIONS, reason=REASON)
     methods = (Labeled(name="psr", label="PSR"), Labeled(name="other", label="Other"))
-    spec = replace(test_draw_figure.RELIABILITY, layout=replace(test_draw_figure.RELIABILITY.layout, methods=methods))
+    spec = changed(test_draw_figure.RELIABILITY, layout=changed(test_draw_figure.RELIABILITY.layout, methods=methods))
     (out := tmp_path / "out").mkdir()
     line = draw_figure.compute(spec, {**given, "predictions/tiny/rlvr/17/other": folder}, out)
     assert line.endswith(f"; Other is not drawn, tiny/rlvr/17: {REASON}")

@@ -7,16 +7,13 @@ import polars as pl
 import pytest
 import torch
 
-from dualread.artifacts.schemas.choices import CHOICES
-from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_tensors
+from dualread.declared.answers import Choices
+from dualread.declared.columns import CHOICES, GENERATIONS, MANIFEST, PAIRS
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models import prompts
 from dualread.readers.base import COLUMNS, Answers
-from dualread.specs.generation import Choices
 from dualread.stages import generate, replay
 from dualread.stages._views import read_views
 from tests import specs
@@ -25,10 +22,10 @@ from tests.stages.test_model_stages import answer
 P_TRUE = {
     "prompt": specs.prompt("p_true"),
     "answer_contract": "single",
-    "choices": Choices(words=("a", "b")),
+    "choices": Choices(words=["a", "b"]),
     "decoding": None,
 }
-INTEGERS = {"choices": Choices(integers=(0, 100)), "decoding": None}
+INTEGERS = {"choices": Choices(integers=[0, 100]), "decoding": None}
 SAMPLED = specs.decoding(temperature=1.0, n_samples=3, max_completion_tokens=6)
 
 

@@ -300,7 +300,7 @@ def test_a_copy_without_its_artifact_is_removed_unless_it_is_of_another_study(co
     assert {path.name for path in copies.iterdir()} == {"own.tex", "own.pdf"}
 
 
-def test_a_copy_is_wrong_if_it_is_there_and_differs_from_its_source(tmp_path):
+def test_a_copy_is_wrong_if_it_differs_from_its_source_or_has_none(tmp_path):
     tex, csv, gone = (tmp_path / name for name in ("a.tex", "a.csv", "b.csv"))
     sources = {tex: tmp_path / "made.tex", csv: tmp_path / "made.csv", gone: tmp_path / "made.csv"}
     for source in sources.values():
@@ -311,5 +311,6 @@ def test_a_copy_is_wrong_if_it_is_there_and_differs_from_its_source(tmp_path):
     assert list(wrong_copies(sources, "% study: another")) == [tex]
     csv.write_text("2")
     assert list(wrong_copies(sources, "% study: mine")) == [csv]
-    (tmp_path / "made.csv").unlink()  # it is made again, and then copied
-    assert list(wrong_copies(sources, "% study: mine")) == []
+    csv.write_text("1")
+    (tmp_path / "made.csv").unlink()  # nothing says that the copy is right
+    assert list(wrong_copies(sources, "% study: mine")) == [csv]

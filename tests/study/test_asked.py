@@ -2,10 +2,10 @@
 
 import pytest
 
-from dualread.specs.generation import Choices, Decoding, ShardSpec
-from dualread.specs.parts import Prompt
+from dualread.declared.answers import Choices, Decoding, ShardSpec
+from dualread.declared.base import Prompt
+from dualread.declared.study import Config
 from dualread.study.asked import contract_of, shard_spec
-from dualread.study.sections import Config
 from tests.study.small import GREEDY, SAMPLED, small
 
 
@@ -48,7 +48,7 @@ def test_what_is_asked_in_a_view(config):
     assert p_true.condition == "donor/p_true"
     assert p_true.prompt.name == "p_true"
     assert p_true.answer_contract == "dual"
-    assert p_true.choices == Choices(words=("Yes", "No"))
+    assert p_true.choices == Choices(words=["Yes", "No"])
     assert p_true.decoding is None
     samples = asked("own", ("slake", "test", "donor", "samples"))
     assert (samples.prompt.name, samples.decoding) == ("vl_calibration", Decoding(**SAMPLED))

@@ -6,15 +6,14 @@ from typing import get_args
 import pytest
 import yaml
 
-from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.declared.answers import Contract
+from dualread.declared.columns import MANIFEST, Column
+from dualread.declared.metrics import Metric
 from dualread.errors import ConfigError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.pair_metrics import COMPARABLE
 from dualread.grading.parse import parse
 from dualread.study.config import resolve
-from dualread.study.sections.answers import Contract
-from dualread.study.sections.data import Column
-from dualread.study.sections.results import Metric
 from tests.study.embedded import EMBEDDED, ROOT, merged, problems
 
 

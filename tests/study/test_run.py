@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from dualread.declared.study import Config
 from dualread.devices import ASSIGNED
 from dualread.errors import ArtifactError, ConfigError
 from dualread.read_once import ROOT
@@ -14,7 +15,6 @@ from dualread.store.store import Store
 from dualread.study import stale
 from dualread.study import workflow as insides
 from dualread.study.run import StudyRun, check
-from dualread.study.sections import Config
 from tests.store.entries import grow_old, publish
 from tests.study.small import small
 

@@ -9,20 +9,15 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
+from dualread.commands.main import main
+from dualread.declared.explained import json_schema, settings
+from dualread.declared.study import Config
 from dualread.study.config import resolve, without_nulls
 from dualread.study.files import laid_over
-from dualread.study.sections import Config
-from dualread.study.sections.kinds import Section
 from tests.study.embedded import EMBEDDED, ROOT, merged, problems
 
 STUDIES = [EMBEDDED, *(yaml.safe_load(path.read_text()) for path in sorted(ROOT.glob("workflow/studies/*.yaml")))]
 GIVEN = [without_nulls(laid_over(EMBEDDED, study)) for study in STUDIES]
-
-
-def sections_in(kind=Section):
-    for section in kind.__subclasses__():
-        yield section
-        yield from sections_in(section)
 
 
 @pytest.mark.parametrize("given", GIVEN, ids=lambda given: given["study"])
@@ -33,15 +28,35 @@ def test_a_typed_config_is_written_as_it_was_read(given):
     )  # 1 is not 1.0 in a key of the store
 
 
-@pytest.mark.parametrize("section", sorted(set(sections_in()), key=lambda section: section.__name__))
-def test_every_key_is_explained(section):
-    assert section.__doc__
-    assert all(field.description for field in section.model_fields.values())
+def test_every_key_is_explained():
+    found = {place: (words, meaning) for place, words, meaning in settings()}
+    assert [place for place, (_, meaning) in found.items() if not meaning] == []
+    assert found["replay.kappa"] == ("number, above 0, at most 100, required", "Temperature of the visual pooling.")
+    assert found["actors.<name>.contract"][0] == "`single` or `dual`"
+    assert found["datasets.<name>.pairing.splits"][0] == "list of `train` or `validation` or `test`, required"
 
 
 @pytest.mark.parametrize("given", GIVEN, ids=lambda given: given["study"])
 def test_the_json_schema_of_a_config_accepts_every_study(given):
-    Draft202012Validator(Config.model_json_schema()).validate(given)
+    Draft202012Validator(json_schema()).validate(given)
+
+
+def test_the_page_of_all_settings_is_that_of_the_declarations(capsys):
+    assert main(["schema", "--markdown"]) == 0
+    page = capsys.readouterr().out
+    assert page == (ROOT / "docs/settings.md").read_text()
+    assert "| `views.<name>.image` | `black` | States of the same completion beside this image. |" in page
+
+
+def test_the_program_prints_a_section_a_table_or_both(capsys):
+    assert main(["schema", "contrasts"]) == 0
+    said = capsys.readouterr().out
+    assert "contrasts.parquet" in said
+    assert "contrasts.<name>.baseline" in said
+    assert main(["schema", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json_schema()
+    assert main(["schema", "replays"]) == 1
+    assert "Did you mean 'replay'?" in capsys.readouterr().err
 
 
 def test_a_config_is_not_changed_after_it_was_checked():
@@ -110,10 +125,10 @@ def test_the_seed_of_a_checkpoint_is_a_number_however_yaml_reads_its_key(seed):
 
 
 def test_a_job_starts_without_the_models():
-    program = "import sys, dualread.store.run; print(*sorted({'pydantic', 'jsonschema'} & set(sys.modules)))"
+    program = "import sys, dualread.store.run; print(*sorted({'jsonschema', 'torch'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
 
 
 def test_a_table_of_settings_does_not_depend_on_the_models():
-    program = "import sys, dualread.study.training; print(*sorted({'pydantic', 'jsonschema'} & set(sys.modules)))"
+    program = "import sys, dualread.study.training; print(*sorted({'jsonschema', 'torch'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dualread.study.sections import Config
+from dualread.declared.study import Config
 from dualread.study.shards import StudyShards
 from tests.study.small import named, read, small
 

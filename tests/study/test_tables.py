@@ -2,8 +2,8 @@
 
 import pytest
 
-from dualread.specs.metrics import Contrast
-from dualread.study.sections import Config
+from dualread.declared.metrics import ContrastSpec
+from dualread.declared.study import Config
 from dualread.study.tables import StudyTables
 from tests.study.small import read, small
 
@@ -46,12 +46,12 @@ def test_contrasts(config):
     config["tables"]["main"]["method"] = "dualread"
     default, visual, main = tables_of(config).contrasts()
     places = ("slake", "ood6", "ood_ccg")
-    expected = Contrast(name="default", method="dualread", baselines=("own",), datasets=places, split="test")
+    expected = ContrastSpec(name="default", method="dualread", baselines=("own",), datasets=places, split="test")
     assert default == expected
     where = {"datasets": ("slake",), "split": "validation", "metrics": ("auroc",)}
-    assert visual == Contrast(name="visual", method="per", baselines=("p_state",), **where)
+    assert visual == ContrastSpec(name="visual", method="per", baselines=("p_state",), **where)
     others = {"baselines": ("base", "own", "per"), "datasets": ("slake", "pmc", "ood6", "ood_ccg")}
-    assert main == Contrast(name="main", method="dualread", **others, split="test")
+    assert main == ContrastSpec(name="main", method="dualread", **others, split="test")
 
 
 def test_a_table_shows_all_data_sets_or_those_that_it_lists(config):

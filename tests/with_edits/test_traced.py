@@ -3,7 +3,6 @@
 import pytest
 
 from tests.workflow.checkout import Checkout
-from tests.workflow.recomputed import inside, jobs
 from tests.workflow.test_families import walk
 from tests.workflow.traced import check
 
@@ -12,12 +11,10 @@ def test_the_smoke_study(tmp_path):
     checkout = Checkout.create(tmp_path / "checkout")
     done = checkout.snakemake("all")
     assert done.returncode == 0, done.text
-    with inside(checkout.folder):
-        check(jobs("smoke"), tmp_path)
+    check(checkout.folder, "smoke", tmp_path)
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "paligemma"])
 def test_the_study_of_a_family(family, tmp_path, capsys):
     walk(family, tmp_path, capsys)
-    with inside(tmp_path / "checkout"):
-        check(jobs("family"), tmp_path)
+    check(tmp_path / "checkout", "family", tmp_path)

@@ -5,20 +5,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dualread.specs.actors import CopyCheckpointSpec
-from dualread.specs.generation import GenerateSpec
-from dualread.specs.parts import ConfiguredPlugin
-from dualread.specs.replay import Agreement, ReplaySpec
-from dualread.specs.wire import as_mapping
+from dualread.declared.answers import Agreement, GenerateSpec, ReplaySpec
+from dualread.declared.backbones import CopyCheckpointSpec
+from dualread.declared.base import ConfiguredPlugin
 from dualread.stages import build_manifest, draw_phantom
 from tests import specs
 from tests.environments import python_of
+from tests.specs import changed
 from tests.tiny import MODEL, Tiny, build
 
 ROOT = Path(__file__).parents[2]
@@ -60,12 +59,12 @@ class Lab:
     def answers(self, engine: ConfiguredPlugin, *, seed: int = 0, **changes: Any) -> GenerateSpec:
         """A spec of the stage `generate`; `changes` are those of the shard."""
         asked = specs.shard(**{"decoding": GREEDY} | changes)
-        return replace(specs.generate(asked), engine=engine, seed=seed)
+        return changed(specs.generate(asked), engine=engine, seed=seed)
 
     def states(self, **changes: Any) -> ReplaySpec:
         """A spec of the stage `replay`; `changes` are those of the shard."""
         asked = specs.shard(**{"decoding": GREEDY} | changes)
-        return replace(specs.replay(asked, batch_size=32), agreement=AGREEMENT)
+        return changed(specs.replay(asked, batch_size=32), agreement=AGREEMENT)
 
     def command(
         self, stage: str, wanted: Mapping[Path, Any], manifests: Mapping[Path, Path] | None = None, **inputs: Path
@@ -75,7 +74,7 @@ class Lab:
         `manifests` holds the manifests of those outputs that do not use the lab's manifest.
         """
         own = {output: {"manifest": str(path)} for output, path in (manifests or {}).items()}
-        entries = [{"spec": as_mapping(s), "output": str(o), "inputs": own.get(o, {})} for o, s in wanted.items()]
+        entries = [{"spec": s.wire(), "output": str(o), "inputs": own.get(o, {})} for o, s in wanted.items()]
         given = (
             {}
             if stage == "copy_checkpoint"

@@ -3,19 +3,17 @@
 import os
 import signal
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from dualread.artifacts.schemas.choices import CHOICES
-from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import read_table
-from dualread.specs.generation import Choices
+from dualread.declared.answers import Choices
+from dualread.declared.columns import CHOICES, FEATURES, GENERATIONS
 from tests import same_names, specs
+from tests.specs import changed
 from tests.with_vllm.conftest import ROOT, TRANSFORMERS, VLLM, Lab
 
 SAMPLING = specs.decoding(temperature=1.0, top_p=0.95, n_samples=4, max_completion_tokens=12)
@@ -96,12 +94,12 @@ def test_samples_depend_on_the_row_and_the_seed(qwen, sampled, tmp_path):
     assert first.filter(first["token_ids"] == other["token_ids"]).height < 0.01 * first.height
     assert first.group_by("sample_id").agg(pl.col("token_ids").n_unique())["token_ids"].to_list() == [4] * 128
     assert first["token_ids"].n_unique() > 0.99 * first.height
-    fewer = qwen.answers(VLLM, decoding=replace(SAMPLING, n_samples=2))
+    fewer = qwen.answers(VLLM, decoding=changed(SAMPLING, n_samples=2))
     kept = generations(qwen.make("generate", tmp_path / "fewer", fewer))
     assert kept["token_ids"].to_list() == first.filter(pl.col("sample_index") < 2)["token_ids"].to_list()
 
 
-@pytest.mark.parametrize("choices", [Choices(integers=(0, 100)), Choices(words=("Yes", "No"))])
+@pytest.mark.parametrize("choices", [Choices(integers=[0, 100]), Choices(words=["Yes", "No"])])
 def test_choices_have_the_log_probabilities_of_the_transformers_engine(qwen, greedy, tmp_path, choices):
     found = []
     for name, engine in (("vllm", VLLM), ("transformers", TRANSFORMERS)):
@@ -146,7 +144,7 @@ def test_two_processes_answer_as_one(qwen):
 
 
 def test_more_tokens_than_the_checkpoint_has_positions_are_refused(qwen, tmp_path):
-    decoding = replace(SAMPLING, max_completion_tokens=500)
+    decoding = changed(SAMPLING, max_completion_tokens=500)
     done = qwen.run("generate", tmp_path / "answers", qwen.answers(VLLM, decoding=decoding))
     assert done.returncode == 1
     assert "but the engine was opened for 512" in done.stderr

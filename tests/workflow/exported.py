@@ -10,15 +10,14 @@ from typing import Any
 
 import polars as pl
 
-from dualread.artifacts.schemas.choices import CHOICES
-from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.commands.ask.study import Asking, Batch
-from dualread.models.backbones.facts import Facts
+from dualread.declared.columns import CHOICES, GENERATIONS
+from dualread.declared.recorded import Facts
+from dualread.declared.study import Config
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.generation.base import Request
 from dualread.models.replay.forward import replay_completions
-from dualread.study.sections import Config
 
 LogProbs = Callable[[Batch, pl.DataFrame], dict[str, Sequence[float]]]
 

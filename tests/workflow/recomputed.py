@@ -13,8 +13,8 @@ from dualread.store.code import CodeIndex, stage_roots
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.job import Entry, parse_job
 from dualread.store.manifest import file_table, read_manifest
+from dualread.store.runner import spec_of
 from dualread.store.store import Store
-from dualread.store.typed import spec_of
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dualread.commands import main as program
-from dualread.models.backbones.facts import Facts
+from dualread.declared.recorded import Facts
 from dualread.scoring.scorer import Scorer
 from tests import families
 from tests.more_families import MORE

@@ -9,12 +9,11 @@ import polars as pl
 import pytest
 import yaml
 
+from dualread.declared.tables import BuildTableSpec
 from dualread.models.training.settings import max_prompt_tokens
 from dualread.reporting.tables import hparams
 from dualread.reporting.tables.hparams import number, told_apart
-from dualread.specs.tables import BuildTableSpec
 from dualread.stages import build_table
-from dualread.store.typed import typed
 from tests.workflow.checkout import Checkout
 
 pytestmark = pytest.mark.rest
@@ -48,7 +47,7 @@ def asked(checkout: Checkout) -> Mapping[str, list[dict[str, Any]]]:
 @pytest.fixture(scope="module")
 def printed(asked: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
     (spec,) = [spec for spec in asked["build_table"] if spec["table"]["module"] == "reporting.tables.hparams"]
-    shown = typed(BuildTableSpec, spec, "build_table").settings
+    shown = BuildTableSpec.of(spec, "build_table").settings
     data = pl.DataFrame([("slake", "train", 4919)], schema=["dataset", "split", "questions"], orient="row")
     return dict(build_table.build(hparams, data, shown).cells.select("row", "printed").iter_rows())
 

@@ -162,6 +162,16 @@ def test_an_older_copy_of_a_table_of_another_study_is_replaced(checkout, micro):
     assert (tex.read_bytes(), preview.read_bytes()) == right
 
 
+def test_a_table_of_another_study_is_replaced_where_this_one_has_lost_its_results(checkout, micro):
+    tex = checkout.folder / "tables/main.tex"
+    (checkout.folder / "results/other").mkdir()
+    tex.write_text("% study: other\n")
+    shutil.rmtree(checkout.folder / MICRO)
+    assert run(checkout, "-n").jobs() >= {"build_table", "copy_table"}
+    assert run(checkout).returncode == 0
+    assert tex.read_bytes() == (micro.folder / "tables/main.tex").read_bytes()
+
+
 def test_a_selection_of_data_sets_trains_nothing(study):
     """The leakage check of all data sets holds for some of them."""
     jobs = study.snakemake("-n", "tables/main.tex", study="workflow/studies/smoke.yaml workflow/selections/slake.yaml")

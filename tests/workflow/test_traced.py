@@ -10,8 +10,7 @@ pytestmark = pytest.mark.rest
 
 
 def test_the_micro_study(micro, tmp_path):
-    with inside(micro.folder):
-        check(jobs("micro"), tmp_path)
+    check(micro.folder, "micro", tmp_path)
 
 
 def test_a_closure_without_a_definition_is_noticed(micro, tmp_path):

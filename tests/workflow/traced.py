@@ -8,6 +8,7 @@ import ast
 import dis
 import json
 import os
+import subprocess
 import sys
 import threading
 import traceback
@@ -23,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from dualread import read_once
 from dualread.store.code import IMPORTED, CodeIndex, Node, library
-from tests.workflow.recomputed import Job
+from tests.workflow.recomputed import Job, jobs
 
 # Packages that take seconds. Here they are imported once, and not in each traced process.
 _HEAVY = (
@@ -36,6 +37,7 @@ _HEAVY = (
     "sklearn.linear_model",
     "PIL.Image",
 )
+_ROOT = Path(__file__).resolve().parents[2]
 _FOLDER = f"{read_once.ROOT}{os.sep}"
 _MODULE = "<module>"
 
@@ -204,19 +206,22 @@ def _bound(node: ast.stmt) -> set[str]:
     return {part.id for target in targets if target for part in ast.walk(target) if isinstance(part, ast.Name)}
 
 
-def check(found: list[Job], folder: Path) -> None:
-    """Compute jobs again, each in a process of its own, and check that their keys count all that runs and is read."""
-    assert found
-    for package in _HEAVY:
-        import_module(package)
-    missing, same = {}, []
-    for number, job in enumerate(found):
-        said = _traced(job, folder / str(number))
-        missing |= {f"{job.stage}: {line}": job.entry.output for line in said["missing"]}
-        same.append(said["same"])
-        assert said["ran"] > 10, said
+def check(root: Path, study: str, out: Path) -> None:
+    """Compute the jobs of a study in `root` again, and check that their keys count all that runs and is read.
+
+    This happens in a new process: each job is computed in a fork of it, and a fork of one in which polars has already
+    worked would wait for threads that it does not have.
+    """
+    environment = {**os.environ, "PYTHONPATH": str(_ROOT), "OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.workflow.traced", study, str(out)]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said
+    missing = {f"{one['stage']}: {line}": one["output"] for one in said for line in one["missing"]}
     assert not missing, "\n".join(f"{line} ({output})" for line, output in missing.items())
-    assert all(same)  # what was traced is what made the artifacts
+    assert [one["output"] for one in said if one["ran"] <= 10] == []
+    assert [one["output"] for one in said if not one["same"]] == []  # what was traced is what made the artifacts
 
 
 def _traced(job: Job, out: Path) -> dict:
@@ -235,4 +240,11 @@ def _traced(job: Job, out: Path) -> dict:
         finally:
             os._exit(0)
     os.waitpid(child, 0)
-    return json.loads(said.read_text())
+    return {"stage": job.stage, "output": str(job.entry.output), **json.loads(said.read_text())}
+
+
+if __name__ == "__main__":
+    for package in _HEAVY:
+        import_module(package)
+    found = [_traced(job, Path(sys.argv[2], str(number))) for number, job in enumerate(jobs(sys.argv[1]))]
+    print(json.dumps(found))

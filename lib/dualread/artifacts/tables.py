@@ -1,4 +1,4 @@
-"""Read and write the parquet tables of `schemas`; a file that breaks its schema is refused by name."""
+"""Read and write the parquet tables that `declared.columns` declares; a file that breaks its schema is refused."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas import Schema
+from dualread.declared.columns import Schema
 from dualread.errors import ArtifactError
 
 ROWS_PER_PART = 50_000

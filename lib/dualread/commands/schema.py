@@ -1,33 +1,75 @@
-"""`dualread schema`: the columns of every parquet file that stages exchange."""
+"""`dualread schema`: the columns of every parquet file that stages exchange, and the settings of a study."""
 
 import argparse
+import json
+from collections.abc import Iterator, Sequence
 
 from dualread.errors import ConfigError, did_you_mean
 
-HELP = "explain the columns of a file"
+HELP = "explain the columns of a file, or the settings of a study"
 DESCRIPTION = """
-Print the columns of the parquet files that stages exchange: name, dtype, whether null is allowed, and meaning.
-Without TABLE, print those of all files.
+Print the columns of the parquet files that stages exchange: name, dtype, whether null is allowed, and meaning; or the
+settings that a study's YAML file may have: place, type, bounds, and meaning. Without NAME, print the columns of all
+files.
+"""
+_SETTINGS = "settings"
+_PAGE = """# Settings
+
+All that a study's YAML file may say. The declarations are in `lib/dualread/declared/`; what a plugin's own `settings`
+may say stands in the plugin's file. `<name>` stands for the name of an entry. `dualread schema --json` prints the same
+as a JSON schema, with which editors complete and check a study's file. This page is `dualread schema --markdown`.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
-    parser.add_argument("table", metavar="TABLE", nargs="?", help="manifest, pairs, generations, graded, ...")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help=f"manifest, generations, ..., replay, metrics, ..., or {_SETTINGS}"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print the JSON schema of a study, for editors")
+    form.add_argument("--markdown", action="store_true", help="print the page docs/settings.md")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the columns of one table, or of all; return the exit code."""
-    from dualread.artifacts.schemas import all_schemas  # here, because --help does not need polars
+    """Print what is asked for; return the exit code."""
+    # Here, because --help needs neither polars nor pydantic.
+    from dualread.declared.columns import all_schemas
+    from dualread.declared.explained import json_schema, settings
 
-    schemas = all_schemas()
-    if options.table is not None and options.table not in schemas:
-        meant = did_you_mean(options.table, schemas)
-        raise ConfigError(f"{options.table}: no such table. Known: {', '.join(schemas)}.{meant}")
-    for table in [options.table] if options.table else schemas:
+    if options.json:
+        print(json.dumps(json_schema(), indent=1))
+        return 0
+    tables, places = all_schemas(), list(settings())
+    sections = list(dict.fromkeys(place.partition(".")[0] for place, _, _ in places))
+    if options.markdown:
+        print("\n".join([_PAGE, *_page(sections, places)]).rstrip())
+        return 0
+    wanted = options.name
+    if wanted is not None and wanted not in (known := [*tables, *sections, _SETTINGS]):
+        raise ConfigError(f"{wanted}: no such table. Known: {', '.join(known)}.{did_you_mean(wanted, known)}")
+    for table in [wanted] if wanted in tables else [] if wanted else tables:
         print(f"{table}.parquet")
-        width = max(map(len, schemas[table].columns))
-        for name, column in schemas[table].columns.items():
-            dtype = f"{column.dtype}{' or null' if column.nullable else ''}"
-            print(f"  {name:<{width}}  {dtype:<16}  {column.meaning}")
+        columns = tables[table].columns.items()
+        dtypes = {name: f"{column.dtype}{' or null' if column.nullable else ''}" for name, column in columns}
+        _print([(name, dtypes[name], column.meaning) for name, column in columns], 16)
+    if chosen := [row for row in places if wanted in (_SETTINGS, row[0].partition(".")[0])]:
+        print("settings of a study")
+        _print(chosen, 24)
     return 0
+
+
+def _print(rows: Sequence[tuple[str, str, str]], width_of_type: int) -> None:
+    width = max(len(name) for name, _, _ in rows)
+    for name, kind, meaning in rows:
+        print(f"  {name:<{width}}  {kind:<{width_of_type}}  {meaning}")
+
+
+def _page(sections: Sequence[str], places: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    of = {section: [row for row in places if row[0].partition(".")[0] == section] for section in sections}
+    alone = [rows[0] for rows in of.values() if len(rows) == 1]
+    for title, rows in {"The study": alone, **of}.items():
+        if len(rows) > 1:
+            yield f"## {title}\n\n| key | value | meaning |\n|---|---|---|"
+            yield from (f"| `{place}` | {kind} | {meaning.replace('<', '&lt;')} |" for place, kind, meaning in rows)
+            yield ""

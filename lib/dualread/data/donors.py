@@ -19,10 +19,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
 from dualread.data import candidates
 from dualread.data.named_donors import golds, named_pairs
+from dualread.declared.columns import PAIRS
 from dualread.errors import ConfigError, did_you_mean
 
 __all__ = ["count_pairs", "pair"]

@@ -12,6 +12,7 @@ from statistics import mean, stdev
 
 import polars as pl
 
+from dualread.declared.metrics import ContrastSpec
 from dualread.errors import ConfigError, did_you_mean
 from dualread.evaluation.answer_metrics import ANSWER_METRICS
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
@@ -19,7 +20,6 @@ from dualread.evaluation.samples import Read, Sample, mean_sample
 from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds
 from dualread.evaluation.statistics.p_values import P, holm
 from dualread.evaluation.statistics.t_intervals import difference_interval, difference_p_value, logit_interval
-from dualread.specs.metrics import Contrast
 
 # (backbone, seed, method)
 Run = tuple[str, int, str]
@@ -184,7 +184,7 @@ class Results:
         return tuple(side for side, rows in flagged.items() if any((row["estimate"] or 0.0) > 0 for row in rows))
 
 
-def compare(results: Results, contrasts: Sequence[Contrast]) -> list[dict]:
+def compare(results: Results, contrasts: Sequence[ContrastSpec]) -> list[dict]:
     """Return the rows of a contrasts table, without the column `study`.
 
     Each cell has a row per method, then a row per contrast and baseline.
@@ -203,14 +203,14 @@ def compare(results: Results, contrasts: Sequence[Contrast]) -> list[dict]:
     return rows
 
 
-def _covers(contrast: Contrast, cell: Cell) -> bool:
+def _covers(contrast: ContrastSpec, cell: Cell) -> bool:
     """Return whether the contrast is asked for in this cell."""
     _, dataset, split, metric = cell
     is_compared = contrast.metrics is None or metric in contrast.metrics
     return is_compared and dataset in contrast.datasets and split == contrast.split
 
 
-def _differences(contrast: Contrast, values: Mapping[str, OverSeeds]) -> Iterator[dict]:
+def _differences(contrast: ContrastSpec, values: Mapping[str, OverSeeds]) -> Iterator[dict]:
     if unknown := [name for name in (contrast.method, *contrast.baselines) if name not in values]:
         meant = did_you_mean(unknown[0], values)
         raise ConfigError(f"contrast {contrast.name}: no results of {unknown[0]!r}. Known: {', '.join(values)}.{meant}")

@@ -9,8 +9,8 @@ from dataclasses import astuple, dataclass, fields
 
 import polars as pl
 
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
+from dualread.declared.columns import METRICS
 from dualread.errors import ArtifactError
 from dualread.evaluation.metric import Metric
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from dualread.data.images import open_image
+from dualread.declared.answers import Image
 from dualread.errors import ArtifactError
 from dualread.models import prompts
-from dualread.specs.generation import Image
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dualread.declared.recorded import READS
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt
-from dualread.models.backbones.facts import READS
 from dualread.models.backbones.opened import Opened
 
 PASS_TOKENS = 1536  # with more in one pass, intermediate results do not fit into a processor's caches

@@ -6,21 +6,21 @@ The library's replay, generation and scoring of choices share code, so that they
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
+from dualread.declared.recorded import READS, Facts
 from dualread.errors import ArtifactError, DualReadError, in_a_line
 from dualread.models import own_pass
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt
-from dualread.models.backbones.facts import READS, Facts
 from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import long_text
 from dualread.models.backbones.tokenizer import ids_alone
 from dualread.models.generation._tree import score
-from dualread.models.generation.base import Decoding
+from dualread.models.generation.base import SeededDecoding
 from dualread.models.generation.transformers_engine import complete
 from dualread.models.replay.forward import middle_layer, replay_batch, vectors_of
 
@@ -31,7 +31,7 @@ _SQUARE, _FLAT = (52, 40), (36, 90)  # height and width of pictures
 _LONG = (500, 1000)  # words of long questions
 _BESIDE = 8  # their first and last tokens, with which what is beside them may be merged
 _WAYS = (*((shared, once) for shared in READS[:-1] for once in (True, False)), (READS[-1], False))
-_GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5, seed=0)
+_GREEDY = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5, seed=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,9 +109,11 @@ class _Probe:
         self._own = [self._read(row.inputs, row.said, kind) for row in self._rows]
         self._check_states()
         facts = self._fastest(Facts(completion_type=kind, tree=False))
-        tree = self._agrees("many continuations in one pass", lambda: self._of_choices(replace(facts, tree=True)))
+        tree = self._agrees(
+            "many continuations in one pass", lambda: self._of_choices(facts.model_copy(update={"tree": True}))
+        )
         return Probed(
-            facts=replace(facts, tree=tree),
+            facts=facts.model_copy(update={"tree": tree}),
             found=self._found,
             differences=self._differences,
             rounding=rounding,
@@ -162,7 +164,7 @@ class _Probe:
             found.append(self._read(row.inputs).logits)
         return max(_difference(one, found[-1]) for one in found)
 
-    def _completion_type(self) -> int:
+    def _completion_type(self) -> Literal[0, 1]:
         """Return the token type with which the own pass gives what the model's own generation gives."""
         row = self._rows[0]
         self._found["token_types"] = list(row.prompt.types)
@@ -216,7 +218,7 @@ class _Probe:
 
     def _fastest(self, facts: Facts) -> Facts:
         for shared, once in _WAYS:
-            trial = replace(facts, shared=shared, images_once=once)
+            trial = facts.model_copy(update={"shared": shared, "images_once": once})
             name = f"rows share {shared}, images {'once' if once else 'each time'}"
             if self._agrees(name, lambda trial=trial: self._of_rows(trial)):
                 return trial

@@ -8,8 +8,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from dualread.declared.base import Settings
 from dualread.errors import ConfigError
-from dualread.specs.parts import Settings
 
 
 def open_model(model_class: Any, checkpoint: Path, settings: Settings, **arguments: Any) -> Any:

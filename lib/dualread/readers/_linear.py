@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from dualread.declared.base import Settings
 from dualread.errors import UnfittedError
-from dualread.specs.parts import Settings
 
 # The length of einsum's buffer. It adds up a longer row in pieces, but in one pass where the row is alone, and the two
 # round differently.

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from dualread.declared.base import Settings
 from dualread.errors import ConfigError, ReaderError, UnfittedError, in_a_line
 from dualread.readers._calibrated import platt_notes
 from dualread.readers.base import Answers, Examples, Weights
-from dualread.specs.parts import Settings
 
 Statistics = Mapping[str, Any]
 # An estimator adds in the order of tokens or samples, and equal uncertainties differ in their last digits by that. They

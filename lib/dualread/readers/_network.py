@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from dualread.declared.base import Settings
 from dualread.errors import UnfittedError
 from dualread.readers._calibrated import temperature_notes
 from dualread.readers._linear import affine, fit_standardization, one_thread, standardized
 from dualread.readers.base import Examples, Weights
-from dualread.specs.parts import Settings
 
 # A differentiable loss of two tensors: log-odds, and labels (1.0 = correct).
 Loss = Callable[[Any, Any], Any]

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.declared.readers import MethodReference
 from dualread.errors import ArtifactError, ConfigError
 from dualread.readers.base import FittedReader, Weights
 from dualread.readers.declarations import declared
-from dualread.specs.readers import MethodReference
 
 FORMAT = 2
 

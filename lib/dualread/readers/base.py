@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from dualread import plugins
+from dualread.declared.base import Settings
 from dualread.errors import ConfigError, ReaderError, UnfittedError, did_you_mean, in_a_line
 from dualread.readers.answers import COLUMNS, Answers, Examples, View
 from dualread.readers.declarations import name_of
-from dualread.specs.parts import Settings
 
 # All that the file of a reader needs is imported from here.
 __all__ = [

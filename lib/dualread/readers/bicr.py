@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
+from dualread.declared.base import Settings
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_standardization, standardized
 from dualread.readers._network import Loss, cross_entropy, pos_weight, probe_log_odds, train
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.specs.parts import Settings
 
 FEATURES: tuple[str, ...] = ("h_pre",)
 FITTED_ON = "train"

@@ -10,10 +10,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from dualread.declared.base import Settings
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers._calibrated import platt_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.specs.parts import Settings
 
 ENVIRONMENT = "estimators"
 FEATURES: tuple[str, ...] = ("h_ans",)

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dualread.declared.base import Settings
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers._calibrated import platt_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.specs.parts import Settings
 
 ENVIRONMENT = "estimators"
 FEATURES: tuple[str, ...] = ("token_entropies", "token_log_probs", "answer_positions")

@@ -10,11 +10,11 @@ References:
 
 from collections.abc import Mapping
 
+from dualread.declared.base import Settings
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers._calibrated import platt_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.lm_polygraph_density import distances
-from dualread.specs.parts import Settings
 
 ENVIRONMENT = "estimators"
 FEATURES: tuple[str, ...] = ("h_ans",)

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from dualread.declared.base import Settings
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers._calibrated import platt_scores
 from dualread.readers._replies import sampled_answers
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.specs.parts import Settings
 
 ENVIRONMENT = "estimators"
 FITTED_ON = "validation"

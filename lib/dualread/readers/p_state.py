@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dualread.declared.base import Settings
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.specs.parts import Settings
 
 FEATURES: tuple[str, ...] = ("h_close",)
 FITTED_ON = "train"

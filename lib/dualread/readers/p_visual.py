@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dualread.declared.base import Settings
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, log_odds
-from dualread.specs.parts import Settings
 
 FEATURES: tuple[str, ...] = ("h_ans", "h_global", "h_evid")
 PARENTS: tuple[str, ...] = ("state",)

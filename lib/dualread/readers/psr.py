@@ -8,10 +8,10 @@ temperature is fitted on the calibration partition. `_network` has the training 
 
 from collections.abc import Mapping
 
+from dualread.declared.base import Settings
 from dualread.readers._calibrated import branch_scores
 from dualread.readers._network import fit_probe, probe_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.specs.parts import Settings
 
 FEATURES: tuple[str, ...] = ("h_pre",)
 FITTED_ON = "train"

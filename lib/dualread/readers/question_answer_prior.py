@@ -13,9 +13,9 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
+from dualread.declared.base import Settings
 from dualread.readers import question_prior
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.specs.parts import Settings
 
 FITTED_ON = "train"
 NULL = True

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from dualread.declared.base import Settings
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.specs.parts import Settings
 
 FITTED_ON = "train"
 NULL = True

@@ -1,78 +1,25 @@
-"""What scoring the next image needs besides a reader's weights: which actor answers, and how it is asked.
+"""What a reader's file says about the actor that it needs (`declared.recorded.Requirements`).
 
 Stage fit_readers records it in the provenance of every reader, under `NAME`, so that one file says all that it depends
-on. The layers and positions of the states, and kappa, are beside it under `replay`.
+on. How the states were read (`declared.recorded.States`) is beside it under `STATES`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import TypeVar
 
-from dualread.errors import ArtifactError
-from dualread.readers import header
+from dualread.artifacts.tensors import read_header
+from dualread.declared.base import Section
+from dualread.declared.recorded import Requirements, ShardStates, States
+from dualread.errors import ArtifactError, ConfigError
 from dualread.readers.base import FittedReader
 
-NAME = "scoring"
+NAME, STATES = "scoring", "replay"
 
-
-@dataclass(frozen=True, kw_only=True)
-class Prompt:
-    """A prompt of the library, and the digest of its text (`models.prompts.template_sha256`)."""
-
-    name: str
-    sha256: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class View:
-    """What the actor is asked or shown in addition, about its own answer.
-
-    Attributes:
-        name: The entry of `views` in the config.
-        image: Which image is shown, see `specs.generation.Image`; "original" is the question's own.
-        prompt: The prompt.
-        decoding: How completions are drawn; None where choices are scored.
-        choices: The choices that are scored, see `models.generation.choices`; None where completions are drawn.
-        forced: Whether the actor's answer is read again with this image, instead of a new completion.
-    """
-
-    name: str
-    image: str
-    prompt: Prompt
-    decoding: Mapping[str, Any] | None = None
-    choices: Mapping[str, Any] | None = None
-    forced: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Requirements:
-    """What a reader depends on besides its weights.
-
-    Attributes:
-        model: The settings with which it is opened: dtype, attention, pixel limits, largest number of prompt tokens.
-        facts: What experiments say about the actor's checkpoint (`models.backbones.facts`).
-        checkpoint: The sha256 of each file of the actor's checkpoint.
-        prompt: The prompt of the question.
-        decoding: How the answer is drawn.
-        contract: The form of a completion, see `grading.parse`.
-        views: The views that the reader reads when it scores, in the order in which it reads them.
-    """
-
-    model: Mapping[str, Any]
-    facts: Mapping[str, Any]
-    checkpoint: Mapping[str, str]
-    prompt: Prompt
-    decoding: Mapping[str, Any]
-    contract: str
-    views: Sequence[View] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the requirements as JSON values."""
-        return asdict(self)
+T = TypeVar("T", bound=Section)
 
 
 def requirements_of(reader: FittedReader, *, where: str) -> Requirements:
-    """Return what `reader` depends on.
+    """Return what `reader` depends on besides its weights.
 
     Args:
         reader: A fitted reader.
@@ -82,13 +29,36 @@ def requirements_of(reader: FittedReader, *, where: str) -> Requirements:
         ArtifactError: The reader does not say it, because it was fitted by an earlier version of the library; or it
             says something that no study may say.
     """
+    return _said(reader, NAME, Requirements, where)
+
+
+def states_of(reader: FittedReader, *, where: str) -> States | None:
+    """Return how the states that `reader` was fitted on were read; None if it reads none.
+
+    Raises:
+        ArtifactError: See `requirements_of`.
+    """
+    return _said(reader, STATES, States, where) if reader.provenance.get(STATES) is not None else None
+
+
+def states_of_shard(features: Path, where: str) -> ShardStates:
+    """Return how the states of a shard were read; `features` is its features.safetensors.
+
+    Raises:
+        ArtifactError: The file is damaged, or does not say it.
+    """
     try:
-        known = dict(reader.provenance[NAME])
-        header.check(known, where)
-        views = tuple(View(**{**view, "prompt": Prompt(**view["prompt"])}) for view in known["views"])
-        return Requirements(**{**known, "prompt": Prompt(**known["prompt"]), "views": views})
-    except (KeyError, TypeError, ValueError) as error:
+        return ShardStates.of(read_header(features), "header")
+    except ConfigError as error:
+        raise ArtifactError(f"{where}: {features.name} does not say how its states were read: {error}") from error
+
+
+def _said(reader: FittedReader, name: str, kind: type[T], where: str) -> T:
+    try:
+        return kind.of(reader.provenance[name], name)
+    except (ConfigError, ValueError, TypeError, KeyError, RecursionError) as error:  # NaN, or nothing
+        why = str(error) if isinstance(error, ConfigError) else f"{error!r} in its provenance."
         raise ArtifactError(
-            f"{where}: the reader does not say how its actor has to be asked ({error!r} in its provenance). Expected a"
-            f" reader whose provenance has {NAME!r}, as this version fits them. Fit it again."
+            f"{where}: the reader does not say how its actor has to be asked: {why:.1000} Expected a reader whose"
+            f" provenance has {name!r}, as this version fits them. Fit it again."
         ) from error

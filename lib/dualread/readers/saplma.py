@@ -6,10 +6,10 @@ completion. The paper fixes the layer and the widths. Training, early stopping a
 
 from collections.abc import Mapping
 
+from dualread.declared.base import Settings
 from dualread.readers._calibrated import branch_scores
 from dualread.readers._network import fit_probe, probe_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.specs.parts import Settings
 
 FEATURES: tuple[str, ...] = ("h_mid",)
 FITTED_ON = "train"

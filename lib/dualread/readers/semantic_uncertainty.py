@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dualread.declared.base import Settings
 from dualread.readers._calibrated import platt_notes, platt_scores
 from dualread.readers._replies import sampled_answers
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.specs.parts import Settings
 
 FITTED_ON = "validation"
 VIEWS = "score"

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dualread.declared.base import Settings
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.specs.parts import Settings
 
 FEATURES: tuple[str, ...] = ("answer_log_prob",)
 FITTED_ON = "train"

@@ -1,10 +1,11 @@
 """Compare what a reader was fitted on with what it is used on now, and name every difference."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dualread.declared.recorded import Requirements
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models import prompts
 from dualread.models.adapters import is_adapter
@@ -13,7 +14,7 @@ from dualread.models.replay.example import read_of_example
 from dualread.models.replay.forward import middle_layer
 from dualread.models.replay.positions import RULES
 from dualread.readers.base import FittedReader
-from dualread.readers.requirements import Requirements
+from dualread.readers.requirements import states_of
 from dualread.store.digest import sha256_file
 
 # Files of a checkpoint that a model or its tokenizer may be read from; others, such as README.md, change nothing.
@@ -99,23 +100,16 @@ def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
         reader: A fitted reader.
         config: The configuration of the model's text part.
     """
-    if (replay := reader.provenance.get("replay")) is None:
+    method, features = reader.provenance.get("method"), reader.provenance.get("features")
+    if (states := states_of(reader, where=f"{method}")) is None:
         return
-    try:
-        yield from _other_replay(replay, reader.provenance["features"], config)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(
-            f"{reader.provenance.get('method')}: the reader does not say how states were read ({error!r}). Expected"
-            " `replay` and `features` as stage fit_readers writes them. Fit it again."
-        ) from error
-
-
-def _other_replay(replay: Mapping[str, Any], features: Sequence[str], config: Any) -> Iterator[str]:
+    if not isinstance(features, list):
+        raise ArtifactError(f"{method}: its features are {features!r:.100}. Expected a list of names. Fit it again.")
     n_layers = config.num_hidden_layers
     now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": RULES}
     for name, value in now.items():
-        if replay[name] != value:
-            yield f"{name} is {value!r}, expected {replay[name]!r}"
+        if (fitted := getattr(states, name)) != value:
+            yield f"{name} is {value!r}, expected {fitted!r}"
     for name, values in read_of_example().items():
-        if name in features and values != replay["example"][name]:
-            yield f"{name} of the replay's example is {values}, expected {replay['example'][name]}"
+        if name in features and values != (fitted := (states.example or {}).get(name)):
+            yield f"{name} of the replay's example is {values}, expected {fitted}"

@@ -3,26 +3,25 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from dualread.declared.answers import Decoding
+from dualread.declared.recorded import RequiredView, Requirements
 from dualread.grading.answers import graded_answer
 from dualread.grading.canonical import question_key
 from dualread.models import prompts
 from dualread.models.backbones.opened import Opened
 from dualread.models.conditions import black, question_field
-from dualread.models.generation.base import Completion, Decoding, Request
+from dualread.models.generation.base import Completion, Request, SeededDecoding
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay.forward import replay_completions, stacked
 from dualread.readers.answers import COLUMNS, Answers, View
-from dualread.readers.requirements import Requirements
-from dualread.readers.requirements import View as AskedView
 from dualread.scoring.questions import Shown
 from dualread.seeding import derive_seed
-from dualread.specs.generation import Choices
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -58,7 +57,7 @@ class Actor:
         self._kappa = kappa
         self._batch_size = batch_size
 
-    def answer(self, asked: Sequence[Shown], views: Sequence[AskedView], *, states: bool) -> Answered:
+    def answer(self, asked: Sequence[Shown], views: Sequence[RequiredView], *, states: bool) -> Answered:
         """Return the actor's answers, with the `views` of them, and with hidden states if readers need them.
 
         Raises:
@@ -79,7 +78,7 @@ class Actor:
         return Answered(completions=committed, texts=texts, answers=answers, views=taken)
 
     def _view(
-        self, view: AskedView, asked: Sequence[Shown], committed: Sequence[Completion], texts: Sequence[str | None]
+        self, view: RequiredView, asked: Sequence[Shown], committed: Sequence[Completion], texts: Sequence[str | None]
     ) -> View:
         """Return a view of the answers `texts`; a prompt that contains the answer is not put where there is none."""
         places_answer = "{ANSWER}" in prompts.template(view.prompt.name)
@@ -92,8 +91,7 @@ class Actor:
         if view.forced:
             return View(name=view.name, source=self._states(chosen, committed), rows=np.arange(len(asked)))
         if view.choices is not None:
-            wanted = Choices(**{kind: tuple(of) for kind, of in view.choices.items() if of is not None})
-            scored = score_choices(self._engine, chosen, [committed[i].token_ids for i in requests], wanted)
+            scored = score_choices(self._engine, chosen, [committed[i].token_ids for i in requests], view.choices)
             of_row = {i: found.log_probs for i, found in zip(requests, scored, strict=True)}
             names = dict.fromkeys(name for log_probs in of_row.values() for name in log_probs)
             every = range(len(asked))
@@ -109,8 +107,8 @@ class Actor:
         shown: Path | Image = one.image if image == _ORIGINAL else black(one.image)
         return Request(text=text, image=shown, image_name=one.content, row=one.name)
 
-    def _complete(self, requests: Sequence[Request], decoding: Mapping[str, Any], name: str) -> list[list[Completion]]:
-        return self._engine.generate(requests, Decoding(**decoding, seed=derive_seed("score", name)))
+    def _complete(self, requests: Sequence[Request], decoding: Decoding, name: str) -> list[list[Completion]]:
+        return self._engine.generate(requests, SeededDecoding(**decoding.model_dump(), seed=derive_seed("score", name)))
 
     def _states(self, requests: Sequence[Request], committed: Sequence[Completion]) -> Callable[[str], np.ndarray]:
         assert self._kappa is not None, "a reader of states says how they were pooled"

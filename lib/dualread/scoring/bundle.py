@@ -10,16 +10,15 @@ checkpoint/         the actor, if it was asked for
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dualread.declared.base import Section
 from dualread.errors import ArtifactError, ConfigError
 from dualread.scoring.thresholds import Threshold
 from dualread.store.digest import sha256_file
 from dualread.store.files import read_json
-from dualread.store.typed import typed
 
 CHECKPOINT = "checkpoint"
 METRICS = "metrics.csv"
@@ -28,29 +27,21 @@ _BUNDLE, _THRESHOLDS = "bundle.json", "thresholds.json"
 _FORMAT = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bundle:
-    """What bundle.json and thresholds.json say.
-
-    Attributes:
-        study: The study's name.
-        backbone: Config name of the backbone.
-        actor: Config name of the actor.
-        seed: Seed of the actor.
-        method: The method whose reader gives the confidence.
-        readers: The sha256 of each method's reader.
-        scoring: What the readers depend on, see `readers.requirements.Requirements`, without views.
-        thresholds: The thresholds of all methods.
-    """
+class Bundle(Section):
+    """What bundle.json and thresholds.json say."""
 
     study: str
     backbone: str
     actor: str
     seed: int
     method: str
-    readers: Mapping[str, str]
-    scoring: Mapping[str, Any]
-    thresholds: Sequence[Threshold]
+    """The method whose reader gives the confidence."""
+    readers: dict[str, str]
+    """The sha256 of each method's reader."""
+    scoring: dict[str, Any]
+    """What the readers depend on, see `readers.requirements.Requirements`, without views."""
+    thresholds: list[Threshold]
+    """The thresholds of all methods."""
 
     def files(self, folder: Path) -> dict[str, Path]:
         """Return the file of each reader.
@@ -87,7 +78,7 @@ def read_bundle(folder: Path) -> Bundle:
         known = read_json(folder / _BUNDLE)
         if known.pop("format") != _FORMAT:
             raise ValueError(f"its format is not {_FORMAT}")
-        bundle = typed(Bundle, {**known, "thresholds": read_json(folder / _THRESHOLDS)}, _BUNDLE)
+        bundle = Bundle.of({**known, "thresholds": read_json(folder / _THRESHOLDS)}, _BUNDLE)
         if strange := [name for name in bundle.readers if Path(name).name != name]:
             raise ValueError(f"{strange[0]!r} is no name of a method")
         if wrong := [one.value for one in bundle.thresholds if one.value is not None and not 0 <= one.value <= 1]:
@@ -107,7 +98,7 @@ def copy_readers(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
 
 def write_bundle(folder: Path, bundle: Bundle) -> None:
     """Write bundle.json and thresholds.json."""
-    known = asdict(bundle)
+    known = bundle.model_dump()
     thresholds = known.pop("thresholds")
     _write_json(folder / _BUNDLE, {"format": _FORMAT, **known})
     _write_json(folder / _THRESHOLDS, thresholds)

@@ -3,14 +3,13 @@
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from dualread import plugins
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table
+from dualread.declared.columns import METRICS
 from dualread.errors import ConfigError, did_you_mean
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
@@ -63,7 +62,7 @@ def export(
         **{"study": study.name, "backbone": run[0], "actor": run[1], "seed": run[2]},
         method=method,
         readers=copy_readers({name: source.files[name] for name in readers}, out),
-        scoring=replace(required, views=()).to_json(),
+        scoring=required.model_copy(update={"views": ()}).model_dump(),
         thresholds=_thresholds(metrics, run, list(readers), readers[method].provenance["examples"]["dataset"]),
     )
     write_bundle(out, bundle)

@@ -4,23 +4,22 @@ import contextlib
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dualread.declared.base import Settings
+from dualread.declared.recorded import Facts, PromptText, RequiredView, Requirements
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.models import prompts
 from dualread.models.adapters import is_adapter, merge
-from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.readers.base import FittedReader
-from dualread.readers.header import check_pooling
-from dualread.readers.requirements import Prompt, Requirements, View, requirements_of
+from dualread.readers.requirements import requirements_of, states_of
 from dualread.scoring import agreement
 from dualread.scoring.answering import Actor
 from dualread.scoring.reading import check_widths
 from dualread.scoring.sources import Source, find, find_checkpoint
 from dualread.scoring.thresholds import Threshold, choose
-from dualread.specs.parts import Settings
 from dualread.store.digest import digest_of, sha256_file
 
 
@@ -41,7 +40,7 @@ class Loaded:
     actor: Actor
     readers: Mapping[str, FittedReader]
     method: str
-    views: Sequence[View]
+    views: Sequence[RequiredView]
     threshold: Threshold | None
     notes: tuple[str, ...]
     digest: str
@@ -66,6 +65,7 @@ def load(
     required = {name: requirements_of(one, where=source.where) for name, one in readers.items()}
     for one in required.values():
         agreement.check_is_own(one, source.where)
+    states = [found for one in readers.values() if (found := states_of(one, where=source.where))]
     own = [one for one in source.thresholds if one.method == source.method]
     threshold = choose(own, target_risk_percent, certified=certified)
     asked = _in_common(required, source.where)
@@ -80,19 +80,23 @@ def load(
     notes += of_states
     _refuse(of_states, folder, source.where, allow_other, "States are read in another way now: fit it again.")
     check_widths(readers, config.hidden_size)
+    kappa = states[0].kappa if states else None
     views = {view.name: view for one in required.values() for view in one.views}
-    chosen = asked.prompt if prompt is None else Prompt(name=prompt, sha256=prompts.template_sha256(prompt))
+    chosen = asked.prompt if prompt is None else PromptText(name=prompt, sha256=prompts.template_sha256(prompt))
     return Loaded(
-        actor=Actor(opened, replace(asked, prompt=chosen), kappa=_kappa(readers), batch_size=batch_size),
+        actor=Actor(opened, asked.model_copy(update={"prompt": chosen}), kappa=kappa, batch_size=batch_size),
         readers=readers,
         method=source.method,
-        views=[replace(view, prompt=chosen) if view.prompt == asked.prompt else view for view in views.values()],
+        views=[
+            view.model_copy(update={"prompt": chosen}) if view.prompt == asked.prompt else view
+            for view in views.values()
+        ],
         threshold=threshold,
         notes=tuple(notes),
         digest=digest_of(
             [
                 {name: sha256_file(source.files[name]) for name in readers},
-                *(source.method, files, asdict(chosen), None if threshold is None else asdict(threshold)),
+                *(source.method, files, chosen.model_dump(), None if threshold is None else asdict(threshold)),
             ]
         ),
     )
@@ -125,7 +129,7 @@ def _checkpoint(
 
 def _in_common(required: Mapping[str, Requirements], where: str) -> Requirements:
     """Return what all readers depend on, without views."""
-    (first, common), *others = ((name, replace(one, views=())) for name, one in required.items())
+    (first, common), *others = ((name, one.model_copy(update={"views": ()})) for name, one in required.items())
     for name, other in others:
         if other != common:
             raise ArtifactError(
@@ -151,8 +155,3 @@ def _refuse(notes: Sequence[str], folder: Path, where: str, allow_other: bool, a
             f"{where}: not what the reader was fitted on: {'; '.join(notes)} (checkpoint {folder}). {advice} To score"
             " nevertheless, allow others (--allow-other, in Python allow_other=True); every result will say so."
         )
-
-
-def _kappa(readers: Mapping[str, FittedReader]) -> float | None:
-    replays = ((name, reader.provenance.get("replay")) for name, reader in readers.items())
-    return next((check_pooling(replay.get("kappa"), name) for name, replay in replays if replay), None)

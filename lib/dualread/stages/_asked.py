@@ -7,17 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.data.datasets.base import refuse
 from dualread.data.questions.markup import Markup, control_tokens
+from dualread.declared.answers import ShardSpec
+from dualread.declared.base import Settings
+from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS
 from dualread.grading.parse import parse
 from dualread.models.conditions import Asked, asked
 from dualread.models.generation.base import Request
-from dualread.specs.generation import ShardSpec
-from dualread.specs.parts import Settings
 
 
 def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> Iterator[Asked]:

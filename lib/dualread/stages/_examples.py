@@ -4,22 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.schemas.graded import GRADED
-from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import lazy_tensors
+from dualread.declared.columns import FEATURES, GRADED, MANIFEST
+from dualread.declared.readers import DatasetSplit
 from dualread.errors import ArtifactError
 from dualread.readers.base import Examples
 from dualread.readers.join import OF_FEATURES, OF_GRADED, OF_MANIFEST, committed, join_answers
-from dualread.specs.parts import Split
 from dualread.stages._views import read_views
 
 # The roles in each split that a reader may see.
 PARTITIONS = {"train": ("fit", "stop", "calibration"), "validation": ("validation",)}
 
 
-def read_examples(asked: Split, names: Sequence[str], inputs: Mapping[str, Path], where: str) -> Examples:
+def read_examples(asked: DatasetSplit, names: Sequence[str], inputs: Mapping[str, Path], where: str) -> Examples:
     """Return the committed answers of one split with their labels.
 
     Args:

@@ -7,11 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from dualread.artifacts.schemas import Schema
-from dualread.artifacts.schemas.graded import GRADED
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, scan_table
+from dualread.declared.columns import GRADED, MANIFEST, PAIRS, Schema
 from dualread.errors import ArtifactError
 from dualread.evaluation.join import Joined, join
 

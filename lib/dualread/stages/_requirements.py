@@ -1,13 +1,12 @@
 """What scoring the next image needs besides a reader's weights, as stage fit_readers writes it into the reader."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
+from dualread.declared.answers import ShardSpec
+from dualread.declared.readers import ScoringSpec
+from dualread.declared.recorded import PromptText, RequiredView, Requirements
 from dualread.models.prompts import template_sha256
-from dualread.readers.requirements import Prompt, Requirements, View
-from dualread.specs.generation import ShardSpec
-from dualread.specs.readers import ScoringSpec
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.files import read_json
 from dualread.store.manifest import read_manifest
@@ -23,20 +22,20 @@ def requirements_for(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requir
         contract=scoring.contract,
         checkpoint={Path(name).name: of["sha256"] for name, of in files.items() if name.startswith("checkpoint/")},
         prompt=_prompt(scoring.answer),
-        decoding=asdict(scoring.answer.decoding),
-        views=[
-            View(
+        decoding=scoring.answer.decoding,
+        views=tuple(
+            RequiredView(
                 name=view.name,
                 image=view.asked.image,
                 prompt=_prompt(view.asked),
-                decoding=None if view.asked.decoding is None else asdict(view.asked.decoding),
-                choices=None if view.asked.choices is None else asdict(view.asked.choices),
+                decoding=view.asked.decoding,
+                choices=view.asked.choices,
                 forced=view.asked.completions is not None,
             )
             for view in scoring.views
-        ],
+        ),
     )
 
 
-def _prompt(asked: ShardSpec) -> Prompt:
-    return Prompt(name=asked.prompt.name, sha256=template_sha256(asked.prompt.name))
+def _prompt(asked: ShardSpec) -> PromptText:
+    return PromptText(name=asked.prompt.name, sha256=template_sha256(asked.prompt.name))

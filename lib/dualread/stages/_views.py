@@ -6,11 +6,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dualread.artifacts.schemas.choices import CHOICES
-from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import each_part, read_table
 from dualread.artifacts.tensors import lazy_tensors
+from dualread.declared.columns import CHOICES, FEATURES, GENERATIONS
 from dualread.errors import ArtifactError, ConfigError
 from dualread.readers.base import Answers, View
 

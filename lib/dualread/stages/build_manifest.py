@@ -9,8 +9,6 @@ from pathlib import Path
 import polars as pl
 
 from dualread import plugins
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import write_rows, write_table
 from dualread.data.datasets.base import Loaded
 from dualread.data.questions.audit import HARD_TO_SEE, refuse_broken
@@ -18,8 +16,9 @@ from dualread.data.questions.build import build
 from dualread.data.questions.pictures import Pictures
 from dualread.data.questions.pin import digest, refuse_another
 from dualread.data.questions.select import select
+from dualread.declared.columns import MANIFEST, THUMBNAILS
+from dualread.declared.data import BuildManifestSpec
 from dualread.progress import say
-from dualread.specs.manifests import BuildManifestSpec
 from dualread.store.digest import MANIFEST_NAME
 
 _THUMBNAILS_PER_PART = 20_000  # 82 MB, of which several copies are in the memory while they are written
@@ -34,7 +33,7 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
     loaded: Loaded = plugins.load_module(spec.loader.module).load_rows(inputs["source"], spec.split, spec.settings)
     is_artifact = (inputs["source"] / MANIFEST_NAME).is_file()  # its files are links to the store
     pictures = Pictures(bits=spec.bits, folder=None if is_artifact else inputs["source"])
-    selected = select(loaded, spec.select, spec.seed, pictures.identity)
+    selected = select(loaded, spec.select, spec.seed, pictures.identity) if spec.select else loaded
     for row in selected.rows:
         pictures.identity(row)
     refuse_broken(loaded, pictures.broken)

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import each_part, read_table
 from dualread.data.questions.leakage import count, refuse_leakage, shared_pictures
-from dualread.specs.parts import NoSpec
+from dualread.declared.base import NoSpec
+from dualread.declared.columns import MANIFEST, THUMBNAILS
 
 _COLUMNS = ("role", "dataset", "split", "image_id", "pixel_sha256")
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows, reason_of, write_table
 from dualread.artifacts.tensors import write_tensors
+from dualread.declared.columns import MANIFEST, METRICS
+from dualread.declared.metrics import ComputeMetricsSpec
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
@@ -31,7 +31,6 @@ from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
-from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages._joined import check_predictions, read, read_joined
 
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id")
@@ -47,11 +46,12 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     check_predictions(inputs["predictions"], spec.run, shards)
     if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
         of = {
-            shard: without_confidences(_manifest(shard, inputs), spec.target_risk_percent, reason) for shard in shards
+            shard: without_confidences(_manifest(shard, inputs), spec.metrics.target_risk_percent, reason)
+            for shard in shards
         }
         _write(out, spec, [{"dataset": d, "split": s, **row} for (d, s), rows in of.items() for row in rows], {})
         return f"wrote no estimates: {reason}"
-    thresholds = choose(_chooser(spec, shards, inputs), spec.target_risk_percent)
+    thresholds = choose(_chooser(spec, shards, inputs), spec.metrics.target_risk_percent)
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
     for dataset, split in shards:  # one after the other, because each may fill the memory
         found, kept, n = _judged(spec, (dataset, split), inputs, thresholds)
@@ -94,7 +94,7 @@ def _judged(
     joined = read_joined(*shard, manifest, inputs["predictions"], inputs)
     cell = CellColumns.of(joined)
     images = tuple(sorted(manifest["image_id"].unique()))
-    draws = ImageDraws(names=(spec.study, *shard), image_ids=images, replicates=spec.replicates)
+    draws = ImageDraws(names=(spec.study, *shard), image_ids=images, replicates=spec.metrics.bootstrap.replicates)
     estimates, kept = estimate(cell, draws)
     points = [*family_rows(joined.answers, manifest, draws), *threshold_rows(cell.answers, thresholds)]
     sizes = len(joined.answers), 0 if isinstance(joined.pairs, str) else len(joined.pairs)

@@ -8,10 +8,10 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.specs.actors import CopyCheckpointSpec
-from dualread.specs.parts import Repository
+from dualread.declared.backbones import CopyCheckpointSpec
+from dualread.declared.base import Repository
+from dualread.declared.columns import TRAIN_LOG
 
 
 def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> str:

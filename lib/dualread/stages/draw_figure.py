@@ -11,19 +11,17 @@ A method of which a run has no reader is left out, and a line under the figure s
 
 import textwrap
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import reason_of
+from dualread.declared.columns import MANIFEST, PAIRS
+from dualread.declared.tables import DrawFigureSpec
 from dualread.errors import ArtifactError
 from dualread.plugins import load_module
 from dualread.reporting.figures.drawing import Drawing, house_style, save
-from dualread.specs.figures import DrawFigureSpec
 from dualread.stages._joined import read, read_joined
 
 
@@ -41,7 +39,7 @@ def compute(spec: DrawFigureSpec, inputs: Mapping[str, Path], out: Path) -> str:
         tables = {key: _read(path / "train_log.parquet") for key, path in sorted(inputs.items())}
     else:
         left_out = _without_confidences(inputs)
-        layout = replace(layout, methods=tuple(of for of in layout.methods if of.name not in left_out))
+        layout = layout.model_copy(update={"methods": tuple(of for of in layout.methods if of.name not in left_out)})
         tables = {figure.READS: pl.concat(_joined(figure.READS, inputs, left_out))} if layout.methods else {}
     with house_style():
         drawing = figure.draw(tables, layout) if tables else Drawing(figure=Figure(), values=pl.DataFrame())

@@ -11,13 +11,13 @@ from types import ModuleType
 from typing import Any
 
 from dualread import plugins
-from dualread.artifacts.schemas.truth import TRUTH
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.data.phantoms.scene import MODALITIES, REGIONS, Style
 from dualread.data.writers.base import Hospital, cases
+from dualread.declared.base import Settings
+from dualread.declared.columns import TRUTH
+from dualread.declared.data import DrawPhantomSpec
 from dualread.errors import ConfigError, did_you_mean
-from dualread.specs.manifests import DrawPhantomSpec
-from dualread.specs.parts import Settings
 
 
 def compute(spec: DrawPhantomSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -40,19 +40,15 @@ def compute(spec: DrawPhantomSpec, inputs: Mapping[str, Path], out: Path) -> str
 
 def _hospital(spec: DrawPhantomSpec, writer: ModuleType) -> Hospital:
     """Build the hospital; a setting outside its range is refused here, before anything is drawn."""
-    where, images = f"phantoms.{spec.name}", spec.images
-    if not images or any(type(n) is not int or n < 1 for n in images.values()):
-        raise ConfigError(f"{where}.images: {dict(images)!r}, expected a positive number for each split.")
-    if absent := sorted(set(images) - set(writer.SPLITS)):
+    where, phantom = f"phantoms.{spec.name}", spec.phantom
+    if absent := sorted(set(phantom.images) - set(writer.SPLITS)):
         raise ConfigError(f"{where}.images: the format has no {absent}. Its splits: {', '.join(writer.SPLITS)}.")
-    given = {name: value for name in ("size", "questions_per_image") if (value := getattr(spec, name)) is not None}
-    style = _style(f"{where}.style", spec.style or {})
-    hospital = Hospital(name=spec.name, seed=spec.seed, images=images, style=style, **given)
+    given = {name: value for name in ("size", "questions_per_image") if (value := getattr(phantom, name)) is not None}
+    style = _style(f"{where}.style", phantom.style or {})
+    hospital = Hospital(name=spec.name, seed=phantom.seed, images=phantom.images, style=style, **given)
     if not 1 <= hospital.questions_per_image <= writer.MOST_QUESTIONS:
         value = hospital.questions_per_image
         raise ConfigError(f"{where}.questions_per_image: {value!r}, expected 1 to {writer.MOST_QUESTIONS}.")
-    if hospital.size < 16:
-        raise ConfigError(f"{where}.size: {hospital.size!r} pixels, expected at least 16.")
     return hospital
 
 

@@ -7,10 +7,10 @@ output:  method_domain_seed.csv, ccg_domains.csv (columns: `dualread.evaluation.
 from collections.abc import Mapping
 from pathlib import Path
 
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import for_spreadsheets, read_table
+from dualread.declared.columns import METRICS
+from dualread.declared.metrics import ExportRecordsSpec
 from dualread.evaluation.records import ccg_domains, method_domain_seed
-from dualread.specs.records import ExportRecordsSpec
 
 
 def compute(spec: ExportRecordsSpec, inputs: Mapping[str, Path], out: Path) -> str:

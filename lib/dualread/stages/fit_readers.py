@@ -7,25 +7,22 @@ Inputs: `actor`; `manifest` and `graded` for a reader that reads labels, `featur
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from dualread.artifacts.tensors import read_header
+from dualread.declared.readers import FitReadersSpec
+from dualread.declared.recorded import States
 from dualread.errors import ArtifactError, ConfigError, ReaderError
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
 from dualread.readers.base import Examples, FittedReader, fit_or_reason, score
 from dualread.readers.declarations import declared
-from dualread.readers.requirements import NAME
+from dualread.readers.requirements import NAME, STATES, states_of_shard
 from dualread.seeding import derive_seed
-from dualread.specs.readers import FitReadersSpec
 from dualread.stages._examples import PARTITIONS, read_examples
 from dualread.stages._requirements import requirements_for
 from dualread.store.digest import artifact_digest
 
 _ACTOR = ("backbone", "actor", "seed")
-# The entries in the header of features.safetensors that say where and how the states were read.
-_REPLAY = (*_ACTOR, "actor_digest", "final_layer", "middle_layer", "kappa", "positions", "example", "prompt")
 
 
 def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -43,14 +40,14 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     partitions = {role: _counts(examples.partition(role)) for role in PARTITIONS[spec.examples.split]}
     provenance = {
         **spec.run,
-        **{"examples": asdict(spec.examples), "views": spec.views},
+        **{"examples": spec.examples.model_dump(), "views": spec.views},
         "features": features,
-        "replay": _replay_facts(spec, inputs, where),
+        STATES: states.model_dump() if (states := _states(spec, inputs, where)) else None,
         "fitted_on": {
             name: artifact_digest(path) for name, path in sorted(inputs.items()) if name not in ("actor", "facts")
         },
         "partitions": partitions,
-        NAME: requirements_for(spec.scoring, inputs).to_json(),
+        NAME: requirements_for(spec.scoring, inputs).model_dump(),
     }
     reader = FittedReader(
         module=module,
@@ -81,7 +78,10 @@ def _parents(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) -> di
     parents = {role: load_reader(inputs[f"parent/{role}"] / "reader.safetensors") for role in roles}
     for role, parent in parents.items():
         check_named(parent, named[role], where=f"{where}: parents.{role}")
-        for name, expected in {**{name: spec.run[name] for name in _ACTOR}, "examples": asdict(spec.examples)}.items():
+        for name, expected in {
+            **{name: spec.run[name] for name in _ACTOR},
+            "examples": spec.examples.model_dump(),
+        }.items():
             if (found := parent.provenance[name]) != expected:
                 raise ArtifactError(f"{where}: parents.{role} was fitted for {name} {found!r}, not {expected!r}.")
     return parents
@@ -91,16 +91,14 @@ def _counts(examples: Examples) -> dict[str, int]:
     return {"n": len(examples), "n_correct": int(examples.correct.sum())}
 
 
-def _replay_facts(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) -> dict[str, Any] | None:
+def _states(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) -> States | None:
     if "features" not in inputs:
         return None
-    header = read_header(inputs["features"] / "features.safetensors")
-    if missing := [name for name in _REPLAY if name not in header]:
-        raise ArtifactError(f"{where}: the header of features.safetensors lacks {', '.join(missing)}. Replay again.")
+    header = states_of_shard(inputs["features"] / "features.safetensors", where)
     for name in _ACTOR:
-        if header[name] != (expected := spec.run[name]):
-            raise ArtifactError(f"{where}: the replay belongs to {name} {header[name]!r}, expected {expected!r}.")
-    return {name: header[name] for name in _REPLAY}
+        if (found := getattr(header, name)) != (expected := spec.run[name]):
+            raise ArtifactError(f"{where}: the replay belongs to {name} {found!r}, expected {expected!r}.")
+    return States(**header.model_dump(include=set(States.model_fields)))
 
 
 def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:

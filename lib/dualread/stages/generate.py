@@ -11,25 +11,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dualread import plugins
-from dualread.artifacts.schemas.choices import CHOICES
-from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import from_rows, write_parts, write_table
+from dualread.declared.answers import Choices, GenerateSpec
+from dualread.declared.columns import CHOICES, GENERATIONS
+from dualread.declared.recorded import Facts
 from dualread.errors import ArtifactError
 from dualread.models.backbones.encode import prompt_sha256
-from dualread.models.backbones.facts import Facts
 from dualread.models.conditions import Asked
-from dualread.models.generation.base import Decoding, Engine
+from dualread.models.generation.base import Engine, SeededDecoding
 from dualread.models.generation.choices import score_choices
 from dualread.seeding import derive_seed
-from dualread.specs.generation import Choices, GenerateSpec
 from dualread.stages._asked import frozen, read_asked, read_committed, refuse_control_tokens, request_of
 
 
 def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Generate the actor's completions for every question of the shard, or score the choices that the spec names."""
     questions = list(read_asked(spec.shard, inputs))
-    facts = Facts.read(inputs["facts"] / "facts.json")
-    engine = _engine(inputs["actor"], spec.engine.module, frozen(spec.model), frozen(spec.engine.settings), facts)
+    settings = frozen(spec.model), frozen(spec.engine.settings)
+    engine = _engine(inputs["actor"], spec.engine.module, *settings, inputs["facts"] / "facts.json")
     refuse_control_tokens(inputs["manifest"], engine.encoder.tokenizer)
     if spec.shard.choices is not None:
         return _score_choices(spec.shard.choices, spec.shard.condition, questions, engine, inputs, out)
@@ -37,16 +36,16 @@ def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def _engine(actor: Path, engine: str, settings: str, engine_settings: str, facts: Facts) -> Engine:
+def _engine(actor: Path, engine: str, settings: str, engine_settings: str, facts: Path) -> Engine:
     open_engine = plugins.load_module(engine).open_engine
-    return open_engine(actor / "checkpoint", json.loads(settings), json.loads(engine_settings), facts)
+    return open_engine(actor / "checkpoint", json.loads(settings), json.loads(engine_settings), Facts.read(facts))
 
 
 def _complete(spec: GenerateSpec, questions: Sequence[Asked], engine: Engine, manifest: Path, out: Path) -> str:
     shard = spec.shard
     assert shard.decoding is not None, "a shard has decoding or choices"
     seed = derive_seed("generate", spec.backbone, spec.actor, spec.seed, shard.dataset, shard.split)
-    decoding = Decoding(**vars(shard.decoding), seed=derive_seed(seed, shard.condition))
+    decoding = SeededDecoding(**shard.decoding.model_dump(), seed=derive_seed(seed, shard.condition))
     results = engine.generate([request_of(question, manifest) for question in questions], decoding)
     rows = [
         {

@@ -9,16 +9,13 @@ from typing import Any
 
 import polars as pl
 
-from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.graded import GRADED
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_many_rows, read_parts, read_table, write_table
+from dualread.declared.answers import GradeSpec
+from dualread.declared.columns import GENERATIONS, GRADED, MANIFEST, PAIRS
 from dualread.errors import ArtifactError
 from dualread.grading.answers import graded_answer
 from dualread.grading.canonical import is_correct
 from dualread.models.conditions import forced, shown
-from dualread.specs.grading import GradeSpec
 
 _OF_COMPLETIONS = ("sample_id", "condition", "sample_index", "image_id", "text")
 

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas.costs import COSTS
-from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import read_header
+from dualread.declared.columns import COSTS, GENERATIONS
+from dualread.declared.metrics import MeasureCostsSpec
 from dualread.errors import ArtifactError
 from dualread.evaluation.costs import Cost, generation_cost, reading_cost, scoring_cost
-from dualread.specs.metrics import MeasureCostsSpec
 
 
 def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> str:

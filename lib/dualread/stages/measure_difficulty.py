@@ -11,16 +11,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dualread.artifacts.schemas.difficulty import DIFFICULTY
-from dualread.artifacts.schemas.graded import GRADED
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.predictions import PREDICTIONS
-from dualread.artifacts.schemas.truth import TRUTH
 from dualread.artifacts.tables import from_rows, reason_of, write_table
+from dualread.declared.columns import DIFFICULTY, GRADED, MANIFEST, PREDICTIONS, TRUTH
+from dualread.declared.metrics import MeasureDifficultySpec
 from dualread.errors import ArtifactError
 from dualread.evaluation.difficulty import Run, controls
 from dualread.evaluation.statistics.bootstrap import ImageDraws
-from dualread.specs.metrics import MeasureDifficultySpec
 from dualread.stages._joined import read
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.data.donors import count_pairs, pair
-from dualread.specs.manifests import PairDonorsSpec
+from dualread.declared.columns import MANIFEST, PAIRS
+from dualread.declared.data import PairDonorsSpec
 
 
 def compute(spec: PairDonorsSpec, inputs: Mapping[str, Path], out: Path) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dualread import plugins
-from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import from_rows, write_table
+from dualread.declared.backbones import PretrainBaseSpec
+from dualread.declared.columns import TRAIN_LOG
 from dualread.models import prompts
-from dualread.specs.actors import PretrainBaseSpec
 
 
 def compute(spec: PretrainBaseSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -28,7 +28,7 @@ def compute(spec: PretrainBaseSpec, inputs: Mapping[str, Path], out: Path) -> st
     model, processor = create(tokenizer_texts(corpus, seed), pieces, spec.architecture.settings, seed)
     opened = Opened.of(model, processor, spec.model)
     log = pretrain(model, opened.encoder, corpus, spec.training, seed)
-    summary = report(opened, corpus, step=spec.training.steps, **vars(spec.reported), seed=seed)
+    summary = report(opened, corpus, step=spec.training.steps, **spec.reported.model_dump(), seed=seed)
     model.save_pretrained(out / "checkpoint")
     processor.save_pretrained(out / "checkpoint")
     write_table(out / "train_log.parquet", from_rows([*log, *summary], TRAIN_LOG), TRAIN_LOG)

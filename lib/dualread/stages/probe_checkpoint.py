@@ -8,12 +8,11 @@ measured depends on hardware a little, so it is in the summary (RECORD.json), an
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
+from dualread.declared.backbones import ProbeCheckpointSpec
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.probe import Probed, probe
-from dualread.specs.actors import ProbeCheckpointSpec
 
 
 def compute(spec: ProbeCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -26,7 +25,7 @@ def compute(spec: ProbeCheckpointSpec, inputs: Mapping[str, Path], out: Path) ->
     attention = {"flash_attention_2": "sdpa"}.get(spec.model["attention"], spec.model["attention"])
     settings = {**spec.model, "dtype": "float32", "attention": attention}
     probed = probe(open_checkpoint(inputs["actor"] / "checkpoint", settings), spec.backbone)
-    found = {"facts": asdict(probed.facts), "found": probed.found}
+    found = {"facts": probed.facts.model_dump(), "found": probed.found}
     (out / "facts.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
     return _sentence(probed)
 

@@ -15,15 +15,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.artifacts.schemas.choices import CHOICES
-from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.tokens import TOKENS
 from dualread.artifacts.tables import RowWriter, from_many_rows, write_table
+from dualread.declared.answers import ReadAnswersSpec
+from dualread.declared.columns import CHOICES, GENERATIONS, TOKENS
 from dualread.models.service.choices import word_log_probs
 from dualread.models.service.replies import Reply
 from dualread.models.service.requests import Request, needs_likelihoods, requests_of
 from dualread.models.service.responses import Found, read_responses
-from dualread.specs.given import ReadAnswersSpec
 from dualread.stages._asked import read_asked
 
 

@@ -14,17 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.tokens import TOKENS
 from dualread.artifacts.tables import each_part, from_many_rows, write_table
 from dualread.artifacts.tensors import write_tensors
+from dualread.declared.answers import ReadLikelihoodsSpec
+from dualread.declared.columns import FEATURES, GENERATIONS, TOKENS
+from dualread.declared.recorded import PromptText, ShardStates
 from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.replay.positions import RULES
 from dualread.models.service.likelihoods import Likelihood, likelihood_of
 from dualread.models.service.replies import Token
-from dualread.specs.given import ReadLikelihoodsSpec
 from dualread.store.digest import artifact_digest
 
 _READ = ("sample_id", "sample_index", "n_prompt_tokens", "text")  # of a completion
@@ -46,15 +45,15 @@ def compute(spec: ReadLikelihoodsSpec, inputs: Mapping[str, Path], out: Path) ->
 
     table = from_many_rows(rows(), FEATURES)
     tensor = np.stack(values) if values else np.zeros((0, 1), dtype=np.float32)
-    header = {
-        **{"backbone": spec.backbone, "actor": spec.actor, "seed": spec.seed},
-        **{"dataset": shard.dataset, "split": shard.split, "condition": shard.condition},
+    states = ShardStates(
+        **spec.model_dump(include={"backbone", "actor", "seed"}),
+        **shard.model_dump(include={"dataset", "split", "condition"}),
         **dict.fromkeys(("kappa", "final_layer", "middle_layer", "example")),  # there are no states
-        "prompt": {"name": shard.prompt.name, "sha256": prompts.template_sha256(shard.prompt.name)},
-        "positions": RULES,
-        "actor_digest": artifact_digest(inputs["actor"]),
-    }
-    write_tensors(out / "features.safetensors", {"answer_log_prob": tensor}, header)
+        prompt=PromptText(name=shard.prompt.name, sha256=prompts.template_sha256(shard.prompt.name)),
+        positions=RULES,
+        actor_digest=artifact_digest(inputs["actor"]),
+    )
+    write_tensors(out / "features.safetensors", {"answer_log_prob": tensor}, states.model_dump())
     write_table(out / "features.parquet", table, FEATURES)
     return f"read the log-probabilities of {table.height} completions ({n_without} without an answer block)"
 

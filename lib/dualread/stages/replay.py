@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import write_tensors
+from dualread.declared.answers import Agreement, ReplaySpec
+from dualread.declared.columns import FEATURES, GENERATIONS
+from dualread.declared.recorded import Facts, PromptText, ShardStates
 from dualread.errors import ArtifactError
 from dualread.models import prompts
-from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked, forced
 from dualread.models.generation.base import Request
@@ -36,11 +36,10 @@ from dualread.models.replay.forward import (
     stacked,
 )
 from dualread.models.replay.positions import RULES
-from dualread.specs.replay import Agreement, ReplaySpec
 from dualread.stages._asked import frozen, read_asked, request_of
 from dualread.store.digest import artifact_digest
 
-_OPTIONAL = {"token_entropies": padded_entropies}  # those of `specs.replay.OPTIONAL_TENSORS`
+_OPTIONAL = {"token_entropies": padded_entropies}  # those of `declared.answers.OPTIONAL_TENSORS`
 
 
 def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -50,18 +49,18 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     completions = _completions(spec, inputs, questions)
     token_ids = completions["token_ids"].to_list()
     requests = _requests(inputs, completions, questions)
-    actor = _actor(inputs["actor"], frozen(spec.model), Facts.read(inputs["facts"] / "facts.json"))
+    actor = _actor(inputs["actor"], frozen(spec.model), inputs["facts"] / "facts.json")
     replayed = replay_completions(
         actor,
         requests,
         token_ids,
-        kappa=spec.kappa,
-        batch_size=spec.batch_size,
+        kappa=spec.replay.kappa,
+        batch_size=spec.replay.settings.batch_size,
         prompts=completions["prompt_sha256"].to_list() if shard.completions is None else None,
         entropies="token_entropies" in (spec.optional_tensors or ()),
     )
     own = agreement.Own.of(actor, requests, token_ids)
-    bounds = agreement.allowed(spec.agreement, own.rounding)
+    bounds = agreement.allowed(spec.replay.agreement, own.rounding)
     is_greedy = shard.decoding is not None and shard.decoding.temperature == 0
     index = _index(completions, replayed, bounds, greedy=is_greedy)
     if shard.completions is None:
@@ -70,17 +69,18 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     tensors = {name: stacked(replayed, name) for name in TENSORS}
     tensors |= {name: _OPTIONAL[name](replayed) for name in spec.optional_tensors or ()}
     n_layers = actor.model.config.get_text_config().num_hidden_layers
-    header = {
-        **{"backbone": spec.backbone, "actor": spec.actor, "seed": spec.seed},
-        **{"dataset": shard.dataset, "split": shard.split, "condition": shard.condition, "kappa": spec.kappa},
-        "final_layer": n_layers,
-        "middle_layer": middle_layer(n_layers),
-        "prompt": {"name": shard.prompt.name, "sha256": prompts.template_sha256(shard.prompt.name)},
-        "positions": RULES,
-        "example": read_of_example(),
-        "actor_digest": artifact_digest(inputs["actor"]),
-    }
-    write_tensors(out / "features.safetensors", tensors, header)
+    states = ShardStates(
+        **spec.model_dump(include={"backbone", "actor", "seed"}),
+        **shard.model_dump(include={"dataset", "split", "condition"}),
+        final_layer=n_layers,
+        middle_layer=middle_layer(n_layers),
+        kappa=spec.replay.kappa,
+        prompt=PromptText(name=shard.prompt.name, sha256=prompts.template_sha256(shard.prompt.name)),
+        positions=RULES,
+        example=read_of_example(),
+        actor_digest=artifact_digest(inputs["actor"]),
+    )
+    write_tensors(out / "features.safetensors", tensors, states.model_dump())
     write_table(out / "features.parquet", index, FEATURES)
     mean, largest = index["log_prob_mean_difference"].mean(), index["log_prob_max_difference"].max()
     n_without = index.height - index["has_answer_block"].sum()
@@ -109,8 +109,8 @@ def _requests(inputs: Mapping[str, Path], completions: pl.DataFrame, asked: Sequ
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def _actor(actor: Path, settings: str, facts: Facts) -> Opened:
-    return open_checkpoint(actor / "checkpoint", json.loads(settings), facts)
+def _actor(actor: Path, settings: str, facts: Path) -> Opened:
+    return open_checkpoint(actor / "checkpoint", json.loads(settings), Facts.read(facts))
 
 
 def _index(completions: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agreement, *, greedy: bool) -> pl.DataFrame:

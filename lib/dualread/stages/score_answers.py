@@ -8,29 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
-from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.schemas.graded import GRADED
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import empty_table, read_table, write_table
-from dualread.artifacts.tensors import lazy_tensors, read_header
+from dualread.artifacts.tensors import lazy_tensors
+from dualread.declared.answers import Shard
+from dualread.declared.columns import FEATURES, GRADED, MANIFEST, PREDICTIONS
+from dualread.declared.readers import ScoreAnswersSpec
+from dualread.declared.recorded import ShardStates
 from dualread.errors import ArtifactError, ConfigError, ReaderError
 from dualread.evaluation.decimals import as_float64
 from dualread.readers.artifact import check_named, load_reader
 from dualread.readers.base import Answers, FittedReader, score
 from dualread.readers.join import OF_FEATURES, OF_GRADED, OF_MANIFEST, committed, join_answers
-from dualread.specs.readers import ScoreAnswersSpec, Shard
+from dualread.readers.requirements import states_of, states_of_shard
 from dualread.stages._views import read_views
-
-# These must be as they were when the reader was fitted. The prompt may differ: multiple choice shows its options.
-_REPLAY = (
-    *("backbone", "actor", "seed", "actor_digest"),
-    *("final_layer", "middle_layer", "kappa", "positions", "example"),
-)
 
 
 def compute(spec: ScoreAnswersSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -87,42 +80,46 @@ def _answers(
                 f"{where}: {reader.module} reads states, but there is no input `features/{name}`. Add it."
             )
         path = inputs[f"features/{name}"] / "features.safetensors"
-        _check_replay(reader, read_header(path), where)
+        _check_states(reader, states_of_shard(path, where), where)
     manifest = inputs[f"manifest/{shard.dataset}/{shard.split}"] / "manifest.parquet"
-    answers = _without_states(shard, manifest, inputs[f"graded/{name}"] / "graded.parquet", path)
+    answers = _without_states(
+        shard.dataset, shard.split, shard.condition, manifest, inputs[f"graded/{name}"] / "graded.parquet", path
+    )
     views = {view: inputs[f"view/{view}/{name}"] for view in names if f"view/{view}/{name}" in inputs}
     source = lazy_tensors(path or Path())
     return replace(answers, source=source, views=read_views(names, views, answers, where=where))
 
 
-def _check_replay(reader: FittedReader, header: Mapping[str, Any], where: str) -> None:
-    for name in _REPLAY:
-        if header.get(name) != reader.provenance["replay"][name]:
-            raise ArtifactError(
-                f"{where}: the replay's {name} is {header.get(name)!r}, the reader was fitted on "
-                f"{reader.provenance['replay'][name]!r}. Replay the shard as the training answers were replayed."
-            )
+def _check_states(reader: FittedReader, found: ShardStates, where: str) -> None:
+    fitted = states_of(reader, where=where)
+    assert fitted is not None, "a reader of states says how they were read"
+    for name in found.others(fitted):
+        raise ArtifactError(
+            f"{where}: the replay's {name} is {getattr(found, name)!r}, the reader was fitted on "
+            f"{getattr(fitted, name)!r}. Replay the shard as the training answers were replayed."
+        )
 
 
 # One process scores with all methods of an actor, one after the other, and what they read does not change meanwhile.
 @lru_cache(maxsize=128)
-def _without_states(shard: Shard, manifest: Path, graded: Path, features: Path | None) -> Answers:
+def _without_states(
+    dataset: str, split: str, condition: str, manifest: Path, graded: Path, features: Path | None
+) -> Answers:
     """Return the answers of a shard, without tensors and views; `features` are the tensors of a replay."""
+    name = f"{dataset}/{split}/{condition}"
     index = None if features is None else read_table(features.with_name("features.parquet"), FEATURES, OF_FEATURES)
     answers = join_answers(
         read_table(manifest, MANIFEST, OF_MANIFEST),
         committed(read_table(graded, GRADED, OF_GRADED)),
         index,
         lazy_tensors(Path()),
-        where=shard.name,
+        where=name,
     )
     strange = answers.table.filter(
-        (pl.col("dataset") != shard.dataset)
-        | (pl.col("split") != shard.split)
-        | (pl.col("condition") != shard.condition)
+        (pl.col("dataset") != dataset) | (pl.col("split") != split) | (pl.col("condition") != condition)
     )
     if len(strange):
         raise ArtifactError(
-            f"{shard.name}: {len(strange)} answers belong to another shard, such as {strange['sample_id'][0]}."
+            f"{name}: {len(strange)} answers belong to another shard, such as {strange['sample_id'][0]}."
         )
     return answers

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas.data import DATA
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import for_spreadsheets, read_table, write_table
 from dualread.data.questions.summary import account, summarize
-from dualread.specs.parts import NoSpec
+from dualread.declared.base import NoSpec
+from dualread.declared.columns import DATA, MANIFEST, PAIRS
 
 
 def compute(spec: NoSpec, inputs: Mapping[str, Path], out: Path) -> str:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import from_rows, write_table
+from dualread.declared.backbones import TrainActorSpec
+from dualread.declared.columns import TRAIN_LOG
 from dualread.models.training.job import Assignment
 from dualread.models.training.trainer import SECONDS
 from dualread.models.training.worker import train_together
-from dualread.specs.actors import TrainActorSpec
 from dualread.store import partial
 
 

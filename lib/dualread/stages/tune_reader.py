@@ -20,14 +20,14 @@ import polars as pl
 import yaml
 
 from dualread.artifacts.tables import for_spreadsheets
+from dualread.declared.base import Settings
+from dualread.declared.readers import DatasetSplit, TuneReaderSpec
 from dualread.errors import ConfigError, UnfittedError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.progress import track
 from dualread.readers.base import FittedReader, fit, load, score
 from dualread.readers.declarations import declared
 from dualread.seeding import derive_seed
-from dualread.specs.parts import Settings, Split
-from dualread.specs.readers import TuneReaderSpec
 from dualread.stages._examples import read_examples
 from dualread.store.digest import digest_of
 
@@ -37,8 +37,8 @@ def compute(spec: TuneReaderSpec, inputs: Mapping[str, Path], out: Path) -> str:
     names = (spec.backbone, spec.actor, spec.seed)
     module, where = spec.reader.module, spec.name
     space = _space(module, spec.settings, where)
-    examples = read_examples(Split(dataset=spec.dataset, split="train"), spec.views, inputs, where)
-    others = Split(dataset=spec.dataset, split="validation")
+    examples = read_examples(DatasetSplit(dataset=spec.dataset, split="train"), spec.views, inputs, where)
+    others = DatasetSplit(dataset=spec.dataset, split="validation")
     held_out = {name.removeprefix("validation/"): inputs[name] for name in inputs if name.startswith("validation/")}
     validation = read_examples(others, (), held_out, where).require("validation", both_classes=True)
     study, distributions = _study(derive_seed("tune_reader", *names, module)), _distributions(space)

@@ -7,7 +7,7 @@ entry, or publishes what the stage computes, with a `manifest`. `link` shows it 
 there (`planned`).
 
 The rest can be skipped. `digest` hashes files and folders, `files` reads and replaces small files that several
-processes share, `typed` makes a stage's spec of what keys hold, `record` notes how an entry was computed, `partial`
+processes share, `record` notes how an entry was computed, `partial`
 keeps checkpoints for a job that is killed, `source_cache` keeps parsed modules for the next process, `disk` explains
 errors, `shared` lets several users write, and `processes` names processes. `forked` runs a job in a child of
 `forkserver`, whose processes have imported the packages of a run; `layers` starts them. `repair` checks what is below

@@ -30,6 +30,8 @@ _FILE = "file:"
 # These modules store, find and report results but do not change them, so an edit to them must not retrain an actor.
 # `plugins` only imports modules that the spec names, and each of those is in the closure.
 _NOT_RESULTS = ("commands", "plugins", "progress", "read_once", "store")
+# It checks the types of what is declared, and converts nothing.
+_PACKAGES_OF_NO_RESULT = {"pydantic"}
 
 
 # A part of a module: the number of a definition, a name that it imports, or one of these.
@@ -95,7 +97,7 @@ class CodeIndex:
         roots = tuple(roots)
         if roots not in self._packages:
             imported = {name.split(".")[0] for name in self.outside(roots)}
-            self._packages[roots] = public_versions(imported - sys.stdlib_module_names)
+            self._packages[roots] = public_versions(imported - sys.stdlib_module_names - _PACKAGES_OF_NO_RESULT)
         return dict(self._packages[roots])
 
     def outside(self, roots: Iterable[str]) -> set[str]:

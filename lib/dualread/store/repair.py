@@ -103,7 +103,7 @@ def mend_copies(root: Path, results: Path, study: str) -> None:
 
 
 def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> Iterator[Path]:
-    """Yield the copies that differ from their sources; not those whose source is still to be made.
+    """Yield the copies that differ from their sources, or have none: they are of another study, or of a lost result.
 
     Args:
         copies: Source of each copy, by copy.
@@ -111,7 +111,7 @@ def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> Iterator[Path]
     """
     for copy, source in copies.items():
         mark = f"{first_line}\n".encode() if copy.suffix == ".tex" else b""
-        if source.is_file() and copy.is_file() and copy.read_bytes() != mark + source.read_bytes():
+        if copy.is_file() and not (source.is_file() and copy.read_bytes() == mark + source.read_bytes()):
             yield copy
 
 

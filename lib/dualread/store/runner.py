@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from dualread import read_once
 from dualread.errors import ArtifactError
@@ -28,7 +28,6 @@ from dualread.store.packages import replaced
 from dualread.store.planned import shown
 from dualread.store.record import measured
 from dualread.store.store import Store
-from dualread.store.typed import spec_of
 
 _QUICK_BYTES = 2**24
 Compute = Callable[[Any, Mapping[str, Path], Path], str]
@@ -198,3 +197,13 @@ class Runner:
             is_same = path.is_file() and read_manifest(path).digest == item.digest
         if not is_same:
             raise ArtifactError(f"input {name}: {item.path} changed while it was read. Run the same command again.")
+
+
+def spec_of(compute: Callable, spec: Mapping[str, Any], stage: str) -> Any:
+    """Return `spec` as the declaration that the annotation of `compute` asks for; as it is where that is none.
+
+    Raises:
+        ConfigError: See `declared.base.Section.of`.
+    """
+    kind: Any = get_type_hints(compute).get("spec")
+    return kind.of(spec, f"{stage}.spec") if hasattr(kind, "of") else spec

@@ -269,9 +269,13 @@ def _strip(tree: ast.Module) -> None:
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and _is_type_checking(node.test):
             node.body, node.test = [ast.Pass()], ast.Constant(False)
-        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if documented and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
+
+
+def _is_text(node: ast.stmt) -> bool:
+    """Return whether a statement is a text alone, as docstrings are, and what is said below a field."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _is_type_checking(test: ast.expr) -> bool:

@@ -1,11 +1,10 @@
 """What an actor is asked about a shard or a view of it: which image and prompt, and how its completions are drawn."""
 
 from dualread import plugins
+from dualread.declared.answers import Contract, Decoding, ShardSpec, View
+from dualread.declared.base import Prompt
+from dualread.declared.study import Config
 from dualread.models import prompts
-from dualread.specs.generation import Choices, Decoding, ShardSpec
-from dualread.specs.parts import Prompt
-from dualread.study.sections import Config
-from dualread.study.sections.answers import View
 
 
 def shard_spec(config: Config, actor: str, shard: tuple[str, ...]) -> ShardSpec:
@@ -20,10 +19,7 @@ def shard_spec(config: Config, actor: str, shard: tuple[str, ...]) -> ShardSpec:
     entry = config.conditions[condition]
     view = config.views[shard[3]] if len(shard) > 3 else None
     prompt = prompt_of(config, actor, dataset, condition, *shard[3:])
-    choices = None
-    if view and view.choices:
-        words, integers = view.choices.words, view.choices.integers
-        choices = Choices(words=tuple(words)) if words else Choices(integers=tuple(integers or ()))
+    choices = view.choices if view else None
     shows_answer = view is not None and "{ANSWER}" in prompts.template(prompt.name)
     is_shown_another = view is not None and view.image is not None
     return ShardSpec(
@@ -49,7 +45,7 @@ def prompt_of(config: Config, actor: str, dataset: str, condition: str, view: st
     return Prompt(name=name, file=f"models/prompts/{name}.txt")
 
 
-def contract_of(config: Config, actor: str) -> str:
+def contract_of(config: Config, actor: str) -> Contract:
     """Return the form of the actor's completions: what the config says, or what its reward asks for."""
     entry = config.actors[actor]
     rewarded = plugins.declared("rewards", entry.reward, "CONTRACT") if entry.reward else None
@@ -59,7 +55,7 @@ def contract_of(config: Config, actor: str) -> str:
 def _decoding(config: Config, actor: str, condition: str, view: View | None) -> Decoding:
     """Return how a view's completions are drawn, or else the condition's with the actor's own budget."""
     if view and view.decoding:
-        return Decoding(**view.decoding.model_dump())
+        return view.decoding
     decoding = config.conditions[condition].decoding or config.generation.decoding
     budget = config.actors[actor].max_completion_tokens or decoding.max_completion_tokens
-    return Decoding(**{**decoding.model_dump(), "max_completion_tokens": budget})
+    return decoding.model_copy(update={"max_completion_tokens": budget})

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dualread import plugins
+from dualread.declared.data import Dataset
+from dualread.declared.metrics import Contrast
+from dualread.declared.readers import Method
+from dualread.declared.study import Config
+from dualread.declared.tables import Figure, Table
 from dualread.readers.declarations import problems
 from dualread.study.given import given
 from dualread.study.references import MEANS
-from dualread.study.sections import Config
-from dualread.study.sections.data import Dataset
-from dualread.study.sections.results import Contrast, Figure, Method, Table
 
 # By what a figure READS: the keys that its entry must have, and those that it may have.
 _OF_FIGURES = {

@@ -12,13 +12,13 @@ import pydantic
 from jsonschema import Draft202012Validator
 
 from dualread import plugins
+from dualread.declared.study import Config
 from dualread.errors import ConfigError, did_you_mean
 from dualread.models import prompts
 from dualread.study import messages
 from dualread.study.checks import contradictions, missing_checkpoints, missing_files
 from dualread.study.given import without_states
 from dualread.study.references import unknown_references
-from dualread.study.sections import Config
 from dualread.study.selection import nothing_left, select, unknown_seeds
 from dualread.study.training import training_settings
 

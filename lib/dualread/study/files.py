@@ -6,12 +6,12 @@ from typing import Any
 
 import yaml
 
+from dualread.declared.study import Config
 from dualread.errors import ConfigError
 from dualread.read_once import ROOT
 from dualread.store.differences import differing, flat
 from dualread.store.files import plain
 from dualread.study.config import resolve
-from dualread.study.sections import Config
 
 _MOST_BYTES, _MOST_ENTRIES = 10**7, 10**6
 

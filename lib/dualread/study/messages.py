@@ -11,9 +11,9 @@ from typing import Any, get_args
 import jsonschema
 import pydantic
 
+from dualread.declared.base import FORMS, Section
+from dualread.declared.study import Config
 from dualread.errors import did_you_mean
-from dualread.study.sections import Config
-from dualread.study.sections.kinds import FORMS, Section
 
 _NULL = ' Its value is null, as YAML reads null, Null, ~ and an empty value; text has to be in quotes, as in "Null".'
 _QUOTES = "Text that YAML reads as something else (Null, Yes, No, on, off, true, false, numbers) has to be in quotes."
@@ -21,7 +21,14 @@ _QUOTES = "Text that YAML reads as something else (Null, Yes, No, on, off, true,
 _POWER = re.compile(r"([-+]?[0-9]+)(\.[0-9]*)?[eE]([-+]?)([0-9]{1,2})")  # in YAML, a number has both point and sign
 
 _TYPES = {
-    **{"object": "mapping", "dict_type": "mapping", "model_type": "mapping", "array": "list", "list_type": "list"},
+    **{
+        "object": "mapping",
+        "dict_type": "mapping",
+        "model_type": "mapping",
+        "mapping_type": "mapping",
+        "array": "list",
+        "list_type": "list",
+    },
     **{"string": "text", "string_type": "text", "int_type": "integer", "float_type": "number", "bool_type": "boolean"},
 }
 _BOUNDS = {

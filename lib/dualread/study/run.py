@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from dualread.declared.study import Config
 from dualread.devices import ASSIGNED, gpus
 from dualread.errors import ConfigError, DualReadError, did_you_mean, printable
 from dualread.machine import model_slots
@@ -35,7 +36,6 @@ from dualread.store.store import Store
 from dualread.study.again import forget_old_plans, outdated
 from dualread.study.failures import reasons
 from dualread.study.jobs import Description, Jobs, once
-from dualread.study.sections import Config
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
 from dualread.study.workflow import (

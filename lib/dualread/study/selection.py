@@ -7,13 +7,15 @@ actors start from, the parents of a method, the data set that readers are fitted
 from collections.abc import Collection, Iterator, Mapping
 from typing import TypeVar
 
+from dualread.declared.answers import Actor
+from dualread.declared.backbones import Backbone
+from dualread.declared.base import Section
+from dualread.declared.metrics import Contrast
+from dualread.declared.readers import Method, Tuning
+from dualread.declared.study import Config, Only
+from dualread.declared.tables import Table
 from dualread.errors import did_you_mean
 from dualread.study.references import MEANS
-from dualread.study.sections import Config, Only
-from dualread.study.sections.answers import Actor
-from dualread.study.sections.backbones import Backbone
-from dualread.study.sections.kinds import Section
-from dualread.study.sections.results import Contrast, Method, Table, Tuning
 
 Entry = TypeVar("Entry", bound=Section)
 T = TypeVar("T")

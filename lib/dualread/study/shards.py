@@ -7,12 +7,11 @@ them into jobs. A shard is (data set, split, condition); a view of a shard is (d
 from typing import Any
 
 from dualread import plugins
-from dualread.specs.given import Service
-from dualread.specs.readers import AskedView, ScoringSpec
-from dualread.specs.replay import OPTIONAL_TENSORS
+from dualread.declared.answers import OPTIONAL_TENSORS, Service
+from dualread.declared.readers import AskedView, ScoringSpec
+from dualread.declared.study import Config
 from dualread.study.asked import contract_of, shard_spec
 from dualread.study.given import given
-from dualread.study.sections import Config
 
 Shard = tuple[str, str, str]
 ShardOrView = tuple[str, ...]

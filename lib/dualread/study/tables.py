@@ -1,9 +1,9 @@
 """What the tables of a study show: methods, data sets and seeds; and which methods are compared."""
 
 from dualread import plugins
-from dualread.specs.metrics import Contrast
+from dualread.declared.metrics import ContrastSpec
+from dualread.declared.study import Config
 from dualread.study.references import MEANS
-from dualread.study.sections import Config
 
 
 class StudyTables:
@@ -24,10 +24,10 @@ class StudyTables:
         reads_metrics = plugins.declared("tables", table, "READS") is None
         return actors.pop() if reads_metrics and len(actors) == 1 else None
 
-    def contrasts(self) -> list[Contrast]:
+    def contrasts(self) -> list[ContrastSpec]:
         """Return what is compared: the study's contrasts, and a table's `method` with every other row of the table."""
         named = [
-            Contrast(
+            ContrastSpec(
                 name=name,
                 method=entry.method,
                 baselines=(entry.baseline,),
@@ -38,7 +38,7 @@ class StudyTables:
             for name, entry in self._config.contrasts.items()
         ]
         of_tables = [
-            Contrast(
+            ContrastSpec(
                 name=name,
                 method=table.method,
                 baselines=tuple(method for method in self.rows(name) if method != table.method),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dualread.specs.parts import Settings
+from dualread.declared.base import Settings
 
 
 def training_settings(actor: Settings, backbone: Settings) -> dict[str, Any]:

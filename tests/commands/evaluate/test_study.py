@@ -4,12 +4,12 @@ import polars as pl
 import pytest
 
 import dualread
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table
 from dualread.commands import main as program
 from dualread.commands.evaluate.inputs.study import read_study
+from dualread.declared.columns import METRICS
+from dualread.declared.metrics import Bootstrap, ComputeMetricsSpec, Metrics
 from dualread.errors import ConfigError, DataError
-from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages import compute_metrics
 from tests.evaluation.cells import cell
 
@@ -50,8 +50,7 @@ def study(tmp_path):
             study="mine",
             method=method,
             splits={"slake": ("test", "validation"), "vqa_rad": ("test",)},
-            replicates=REPLICATES,
-            target_risk_percent=(30,),
+            metrics=Metrics(bootstrap=Bootstrap(replicates=REPLICATES), target_risk_percent=[30]),
             thresholds_from="slake/validation",
         )
         place = write(mine, folder / f"predictions/tiny/rlvr/17/{method}", "predictions")

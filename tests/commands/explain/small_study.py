@@ -7,18 +7,12 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.graded import GRADED
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.metrics import METRICS
-from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import from_rows, write_table
+from dualread.declared.columns import FEATURES, GENERATIONS, GRADED, MANIFEST, METRICS, PAIRS, PREDICTIONS
 from dualread.stages import build_table, collect_metrics
 from dualread.store.manifest import Manifest
+from dualread.store.runner import spec_of
 from dualread.store.store import Store
-from dualread.store.typed import spec_of
 from tests.store.entries import publish
 
 SEEDS = (17, 29)

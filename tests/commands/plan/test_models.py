@@ -4,9 +4,9 @@ import pytest
 
 from dualread import plugins
 from dualread.commands.plan.models import Large, Tiny, encoding, longest_of, model_of, reading
+from dualread.declared.answers import Choices
 from dualread.errors import ConfigError
 from dualread.models import prompts, training
-from dualread.specs.generation import Choices
 from tests import specs
 
 GPU = {
@@ -94,7 +94,7 @@ def distinct(n, images):
 
 def test_images_of_several_sizes_are_padded():
     text = {**TEXT, "image_pixels": 300_000, "largest_image_pixels": 500_000}
-    words = asked(choices=Choices(words=("Yes", "No")), decoding=None)
+    words = asked(choices=Choices(words=["Yes", "No"]), decoding=None)
     # the longest of ten has 500 - 200 x 2 / 11 image tokens, and images are encoded at their own size
     columns = SAID + 500 - 400 / 11
     seconds = (10 * read(columns, columns) + distinct(10, 50) * encoding(SIZE, 300_000)) / RATE
@@ -122,7 +122,7 @@ def test_a_generation_step_has_a_minimum_time():
 
 
 def test_integers_are_read_behind_the_answer():
-    integers = asked(choices=Choices(integers=(0, 100)), decoding=None)
+    integers = asked(choices=Choices(integers=[0, 100]), decoding=None)
     columns = READ + 50 + 101
     seconds = (10 * read(columns, columns) + distinct(10, 10) * ENCODED) / RATE
     assert large().generate("integers", integers, 10, 10) == pytest.approx(seconds)

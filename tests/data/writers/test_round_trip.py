@@ -20,10 +20,10 @@ from dualread.data.phantoms.questions import Question, ask
 from dualread.data.phantoms.scene import Style
 from dualread.data.writers import _medpix, omnimedvqa, path_vqa, pmc_vqa, rexvqa, vqa_med_2019, vqa_rad
 from dualread.data.writers.base import Case, Hospital, cases, questions
+from dualread.declared.base import NoSpec
+from dualread.declared.data import PairDonorsSpec
 from dualread.grading.canonical import canonical, question_key
 from dualread.models.prompts import shows_options
-from dualread.specs.manifests import PairDonorsSpec
-from dualread.specs.parts import NoSpec
 from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
 from tests import specs
 
@@ -238,7 +238,7 @@ def _manifests(folder: Path, names, **spec):
 def test_donor_pairs_exist_where_the_paper_has_them(name, tmp_path):
     (manifest,) = _manifests(tmp_path, [name]).values()
     (tmp_path / "pairs").mkdir()
-    pair_donors.compute(PairDonorsSpec(match_on=()), {"manifest": manifest}, tmp_path / "pairs")
+    pair_donors.compute(PairDonorsSpec(match_on=[]), {"manifest": manifest}, tmp_path / "pairs")
     assert pl.read_parquet(tmp_path / "pairs" / "pairs.parquet").height > 10
 
 

@@ -11,7 +11,7 @@ import transformers
 
 from dualread.models import prompts
 from dualread.models.backbones.checkpoint import copy_processor
-from dualread.models.generation.base import Decoding
+from dualread.models.generation.base import SeededDecoding
 from dualread.models.generation.transformers_engine import complete
 from tests.tiny import image
 
@@ -57,7 +57,7 @@ def test_transformers_alone_gives_the_same_tokens(tiny, tmp_path):
     copy_processor(tiny.checkpoint, actor)
     image(0).save(tmp_path / "x.png")
     prompt = opened.encoder.prompt(QUESTION, image=image(0), row="1")
-    decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=8, seed=0)
+    decoding = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=8, seed=0)
     with torch.no_grad():
         [(ours, _)] = complete(opened, [prompt], [0], decoding, None)
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}

@@ -6,9 +6,9 @@ from tests.more_families import sentencepiece
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
+from dualread.declared.answers import Choices as ChoicesSpec
 from dualread.errors import ConfigError
 from dualread.models.generation.choices import choices_of, stated_integers
-from dualread.specs.generation import Choices as ChoicesSpec
 
 STOP = frozenset({0})
 
@@ -83,7 +83,7 @@ def test_a_uniform_model_states_fifty():
 
 
 def test_words_are_found_in_every_spelling_that_is_one_token():
-    made = choices_of(ChoicesSpec(words=("Yes", "No")), WHOLE, [], STOP)
+    made = choices_of(ChoicesSpec(words=["Yes", "No"]), WHOLE, [], STOP)
     assert made.prefix == ()
     spelled = {word: {WHOLE.decode(v) for v in variants} for word, variants in made.variants.items()}
     assert spelled["Yes"] >= {"Yes", "yes"}
@@ -107,5 +107,5 @@ def test_a_space_before_every_text_is_in_no_choice():
         assert SPACED.decode([*made.prefix, *variant]).startswith(f"<answer>left</answer>\n<confidence>{number}<")
     appended = stated_integers(SPACED, ids(SPACED, "<answer>left</answer>"), STOP, 0, 100)
     assert SPACED.decode(appended.prefix) == "<answer>left</answer><confidence>"
-    words = choices_of(ChoicesSpec(words=("Yes", "No")), SPACED, [], STOP)
+    words = choices_of(ChoicesSpec(words=["Yes", "No"]), SPACED, [], STOP)
     assert {SPACED.convert_ids_to_tokens(token) for [token] in words.variants["Yes"]} == {"Yes", "yes", "▁Yes", "▁yes"}

@@ -9,10 +9,10 @@ import pytest
 
 from dualread import devices
 from dualread.errors import DataError, DualReadError
-from dualread.models.generation.base import Decoding, Loglikelihoods, Request
+from dualread.models.generation.base import Loglikelihoods, Request, SeededDecoding
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, partition
 
-GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=1, seed=0)
+GREEDY = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=1, seed=0)
 
 
 def requests(*images: str) -> list[Request]:

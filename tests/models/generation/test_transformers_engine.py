@@ -1,16 +1,16 @@
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 import torch
+from tests.specs import changed
 from tests.tiny import MODEL, image
 
-from dualread.models.generation.base import Decoding, Request
+from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.transformers_engine import _choose, _lengths, open_engine
 from dualread.models.replay.forward import replay_batch
 
-GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=12, seed=0)
+GREEDY = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=12, seed=0)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_samples_depend_on_the_seed_and_never_hold_forbidden_ids(tiny, requests_
     opened = engine(tiny)
 
     def sampled(seed):
-        decoding = Decoding(temperature=1.0, top_p=1.0, n_samples=4, max_completion_tokens=12, seed=seed)
+        decoding = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=4, max_completion_tokens=12, seed=seed)
         return opened.generate(requests_, decoding)
 
     first, again, other = sampled(1), sampled(1), sampled(2)
@@ -88,7 +88,7 @@ def test_samples_depend_on_the_seed_and_never_hold_forbidden_ids(tiny, requests_
 def test_log_probs_do_not_depend_on_temperature_and_forbidden_ids(tiny, requests_):
     """Both change which ids are chosen, but not the log-probabilities that are recorded."""
     opened = engine(tiny)
-    decoding = Decoding(temperature=2.0, top_p=0.9, n_samples=1, max_completion_tokens=12, seed=5)
+    decoding = SeededDecoding(temperature=2.0, top_p=0.9, n_samples=1, max_completion_tokens=12, seed=5)
     completions = [c for [c] in opened.generate(requests_, decoding)]
     prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests_]
     replayed = replay_batch(tiny.open(), prompts, [c.token_ids for c in completions], kappa=0.1)
@@ -99,7 +99,7 @@ def test_log_probs_do_not_depend_on_temperature_and_forbidden_ids(tiny, requests
 def test_loglikelihoods_against_direct_forward_passes(tiny, requests_):
     """Reference: one full pass per continuation, and the sum of the log-probabilities of its ids."""
     opened = engine(tiny)
-    given = [dataclasses.replace(r, prefix=(50, 51, 52)[: i % 4]) for i, r in enumerate(requests_)]
+    given = [changed(r, prefix=(50, 51, 52)[: i % 4]) for i, r in enumerate(requests_)]
     continuations = [[[40], [41, 42], [41, 43], [41, 42, 44], [45 + i]] for i in range(len(given))]
     scored = opened.loglikelihoods(given, continuations)
     model, encoder = opened.model, opened.encoder
@@ -125,11 +125,11 @@ def test_probabilities_of_all_next_ids_sum_to_one(tiny, requests_):
 
 
 def test_samples_of_a_request_do_not_depend_on_other_requests(tiny, requests_):
-    decoding = Decoding(temperature=1.0, top_p=1.0, n_samples=3, max_completion_tokens=8, seed=4)
+    decoding = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=3, max_completion_tokens=8, seed=4)
     together = engine(tiny).generate(requests_, decoding)
     alone = engine(tiny, batch_size=1).generate(requests_[3:4], decoding)
     assert [c.token_ids for c in alone[0]] == [c.token_ids for c in together[3]]
-    fewer = engine(tiny).generate(requests_, dataclasses.replace(decoding, n_samples=2))
+    fewer = engine(tiny).generate(requests_, changed(decoding, n_samples=2))
     assert [[c.token_ids for c in cs] for cs in fewer] == [[c.token_ids for c in cs[:2]] for cs in together]
 
 
@@ -145,7 +145,7 @@ def test_samples_encode_prompt_and_image_once(tiny, requests_, monkeypatch):
         return forward(self, *args, **kwargs)
 
     monkeypatch.setattr(type(opened.model.model), "forward", counted)
-    opened.generate(requests_, Decoding(temperature=1.0, top_p=1.0, n_samples=8, max_completion_tokens=4, seed=4))
+    opened.generate(requests_, SeededDecoding(temperature=1.0, top_p=1.0, n_samples=8, max_completion_tokens=4, seed=4))
     n_images = len({str(request.image) for request in requests_})
     assert n_images < len(requests_)
     assert rows == [n_images, len(requests_)]
@@ -155,19 +155,19 @@ def test_ids_are_drawn_by_their_probabilities():
     """For u in [0, 1): the cumulative probabilities are .1, .1, .4, 1 at temperature 1."""
     scores = torch.log(torch.tensor([[0.1, 0.0, 0.3, 0.6]])).repeat(10, 1)
     uniform = np.array([0.0, 0.05, 0.0999, 0.1001, 0.2, 0.3999, 0.4001, 0.5, 0.9, 0.9999])
-    sampling = Decoding(temperature=1.0, top_p=1.0, n_samples=1, max_completion_tokens=1, seed=0)
+    sampling = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=1, max_completion_tokens=1, seed=0)
     assert _choose(scores, sampling, uniform).tolist() == [0, 0, 0, 2, 2, 2, 3, 3, 3, 3]
     # .6 alone holds less than .7 of the mass, .6 and .3 hold it: 2 has a third of what is left, below u = 1/3.
-    nucleus = dataclasses.replace(sampling, top_p=0.7)
+    nucleus = changed(sampling, top_p=0.7)
     assert _choose(scores, nucleus, uniform).tolist() == [2, 2, 2, 2, 2, 3, 3, 3, 3, 3]
     # Squared and normalized: .01, 0, .09, .36 of .46, so the cumulated sums are .0217, .0217, .2174, 1.
-    cold = dataclasses.replace(sampling, temperature=0.5)
+    cold = changed(sampling, temperature=0.5)
     assert _choose(scores, cold, uniform).tolist() == [0, 2, 2, 2, 2, 3, 3, 3, 3, 3]
 
 
 def test_what_an_engine_made_before_changes_no_byte(tiny, requests_):
     """One engine answers many shards; each has to get the bytes that it would get alone, in any order."""
-    sampling = Decoding(temperature=1.0, top_p=1.0, n_samples=3, max_completion_tokens=8, seed=4)
+    sampling = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=3, max_completion_tokens=8, seed=4)
     continuations = [[[40], [41, 42], [41, 43]]] * len(requests_)
     shards = [
         lambda opened: opened.generate(requests_[:3], GREEDY),

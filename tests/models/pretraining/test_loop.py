@@ -3,6 +3,7 @@ import torch
 from tests.tiny import image
 
 from dualread.data.corpora.base import Corpus, Item, Subject
+from dualread.declared.backbones import Pretraining
 from dualread.models.pretraining.exercises import Exercise
 from dualread.models.pretraining.loop import (
     _backward,
@@ -12,7 +13,6 @@ from dualread.models.pretraining.loop import (
     report,
     tokenizer_texts,
 )
-from dualread.specs.actors import Pretraining
 
 
 def corpus():

@@ -9,13 +9,12 @@ import pytest
 from PIL import Image
 
 from dualread.data.images import open_image
+from dualread.declared.answers import Choices, Service
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import Asked
 from dualread.models.service.bodies import image_url, line_of
 from dualread.models.service.requests import requests_of
-from dualread.specs.generation import Choices
-from dualread.specs.given import Service
-from tests.specs import decoding, shard
+from tests.specs import changed, decoding, shard
 
 SERVICE = Service(model="m", log_probs=True, body={})
 QUESTION = Asked(sample_id="slake/test/1", text="Is it?", image_file="images/ab12.png", image_id="x1")
@@ -35,31 +34,31 @@ def test_an_answer_is_asked_with_log_probabilities():
 def test_samples_come_from_one_request_or_from_several():
     asked = shard("original/samples", image="original", decoding=decoding(temperature=1.0, n_samples=8))
     assert [(r.first, r.n) for r in requests_of(asked, SERVICE, [QUESTION])] == [(0, 8)]
-    several = list(requests_of(asked, replace(SERVICE, max_choices=3), [QUESTION]))
+    several = list(requests_of(asked, changed(SERVICE, max_choices=3), [QUESTION]))
     assert [(r.first, r.n, r.body["n"]) for r in several] == [(0, 3, 3), (3, 3, 3), (6, 2, 2)]
     assert len({r.custom_id for r in several}) == 3
     assert not any(r.log_probs for r in several)
 
 
 def test_words_are_asked_as_the_first_token():
-    body = only(shard("original/p_true", image="original", decoding=None, choices=Choices(words=("Yes", "No")))).body
+    body = only(shard("original/p_true", image="original", decoding=None, choices=Choices(words=["Yes", "No"]))).body
     assert (body["max_completion_tokens"], body["logprobs"], body["top_logprobs"]) == (1, True, 20)
 
 
-@pytest.mark.parametrize("asked", [shard(choices=Choices(integers=(0, 100)), decoding=None), shard(image="black")])
+@pytest.mark.parametrize("asked", [shard(choices=Choices(integers=[0, 100]), decoding=None), shard(image="black")])
 def test_what_services_do_not_give_is_refused(asked):
     with pytest.raises(ConfigError, match="services give no states and no likelihoods of integers"):
         requests_of(asked, SERVICE, [QUESTION])
 
 
 def test_an_id_changes_with_everything_that_is_asked():
-    changed = [
+    others = [
         only(shard()),
-        only(replace(shard(), split="train")),
-        only(replace(shard(), condition="donor")),
+        only(changed(shard(), split="train")),
+        only(changed(shard(), condition="donor")),
         only(shard(decoding=decoding(max_completion_tokens=11))),
-        only(shard(), replace(SERVICE, model="other")),
-        only(shard(), replace(SERVICE, body={"reasoning_effort": "low"})),
+        only(shard(), changed(SERVICE, model="other")),
+        only(shard(), changed(SERVICE, body={"reasoning_effort": "low"})),
         *(
             only(shard(), question=replace(QUESTION, **one))
             for one in (
@@ -69,12 +68,12 @@ def test_an_id_changes_with_everything_that_is_asked():
             )
         ),
     ]
-    assert len({request.custom_id for request in changed}) == len(changed)
-    assert all(len(request.custom_id) == 64 for request in changed)
+    assert len({request.custom_id for request in changed}) == len(others)
+    assert all(len(request.custom_id) == 64 for request in others)
 
 
 def test_an_id_does_not_depend_on_what_a_reply_tells_besides_the_answer():
-    assert only(shard()).custom_id == only(shard(), replace(SERVICE, log_probs=False)).custom_id
+    assert only(shard()).custom_id == only(shard(), changed(SERVICE, log_probs=False)).custom_id
 
 
 def test_a_line_is_one_of_the_batch_api(tmp_path):
@@ -121,7 +120,7 @@ def test_a_turned_picture_is_upright(tmp_path):
 @pytest.mark.parametrize("file", ["../secret.png", "/home/me/secret.png", "images/../../secret.png"])
 def test_no_picture_outside_the_artifact_is_sent(tmp_path, file):
     request = only(shard())
-    led_out = replace(request, question=replace(request.question, image_file=file))
+    led_out = changed(request, question=changed(request.question, image_file=file))
     with pytest.raises(ArtifactError, match=r"secret\.png is outside the artifact"):
         line_of(led_out, tmp_path, image_url("file"))
 

@@ -5,8 +5,8 @@ import types
 import pytest
 from tests.tiny import GRPO, MODEL, image
 
+from dualread.declared.recorded import Facts
 from dualread.models import prompts
-from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.models.training import trainer

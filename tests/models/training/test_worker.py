@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from tests import specs
 from tests import tiny as builder
+from tests.specs import changed
 
 from dualread import plugins
 from dualread.errors import DualReadError
@@ -142,7 +143,7 @@ def test_an_assignment_survives_conversion_to_text(tmp_path):
     names = ("checkpoint", "facts", "manifest", "images", "out", "scratch")
     sent = Assignment(spec=specs.training(), checkpoints=None, **{name: tmp_path / name for name in names})
     assert Assignment.from_json(sent.to_json()) == sent
-    sent = dataclasses.replace(sent, checkpoints=tmp_path)
+    sent = changed(sent, checkpoints=tmp_path)
     assert Assignment.from_json(sent.to_json()) == sent
 
 

@@ -4,13 +4,9 @@ import json
 
 from PIL import Image
 
-from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.graded import GRADED
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.data.images import pixel_sha256
+from dualread.declared.columns import GENERATIONS, GRADED, MANIFEST, PAIRS, PREDICTIONS
 
 HOSTILE = "</script><img src=x onerror=document.title='broken'><!-- <b>bold</b>"
 GRAY = {"a": 40, "b": 200}  # one image per name, of one gray level

@@ -3,12 +3,10 @@
 Names and directions are turned into ours by hand, here and in `cases`: the other way round than the code does it.
 """
 
-from dataclasses import replace
-
 import polars as pl
 
-from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.tables import from_rows
+from dualread.declared.columns import DATA
 from dualread.plugins import load
 from dualread.reporting.comparison import TABLES
 from dualread.reporting.comparison.cells import ComparedStudy
@@ -16,6 +14,7 @@ from dualread.reporting.tables.published import published_cells
 from dualread.stages import build_table
 from tests.reporting.tables import cases, contrasts
 from tests.reporting.tables.layouts import datasets, layout, method
+from tests.specs import changed
 
 OOD6 = ["rexvqa", "vqa_rad", "path_vqa", "pmc_vqa", "omnimedvqa", "vqa_med_2019"]
 OF_ACTORS = ("base", "rlcr", "dcpo", "vl_calibration")
@@ -33,7 +32,7 @@ def tables():
     """Return the CSV of each table as the comparison gets it, all columns as text."""
     shown = layout([method(name) for name in ("dualread", "rlcr", "per", "p_state")], datasets=datasets(*OOD6))
     made = {name: cases.paper(name) for name in TABLES if name not in ("data", "paired")}
-    shown_contrasts = replace(shown, contrasts=("rlcr", "p_state"))
+    shown_contrasts = changed(shown, contrasts=("rlcr", "p_state"))
     made["paired"] = build_table.build(load("tables", "paired"), _contrasts(), shown_contrasts)
     made["data"] = build_table.build(load("tables", "data"), _data(), shown)
     return {name: pl.read_csv(table.cells.write_csv().encode(), infer_schema=False) for name, table in made.items()}
@@ -44,10 +43,10 @@ def replaced(found, table, **key):
     changes = {name: key.pop(name) for name in ("mean", "std", "reason") if name in key}
     chosen = pl.all_horizontal(pl.col(name) == value for name, value in key.items())
     assert len(found[table].filter(chosen)) == 1
-    changed = [
+    columns = [
         pl.when(chosen).then(pl.lit(value)).otherwise(pl.col(name)).alias(name) for name, value in changes.items()
     ]
-    return {**found, table: found[table].with_columns(changed)}
+    return {**found, table: found[table].with_columns(columns)}
 
 
 def _cells(table):

@@ -2,8 +2,7 @@
 
 import polars as pl
 
-from dualread.specs.figures import FigureLayout
-from dualread.specs.tables import Labeled
+from dualread.declared.tables import FigureLayout, Labeled
 
 LAYOUT = FigureLayout(
     study="embedded",

@@ -1,13 +1,11 @@
-from dataclasses import replace
-
 import polars as pl
 import pytest
 from PIL import Image
 
+from dualread.declared.tables import FigureLayout, Labeled
 from dualread.reporting.figures import counterfactuals
 from dualread.reporting.figures.drawing import house_style
-from dualread.specs.figures import FigureLayout
-from dualread.specs.tables import Labeled
+from tests.specs import changed
 
 LAYOUT = FigureLayout(
     study="embedded",
@@ -117,7 +115,7 @@ def test_nothing_is_cut(image):
 
 def test_every_backbone_has_a_page(image):
     pairs = table(PAIRS, image)
-    layout = replace(LAYOUT, backbones=[Labeled(name="tiny", label="Tiny"), Labeled(name="other", label="Other")])
+    layout = changed(LAYOUT, backbones=[Labeled(name="tiny", label="Tiny"), Labeled(name="other", label="Other")])
     both = pl.concat([pairs, pairs.with_columns(backbone=pl.lit("other"))])
     drawing = counterfactuals.draw({"pairs": both}, layout)
     assert [page.get_suptitle() for page in (drawing.figure, *drawing.further)] == ["Tiny", "Other"]

@@ -1,16 +1,15 @@
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import binomtest
 
+from dualread.declared.tables import Labeled
 from dualread.reporting.figures import reliability, reliability_diagram, reliability_domains
 from dualread.reporting.figures.drawing import COLORS, house_style
 from dualread.reporting.figures.reliability_diagram import diagram
-from dualread.specs.tables import Labeled
 from tests.reporting.figures.answers import LAYOUT, of_all
 from tests.reporting.figures.answers import answers as of_run
+from tests.specs import changed
 
 
 def answers(confidence, correct, images=None):
@@ -175,7 +174,7 @@ def test_a_page_of_any_size_has_room_for_everything(n_sets, n_methods, monkeypat
     datasets = [Labeled(name=f"d{k}", label=f"Data set number {k}") for k in range(n_sets)]
     confidence = [k / 15 for k in range(15)] * 1000
     run = [answers_of(confidence, m, d) for m in methods for d in datasets]
-    layout = replace(LAYOUT, backbones=LAYOUT.backbones[:1], methods=methods, datasets=datasets)
+    layout = changed(LAYOUT, backbones=LAYOUT.backbones[:1], methods=methods, datasets=datasets)
     with house_style():
         figure = reliability_domains.draw({"answers": pl.concat(run)}, layout).figure
         figure.draw_without_rendering()
@@ -206,7 +205,7 @@ def is_apart(figure):
 
 def test_every_data_set_has_a_page():
     other = of_all()["answers"].with_columns(dataset=pl.lit("rad"))
-    layout = replace(LAYOUT, datasets=[*LAYOUT.datasets, Labeled(name="rad", label="VQA-RAD")])
+    layout = changed(LAYOUT, datasets=[*LAYOUT.datasets, Labeled(name="rad", label="VQA-RAD")])
     drawing = reliability.draw({"answers": pl.concat([of_all(*SEEDS)["answers"], other])}, layout)
     assert [page.get_suptitle() for page in (drawing.figure, *drawing.further)] == ["SLAKE-test", "VQA-RAD"]
     assert drawing.values.group_by("dataset", maintain_order=True).len().rows() == [("slake", 60), ("rad", 60)]

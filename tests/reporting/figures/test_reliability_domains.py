@@ -1,15 +1,14 @@
-from dataclasses import replace
-
 import polars as pl
 
+from dualread.declared.tables import Labeled
 from dualread.reporting.figures import reliability_domains
-from dualread.specs.tables import Labeled
 from tests.reporting.figures.answers import LAYOUT, of_all
+from tests.specs import changed
 
 
 def test_every_backbone_has_a_page_with_a_column_per_data_set_on_the_same_axis():
     answers = of_all()["answers"]
-    layout = replace(LAYOUT, datasets=[Labeled(name=name, label=name.upper()) for name in ("rad", "path")])
+    layout = changed(LAYOUT, datasets=[Labeled(name=name, label=name.upper()) for name in ("rad", "path")])
     tables = {"answers": pl.concat([answers.with_columns(dataset=pl.lit(name)) for name in ("path", "rad")])}
     drawing = reliability_domains.draw(tables, layout)
     pages = (drawing.figure, *drawing.further)

@@ -1,17 +1,17 @@
 import io
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 from PIL import Image
 
+from dualread.declared.tables import Labeled
 from dualread.errors import ConfigError
 from dualread.evaluation.metrics.selective import aurc
 from dualread.reporting.figures import risk_coverage
 from dualread.reporting.figures.drawing import house_style
-from dualread.specs.tables import Labeled
 from tests.reporting.figures.answers import LAYOUT, answers, of_all
+from tests.specs import changed
 
 # Seed 17 is right, wrong, right in the order of confidence; seed 29 wrong, right, right.
 SEEDS = (
@@ -48,7 +48,7 @@ def test_the_lines_are_the_values_that_are_listed_and_none_is_cut():
 
 
 def test_nothing_is_cut():
-    layout = replace(LAYOUT, methods=[Labeled(name=str(k), label=f"A long name {k}") for k in range(7)])
+    layout = changed(LAYOUT, methods=[Labeled(name=str(k), label=f"A long name {k}") for k in range(7)])
     rows = [answers([0.5, 0.7], [True, False], method=str(k), backbone=b) for k in range(7) for b in ("tiny", "other")]
     with house_style():
         figure = risk_coverage.draw({"answers": pl.concat(rows)}, layout).figure
@@ -72,7 +72,7 @@ def test_the_order_of_answers_changes_no_value():
 def test_more_methods_than_line_styles_are_refused():
     methods = [{"name": str(k), "label": str(k)} for k in range(8)]
     with pytest.raises(ConfigError, match="8 methods, but 7 colors"):
-        risk_coverage.draw(of_all(), replace(LAYOUT, methods=methods))
+        risk_coverage.draw(of_all(), changed(LAYOUT, methods=methods))
 
 
 @pytest.mark.parametrize("seeds", [1, 2])

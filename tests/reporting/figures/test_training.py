@@ -1,13 +1,13 @@
 import math
-from dataclasses import replace
 
 import polars as pl
 import pytest
 
+from dualread.declared.tables import Labeled
 from dualread.errors import ArtifactError, ConfigError
 from dualread.reporting.figures import training
-from dualread.specs.tables import Labeled
 from tests.reporting.figures.logs import LAYOUT, LOGS, log
+from tests.specs import changed
 
 PANELS = [quantity.name for quantity in training.QUANTITIES]
 
@@ -81,7 +81,7 @@ def test_every_actor_has_a_color_and_every_axis_a_unit():
     logs = {**LOGS, **{name.replace("rlvr", "rlcr"): table for name, table in LOGS.items()}}
     backbones = [Labeled(name="tiny", label="Tiny"), Labeled(name="other", label="Other")]
     logs |= {name.replace("tiny", "other"): table for name, table in logs.items()}
-    figure = training.draw(logs, replace(LAYOUT, actors=actors, backbones=backbones)).figure
+    figure = training.draw(logs, changed(LAYOUT, actors=actors, backbones=backbones)).figure
     lines = figure.legends[0].get_lines()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["RLVR", "RLCR"]
     assert len({line.get_color() for line in lines}) == 2
@@ -108,4 +108,4 @@ def test_missing_logs_and_too_many_actors_are_refused():
         training.draw({"train_log/tiny/rlvr/17": twice.drop("step")}, LAYOUT)
     actors = [{"name": str(k), "label": str(k)} for k in range(8)]
     with pytest.raises(ConfigError, match="8 actors, but there are 7 colors"):
-        training.draw({}, replace(LAYOUT, actors=actors))
+        training.draw({}, changed(LAYOUT, actors=actors))

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from dualread.artifacts.schemas.difficulty import DIFFICULTY
 from dualread.artifacts.tables import from_rows
+from dualread.declared.columns import DIFFICULTY
 from dualread.reporting.report.controls import describe, read
 
 LABELS = {

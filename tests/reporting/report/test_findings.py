@@ -2,10 +2,9 @@
 
 import pytest
 
-from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.artifacts.tables import from_rows
+from dualread.declared.columns import CONTRASTS
 from dualread.reporting.report.findings import find
-from dualread.specs.wire import as_mapping
 from tests.reporting.tables.layouts import BACKBONES, HIDDEN, TOKEN, datasets, layout, method
 
 QWEN, MEDGEMMA = (backbone.name for backbone in BACKBONES)
@@ -17,7 +16,7 @@ METHODS = [
     method("saplma", HIDDEN, label="SAPLMA", readers=["saplma"]),
     method("dualread", HIDDEN, label="DualRead", readers=["dualread", "psr"]),
 ]
-LAYOUT = as_mapping(layout(METHODS, datasets=datasets("vqa_rad")))
+LAYOUT = layout(METHODS, datasets=datasets("vqa_rad")).wire()
 BARS = ("rlvr", "question", "answer")
 
 
@@ -137,7 +136,7 @@ def test_a_missing_backbone_is_named_and_nothing_is_said_about_it():
 
 def test_a_study_without_nulls_says_what_that_leaves_open():
     rows = [r for r in against_all() if r["baseline"] not in ("question", "answer")]
-    result = found(rows, as_mapping(layout([m for m in METHODS if m.group != "Null"])))
+    result = found(rows, layout([m for m in METHODS if m.group != "Null"]).wire())
     assert result.headline[0].endswith("against the stated confidence GRPO: significantly above 1.")
     assert "The study has no null methods" in result.headline[-1]
 

@@ -1,9 +1,8 @@
 """The layouts of the paper's tables, and functions that make rows of metrics tables."""
 
-from dualread.artifacts.schemas.data import DATA
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
-from dualread.specs.tables import Backbone, Dataset, Labeled, Layout, Method
+from dualread.declared.columns import DATA, METRICS
+from dualread.declared.tables import Labeled, LabeledBackbone, LabeledDataset, LabeledMethod, Layout
 
 BACKBONES = [
     Labeled(name="qwen3-vl-2b", label="Qwen3VL-2B"),
@@ -14,7 +13,7 @@ TOKEN, CHECK, HIDDEN = "Verbalized token", "Prompted self-check", "Hidden state"
 
 def method(name, group=HIDDEN, actor="rlvr", label=None, readers=(), **optional):
     given = {"name": name, "label": label or name.upper(), "group": group, "actor": actor}
-    return Method(**given, readers=tuple(readers), **optional)
+    return LabeledMethod(**given, readers=tuple(readers), **optional)
 
 
 PAPER_METHODS = [
@@ -38,7 +37,7 @@ CASCADE_METHODS = [
 ]
 
 
-SLAKE = Dataset(name="slake", label="SLAKE-test", id=True)
+SLAKE = LabeledDataset(name="slake", label="SLAKE-test", id=True)
 _OOD = {
     **{"vqa_rad": "VQA-RAD", "path_vqa": "PathVQA", "pmc_vqa": "PMC-VQA", "omnimedvqa": "OmniMedVQA"},
     **{"rexvqa": "ReXVQA", "vqa_med_2019": "VQA-Med 2019"},
@@ -47,13 +46,13 @@ _OOD = {
 
 def datasets(*ood):
     """Return the in-distribution data set and the named out-of-distribution ones."""
-    return [SLAKE, *(Dataset(name=name, label=_OOD[name], id=False) for name in ood)]
+    return [SLAKE, *(LabeledDataset(name=name, label=_OOD[name], id=False) for name in ood)]
 
 
 def layout(methods, backbones=BACKBONES, seeds=(17, 29, 43), datasets=(SLAKE,)):
     return Layout(
         study="embedded & small",
-        backbones=tuple(Backbone(name=of.name, label=of.label, seeds=tuple(seeds)) for of in backbones),
+        backbones=tuple(LabeledBackbone(name=of.name, label=of.label, seeds=tuple(seeds)) for of in backbones),
         methods=tuple(methods),
         datasets=tuple(datasets),
     )

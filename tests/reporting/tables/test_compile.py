@@ -15,6 +15,7 @@ from tests.reporting.tables import cases, contrasts, synthetic
 from tests.reporting.tables.cases import CASES, Case
 from tests.reporting.tables.layouts import PAPER_METHODS, data_rows, datasets, layout, metrics, over_seeds
 from tests.reporting.tables.test_hparams import ROOT, rows_of
+from tests.specs import changed
 
 LARGEST_OVERFLOW_PT = 2.0
 # What people may call things: all that LaTeX reads as a command, and letters beyond ASCII.
@@ -33,10 +34,10 @@ _CONTRASTED = ("auroc", "brier", "natural_ccg_auc", "strict_ccg_auc")
 def odd(of_layout):
     """The layout with the same strange label of its last backbone, method and data set, and the study called so."""
     last = {kind: getattr(of_layout, kind) for kind in ("backbones", "methods", "datasets")}
-    changed = {
-        kind: (*entries[:-1], *(replace(of, label=ODD) for of in entries[-1:])) for kind, entries in last.items()
+    entries_of = {
+        kind: (*entries[:-1], *(changed(of, label=ODD) for of in entries[-1:])) for kind, entries in last.items()
     }
-    return replace(of_layout, **changed, study=ODD)
+    return changed(of_layout, **entries_of, study=ODD)
 
 
 def of_values(name, change):
@@ -104,7 +105,7 @@ def other_tables(change):
     return {
         "families": of_rows("families", metrics(*({**row, "backbone": "qwen3-vl-2b"} for row in counted)), study),
         **{
-            name: of_rows(name, read[kind], replace(study, contrasts=("c",)))
+            name: of_rows(name, read[kind], changed(study, contrasts=("c",)))
             for name in known("tables")
             if (kind := declared("tables", name, "READS")) and not declared("tables", name, "CONFIG")
         },
@@ -115,7 +116,7 @@ def other_tables(change):
 def tables():
     """Every table, as the paper has it and with a strange label."""
     found = {}
-    for suffix, change in (("", replace), (" (odd)", odd)):
+    for suffix, change in (("", changed), (" (odd)", odd)):
         others = other_tables(change)
         found |= {name + suffix: of_values(name, change) for name in known("tables") if name not in others}
         found |= {name + suffix: table for name, table in others.items()}

@@ -1,28 +1,30 @@
 """The tables of intervals and of differences: what a row of a contrasts table looks like in print."""
 
-from dataclasses import replace
-
 import pytest
 
+from dualread.declared.tables import LabeledDataset
 from dualread.errors import ConfigError
 from dualread.plugins import load
-from dualread.specs.tables import Dataset
 from dualread.stages import build_table
 from tests.reporting.tables import contrasts
 from tests.reporting.tables.contrasts import row
 from tests.reporting.tables.layouts import TINY, layout, method
 from tests.reporting.tables.reading import label
+from tests.specs import changed
 
 METHODS = [
     *(method("rlcr", label="RLCR"), method("question_prior", "Null", label="Prior")),
     *(method("dualread", label="DualRead"), method("per", label="P-Visual")),
 ]
-DATASETS = [Dataset(name="pmc", label="PMC-VQA", id=False), Dataset(name="slake", label="SLAKE-test", id=True)]
+DATASETS = [
+    LabeledDataset(name="pmc", label="PMC-VQA", id=False),
+    LabeledDataset(name="slake", label="SLAKE-test", id=True),
+]
 
 
 def build(name, *rows, methods=METHODS[:3], datasets=(), names=("c",)):
     shown = layout(methods, TINY, datasets=datasets or DATASETS[1:])
-    shown = replace(shown, contrasts=tuple(names))
+    shown = changed(shown, contrasts=tuple(names))
     return build_table.build(load("tables", name), contrasts.table(*rows), shown)
 
 

@@ -1,22 +1,21 @@
-from dataclasses import replace
-
 import pytest
 
+from dualread.declared.tables import LabeledDataset
 from dualread.reporting.tables import data
-from dualread.specs.tables import Dataset
 from dualread.stages import build_table
 from tests.reporting.tables.layouts import data_rows, layout
+from tests.specs import changed
 
 PMC = ("pmc_vqa", "test", "ood", 2000, 1000, 1000, 994, 6, 0, "no question is asked of two images", "f" * 64)
 DATASETS = [
-    Dataset(name="slake", label="SLAKE-test", id=True),
-    Dataset(name="pmc_vqa", label="PMC_VQA", id=False),
+    LabeledDataset(name="slake", label="SLAKE-test", id=True),
+    LabeledDataset(name="pmc_vqa", label="PMC_VQA", id=False),
 ]
 
 
 @pytest.fixture(scope="module")
 def table():
-    return build_table.build(data, data_rows(PMC), replace(layout([]), datasets=DATASETS))
+    return build_table.build(data, data_rows(PMC), changed(layout([]), datasets=DATASETS))
 
 
 def test_lines_as_in_the_paper_with_our_columns(table):

@@ -1,7 +1,6 @@
 """Values that a table computes from other values: differences, shares, counts and costs."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,13 +23,14 @@ from tests.reporting.tables.layouts import (
 )
 from tests.reporting.tables.reading import body, printed
 from tests.reporting.tables.synthetic import swapped
+from tests.specs import changed
 
 TWO = [method("dualread", label="DualRead"), method("rlvr", TOKEN, label="Token")]
 CCG = "natural_ccg_auc"
 
 
 def build(name, rows, methods=TWO, **changes: Any):
-    return build_table.build(load("tables", name), metrics(*rows), replace(layout(methods, TINY), **changes))
+    return build_table.build(load("tables", name), metrics(*rows), changed(layout(methods, TINY), **changes))
 
 
 def of_seeds(values: Mapping[tuple[str, str], list[float | None]], **key):

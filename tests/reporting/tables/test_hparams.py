@@ -6,14 +6,12 @@ import polars as pl
 import pytest
 import yaml
 
+from dualread.declared.tables import StudySettings
 from dualread.readers import _network
 from dualread.reporting.tables import hparams
 from dualread.reporting.tables.hparams import number, percent, told_apart
-from dualread.specs.tables import StudySettings
-from dualread.specs.wire import as_mapping
 from dualread.stages import build_table
 from dualread.store.digest import digest_of
-from dualread.store.typed import typed
 from dualread.study.config import resolve
 from tests.study.embedded import EMBEDDED, ROOT, merged
 
@@ -70,7 +68,7 @@ def rows_of(changes, n_questions=N_SLAKE_TRAIN):
         software={"torch": "2.13.0", "transformers": "5.23.0", "trl": "1.16.0"},
     )
     # As a job file holds it: sorted, and every key text.
-    settings = typed(StudySettings, as_mapping(settings), "build_table")
+    settings = StudySettings.of(settings.wire(), "build_table")
     # Two roles of the training split add up; no other split and no other data set counts.
     splits = [("slake", "train", n_questions - 1), ("slake", "train", 1), ("slake", "test", 9), ("x", "train", 9)]
     data = pl.DataFrame(splits, schema=["dataset", "split", "questions"], orient="row")

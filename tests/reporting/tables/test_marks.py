@@ -1,17 +1,16 @@
 """What is printed around a number of a sheet: dashes, daggers, circles, ditto marks, bold print."""
 
-from dataclasses import replace
-
 import polars as pl
 import pytest
 
+from dualread.declared.tables import LabeledDataset
 from dualread.errors import ArtifactError, ConfigError
 from dualread.plugins import load
-from dualread.specs.tables import Dataset
 from dualread.stages import build_table
 from tests.reporting.tables import cases
 from tests.reporting.tables.layouts import TINY, TOKEN, datasets, estimate, layout, method, metrics, over_seeds
 from tests.reporting.tables.reading import body, label
+from tests.specs import changed
 
 # What the paper prints in bold, read off its Table main.
 PAPER_BOLD = {
@@ -32,7 +31,7 @@ TWO = [method("rlvr", TOKEN), method("psr"), method("question_prior", "Null")]
 
 
 def build(name, *rows, methods=TWO, **changes):
-    return build_table.build(load("tables", name), metrics(*rows), replace(layout(methods, TINY), **changes))
+    return build_table.build(load("tables", name), metrics(*rows), changed(layout(methods, TINY), **changes))
 
 
 def cell(table, method, metric, dataset="slake"):
@@ -229,4 +228,4 @@ def test_components_follow_from_the_readers_of_a_method_not_from_its_name():
 def test_exactly_one_data_set_is_in_distribution():
     for names in ("", "ab"):
         with pytest.raises(ConfigError, match="expected exactly one"):
-            layout(TWO, datasets=[Dataset(name=name, label=name, id=True) for name in names])
+            layout(TWO, datasets=[LabeledDataset(name=name, label=name, id=True) for name in names])

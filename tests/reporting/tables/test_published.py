@@ -1,12 +1,11 @@
 """Every number of the paper is printed by our tables, and read back from the place that its labels name."""
 
 import csv
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.tables import from_rows
+from dualread.declared.columns import DATA
 from dualread.reporting.tables import data, paired
 from dualread.reporting.tables import published as _published
 from dualread.reporting.tables.published import published
@@ -15,6 +14,7 @@ from dualread.stages import build_table
 from tests.reporting.tables import cases, contrasts, reading
 from tests.reporting.tables.cases import CASES
 from tests.reporting.tables.layouts import BACKBONES, datasets, layout, method
+from tests.specs import changed
 
 # The paper's Table paired: what each of its rows is of, by our label of it.
 _PAIRED = {
@@ -57,7 +57,7 @@ def read_paired():
     table = build_table.build(
         paired,
         contrasts.table(*rows),
-        replace(layout(_PAIRED_METHODS), contrasts=["p_visual-p_state", "dualread-rlcr"]),
+        changed(layout(_PAIRED_METHODS), contrasts=["p_visual-p_state", "dualread-rlcr"]),
     )
     points = "\n".join(line for line in table.tex.splitlines() if not line.startswith(r"\quad"))
     return reading.read(points, meanings, key=partial(Key, subset="all"))

@@ -9,20 +9,18 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table
 from dualread.data.questions.audit import LINKED
+from dualread.declared.answers import Service, ShardSpec
+from dualread.declared.columns import MANIFEST, PAIRS
+from dualread.declared.study import Config
 from dualread.errors import ArtifactError, ConfigError
 from dualread.grading.parse import parse
 from dualread.models.conditions import asked
 from dualread.models.service.replies import Reply
 from dualread.models.service.requests import Request, requests_of
 from dualread.models.service.responses import Found, Responses, read_responses
-from dualread.specs.generation import ShardSpec
-from dualread.specs.given import Service
 from dualread.study.asked import contract_of, shard_spec
-from dualread.study.sections import Config
 from dualread.study.shards import ShardOrView, StudyShards
 
 

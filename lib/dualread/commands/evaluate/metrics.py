@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from dualread.artifacts.schemas.contrasts import CONTRASTS
-from dualread.artifacts.schemas.metrics import METRICS
 from dualread.commands.evaluate.cells import NO_PAIRS, Cells
 from dualread.commands.evaluate.scale import Outside
+from dualread.declared.columns import CONTRASTS, METRICS
+from dualread.declared.metrics import ContrastSpec
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
@@ -23,7 +23,6 @@ from dualread.evaluation.estimates import Kept, estimate
 from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.statistics.bootstrap import ImageDraws
-from dualread.specs.metrics import Contrast
 
 UNDEFINED = "_undefined_replicates"
 _OF_METRICS = ("dataset", "method", "subset", "metric", "estimate", "low", "high", "n", "n_clusters", "reason")
@@ -160,7 +159,7 @@ def _compare(measured: Measured, method: str, others: Sequence[str]) -> list[dic
 
     metrics = (*WITH_REPLICATES, *COMPARABLE)
     results = Results(frame, read, {}, metrics)
-    contrast = Contrast(
+    contrast = ContrastSpec(
         name="compare", method=method, baselines=tuple(others), datasets=("",), split=_SPLIT, metrics=metrics
     )
     found = [row for row in compare(results, [contrast]) if "contrast" in row]

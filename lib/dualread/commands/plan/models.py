@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 from dualread import plugins
 from dualread.commands.plan.peaks import BYTES, patches
+from dualread.declared.answers import ShardSpec
+from dualread.declared.base import Settings
 from dualread.errors import ConfigError
 from dualread.models import prompts
 from dualread.models.training.settings import rollouts_per_pass
-from dualread.specs.generation import ShardSpec
-from dualread.specs.parts import Settings
 
 _FP32 = 4
 # Rows that are computed per row that has not ended: a batch drops the others when they are a quarter of it.

@@ -9,9 +9,9 @@ from dualread.commands.plan.models import Large
 from dualread.commands.plan.storage import disk_of, downloads_of, while_training
 from dualread.commands.plan.work import STAGES, PlannedStudy, Work, work_of
 from dualread.commands.text import aligned
+from dualread.declared.study import Config
 from dualread.models.replay.forward import VECTORS
 from dualread.study.files import laid_over, read
-from dualread.study.sections import Config
 
 COSTS = Path(__file__).with_name("costs.yaml")
 

@@ -9,11 +9,11 @@ from typing import Any
 from dualread import plugins
 from dualread.commands.plan.models import Model, model_of
 from dualread.commands.plan.sizes import Sizes
+from dualread.declared.answers import ShardSpec
+from dualread.declared.study import Config
 from dualread.models.training.settings import steps_of
 from dualread.reporting.comparison import compared
-from dualread.specs.generation import ShardSpec
 from dualread.study.asked import prompt_of, shard_spec
-from dualread.study.sections import Config
 from dualread.study.shards import ShardOrView, StudyShards
 from dualread.study.tables import StudyTables
 from dualread.study.training import training_settings

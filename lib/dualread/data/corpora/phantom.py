@@ -7,8 +7,8 @@ from PIL import Image
 from dualread.data.corpora.base import Corpus, Item, Subject
 from dualread.data.phantoms.questions import Question, ask, findings
 from dualread.data.phantoms.scene import Scene, draw, sample_scene
+from dualread.declared.base import Settings
 from dualread.seeding import generator
-from dualread.specs.parts import Settings
 
 SETTINGS = {
     "n_images": {"type": "integer", "minimum": 1},

@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
-from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.data.corpora.base import Corpus, Item, Subject
 from dualread.data.images import open_image
+from dualread.declared.base import Settings
+from dualread.declared.columns import MANIFEST
 from dualread.grading.canonical import canonical
 from dualread.seeding import generator
-from dualread.specs.parts import Settings
 
 SETTINGS = {
     "size": {"type": "integer", "minimum": 16},

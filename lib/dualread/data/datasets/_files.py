@@ -5,8 +5,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dualread.data.foreign_tables.objects import parsed
+from dualread.declared.base import Settings
 from dualread.errors import ConfigError, DataError, did_you_mean
-from dualread.specs.parts import Settings
 
 
 def check_request(loader: str, split: str, splits: Iterable[str], settings: Settings, known: Iterable[str]) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 from dualread.data.datasets._files import check_request, leaves_folder, lower, not_text, read_json
 from dualread.data.datasets._multiple_choice import askable
 from dualread.data.datasets.base import Loaded, Row, refuse
+from dualread.declared.base import Settings
 from dualread.errors import DataError
-from dualread.specs.parts import Settings
 
 HUB_FILES = {"test": ("OmniMedVQA.zip",)}
 DOWNLOAD_GB = 10.7

@@ -25,7 +25,7 @@ from pathlib import Path
 from dualread.data.datasets._files import check_request
 from dualread.data.datasets._hub_tables import read_rows
 from dualread.data.datasets.base import AuditStep, Loaded, Row
-from dualread.specs.parts import Settings
+from dualread.declared.base import Settings
 
 HUB_FILES = {
     "train": ("data/train-*.parquet",),

@@ -18,9 +18,9 @@ from typing import Any
 from dualread.data.datasets._files import check_request, leaves_folder
 from dualread.data.datasets._multiple_choice import askable
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.declared.base import Settings
 from dualread.errors import DataError
 from dualread.grading.canonical import canonical
-from dualread.specs.parts import Settings
 
 _FILES = {"train": "train.csv", "test": "test_clean.csv"}
 HUB_FILES = {"train": ("train.csv", "images.zip"), "test": ("test_clean.csv", "images.zip")}

@@ -11,8 +11,8 @@ from typing import Any
 
 from dualread.data.datasets._files import check_request, leaves_folder, read_json
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.declared.base import Settings
 from dualread.errors import DataError
-from dualread.specs.parts import Settings
 
 _FILES = {
     "train": ("train.json",),

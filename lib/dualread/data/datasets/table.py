@@ -52,9 +52,9 @@ from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS, AuditStep,
 from dualread.data.datasets.own_forms import in_form, unfolded
 from dualread.data.datasets.own_gold import with_texts
 from dualread.data.datasets.own_tables import SPLITS, Line, drawn_splits, find_tables, read_table, renamed
+from dualread.declared.base import Settings
 from dualread.errors import DataError, did_you_mean
 from dualread.grading.canonical import canonical
-from dualread.specs.parts import Settings
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
 TERMS = "Your own data, or other data that you brought into this form; the terms are those of its owner."

@@ -19,8 +19,8 @@ from pathlib import Path
 from dualread.data.datasets._files import check_request, leaves_folder
 from dualread.data.datasets._hub_tables import answer_type
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.declared.base import Settings
 from dualread.errors import DataError
-from dualread.specs.parts import Settings
 
 HUB_FILES = {"test": ("*VQAMed2019_Test_Questions_w_Ref_Answers.txt", "*VQAMed2019_Test_Images*")}
 SIZES = {"test": {"open": 432, "closed": 64, "images": 496}}

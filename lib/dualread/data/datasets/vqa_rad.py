@@ -21,8 +21,8 @@ from typing import Any
 from dualread.data.datasets._files import check_request, leaves_folder, read_json
 from dualread.data.datasets._hub_tables import has_tables, read_rows
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.declared.base import Settings
 from dualread.errors import ConfigError, DataError
-from dualread.specs.parts import Settings
 
 HUB_FILES = {"test": ("data/train-*.parquet", "data/test-*.parquet")}
 DOWNLOAD_GB = 0.03

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import from_many_rows
 from dualread.data.datasets.base import Loaded, Row, refuse
 from dualread.data.questions.audit import audit_steps, where_is
 from dualread.data.questions.partition import assign_roles
 from dualread.data.questions.pictures import ImageFile
+from dualread.declared.columns import MANIFEST
 from dualread.grading.canonical import question_key
 
 _AUDIT = {"step": pl.String, "kept": pl.Int64, "dropped": pl.Int64, "reason": pl.String}

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.specs.manifests import Select
+from dualread.declared.data import Select
 
 _ANY = "questions"  # stands for both answer types if the rule does not distinguish them
 
@@ -48,7 +48,7 @@ def select(loaded: Loaded, rule: Select, seed: int, picture_of: Callable[[Row], 
 
 def _quota(rule: Select, n_rows: int) -> dict[str, int]:
     wanted = n_rows if rule.questions is None else rule.questions
-    return dict(wanted) if isinstance(wanted, Mapping) else {_ANY: wanted}
+    return {**wanted} if isinstance(wanted, Mapping) else {_ANY: wanted}
 
 
 def _draw(

@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.tables import from_rows
 from dualread.data.questions.partition import ROLES
+from dualread.declared.columns import DATA
 
 
 def summarize(

@@ -23,6 +23,7 @@ from PIL import Image
 
 from dualread.data.phantoms.questions import Question, ask
 from dualread.data.phantoms.scene import Scene, Style, draw, sample_scene
+from dualread.declared.base import Split
 from dualread.seeding import generator
 
 _SPLITS = ("train", "validation", "test")  # a fixed order, because the order of the keys in a config must not matter
@@ -49,7 +50,7 @@ class Hospital:
 
     name: str
     seed: int
-    images: Mapping[str, int]
+    images: Mapping[Split, int]
     size: int = 64
     questions_per_image: int = 8
     style: Style = field(default_factory=Style)

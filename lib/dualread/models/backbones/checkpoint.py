@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dualread.declared.base import Settings
 from dualread.errors import ArtifactError, ConfigError, in_a_line
 from dualread.models.backbones._checkpoint_files import (
     AGAIN,
@@ -25,7 +26,6 @@ from dualread.models.backbones._checkpoint_files import (
 )
 from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls
-from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
     from torch import Tensor

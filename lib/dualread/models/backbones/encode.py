@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dualread.declared.base import Settings
+from dualread.declared.recorded import USUAL, Facts
 from dualread.errors import ArtifactError, ConfigError, DataError, in_a_line
 from dualread.models.backbones import parts
-from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.processor import takes_limits, turn
 from dualread.models.backbones.trial import LimitError, within_limits
-from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -64,7 +64,7 @@ class Encoder:
     Of the settings, it reads max_prompt_tokens, min_pixels, max_pixels and chat_template.
     """
 
-    def __init__(self, processor: Any, config: Any, settings: Settings, facts: Facts = Facts()):
+    def __init__(self, processor: Any, config: Any, settings: Settings, facts: Facts = USUAL):
         self.facts, self.processor, self.tokenizer = facts, processor, processor.tokenizer
         self.image_token_id: int = config.image_token_id
         self._settings = settings

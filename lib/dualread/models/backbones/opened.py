@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dualread.declared.base import Settings
+from dualread.declared.recorded import USUAL, Facts
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.processor import forbidden_token_ids, load_processor
-from dualread.specs.parts import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Opened:
     forbidden: tuple[int, ...]
 
     @classmethod
-    def of(cls, model: Any, processor: Any, settings: Settings, facts: Facts = Facts()) -> "Opened":
+    def of(cls, model: Any, processor: Any, settings: Settings, facts: Facts = USUAL) -> "Opened":
         """Return a model that is in memory, and its processor, as an opened checkpoint."""
         ends = model.generation_config.eos_token_id
         stop = frozenset(ends if isinstance(ends, list) else [ends])
@@ -47,7 +47,7 @@ class Opened:
         return replace(self, encoder=encoder)
 
 
-def open_checkpoint(checkpoint: Path, settings: Settings, facts: Facts = Facts()) -> Opened:
+def open_checkpoint(checkpoint: Path, settings: Settings, facts: Facts = USUAL) -> Opened:
     """Load `checkpoint` for generation or replay."""
     import torch
 

@@ -22,9 +22,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dualread.declared.base import Settings
 from dualread.errors import ConfigError, DataError
 from dualread.models.backbones.encode import Encoder, Prompt
-from dualread.specs.parts import Settings
 
 # vLLM 0.32 has two model runners. Without this variable it takes the second one where Triton works, so on CUDA, and the
 # first one in the build for CPUs. By its source, each knows all that is used here: raw log-probabilities, those of

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from dualread.declared.answers import Decoding
+
 if TYPE_CHECKING:
     from PIL.Image import Image
 
@@ -34,23 +36,11 @@ class Request:
     prefix: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decoding:
-    """How completion tokens are chosen.
+class SeededDecoding(Decoding):
+    """How completion tokens are chosen; the prompt and its image are encoded once for all completions."""
 
-    Attributes:
-        temperature: Sampling temperature; 0 means greedy decoding.
-        top_p: Share of the probability mass to sample from (nucleus sampling), in (0, 1]; 1 means all of it.
-        n_samples: Completions per prompt; 1 for greedy decoding. The prompt and its image are encoded once for all.
-        max_completion_tokens: Largest number of tokens in a completion.
-        seed: Seed of the samples; unused in greedy decoding.
-    """
-
-    temperature: float
-    top_p: float
-    n_samples: int
-    max_completion_tokens: int
     seed: int
+    """Seed of the samples; unused in greedy decoding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +89,7 @@ class Engine(Protocol):
     encoder: "Encoder"
     stop: frozenset[int]
 
-    def generate(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
+    def generate(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
         """Return `decoding.n_samples` completions of each request, in the order of the requests."""
         ...
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from dualread.declared import answers
 from dualread.errors import ConfigError
 from dualread.grading.spans import character_spans, tokens_within
 from dualread.models.generation.base import Engine, Request
-from dualread.specs import generation
 
 _OPEN, _CLOSE = "<confidence>", "</confidence>"
 
@@ -42,7 +42,7 @@ class ScoredChoices:
 
 
 def score_choices(
-    engine: Engine, requests: Sequence[Request], committed: Sequence[Sequence[int]], wanted: generation.Choices
+    engine: Engine, requests: Sequence[Request], committed: Sequence[Sequence[int]], wanted: answers.Choices
 ) -> list[ScoredChoices]:
     """Score the choices that a view asks for after each request.
 
@@ -65,7 +65,7 @@ def score_choices(
     return scored
 
 
-def choices_of(wanted: generation.Choices, tokenizer: Any, completion: Sequence[int], stop: Collection[int]) -> Choices:
+def choices_of(wanted: answers.Choices, tokenizer: Any, completion: Sequence[int], stop: Collection[int]) -> Choices:
     """Return the choices that a view's config entry asks for.
 
     `completion` holds the ids of the committed completion, and `stop` those that end a turn.

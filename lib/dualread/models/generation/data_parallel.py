@@ -16,7 +16,7 @@ import numpy as np
 from dualread import devices
 from dualread.errors import DualReadError
 from dualread.models.backbones.encode import Encoder
-from dualread.models.generation.base import Completion, Decoding, Engine, Loglikelihoods, Request
+from dualread.models.generation.base import Completion, Engine, Loglikelihoods, Request, SeededDecoding
 from dualread.progress import work_on
 
 
@@ -72,7 +72,7 @@ class DataParallelEngine:
             theirs.close()
             self._workers.append(ours)
 
-    def generate(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
+    def generate(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
         """Complete `requests`; see `Engine.generate`."""
         return self._call_all("generate", requests, lambda part: ([requests[i] for i in part], decoding))
 

@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 
+from dualread.declared.base import Settings
+from dualread.declared.recorded import USUAL, Facts
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt
-from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import Opened, open_checkpoint
-from dualread.models.generation.base import Completion, Decoding, Loglikelihoods, Request
+from dualread.models.generation.base import Completion, Loglikelihoods, Request, SeededDecoding
 from dualread.models.prefixes import NOTHING
 from dualread.progress import track
 from dualread.seeding import generator
-from dualread.specs.parts import Settings
 
 SETTINGS = {"batch_size": {"type": "integer", "minimum": 1}}
 
 _LEAST_GOING = 0.75  # finished rows are dropped when fewer than this share still go on, because that copies the others
 
 
-def open_engine(checkpoint: Path, settings: Settings, engine: Settings, facts: Facts = Facts()) -> "TransformersEngine":
+def open_engine(checkpoint: Path, settings: Settings, engine: Settings, facts: Facts = USUAL) -> "TransformersEngine":
     """Load `checkpoint`; `engine` holds the `batch_size`, the number of completions that are generated at once."""
     return TransformersEngine(open_checkpoint(checkpoint, settings, facts), engine["batch_size"])
 
@@ -41,7 +41,7 @@ class TransformersEngine:
         self.stop = opened.stop
         self.batch_size = batch_size
 
-    def generate(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
+    def generate(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
         """Complete `requests`; see `Engine.generate`."""
         results: list[list[Completion]] = [[] for _ in requests]
         size = max(1, self.batch_size // decoding.n_samples)
@@ -52,7 +52,7 @@ class TransformersEngine:
                 results[i] = found
         return results
 
-    def _complete(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
+    def _complete(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
         import torch
 
         prompts, n = self._encode(requests), decoding.n_samples
@@ -105,7 +105,9 @@ def _batches(requests: Sequence[Request], size: int) -> list[list[int]]:
     return [order[i : i + size] for i in range(0, len(order), size)]
 
 
-def _uniform(requests: Sequence[Request], rows: Sequence[tuple[int, int]], decoding: Decoding) -> np.ndarray | None:
+def _uniform(
+    requests: Sequence[Request], rows: Sequence[tuple[int, int]], decoding: SeededDecoding
+) -> np.ndarray | None:
     """Return random numbers in [0, 1), [rows, tokens], or None for greedy decoding.
 
     The generator of each row is seeded with the request's name and the number of the sample, so that samples do not
@@ -118,7 +120,7 @@ def _uniform(requests: Sequence[Request], rows: Sequence[tuple[int, int]], decod
 
 
 def complete(
-    opened: Opened, prompts: Sequence[Prompt], of: Sequence[int], decoding: Decoding, uniform: np.ndarray | None
+    opened: Opened, prompts: Sequence[Prompt], of: Sequence[int], decoding: SeededDecoding, uniform: np.ndarray | None
 ) -> list[tuple[list[int], list[float]]]:
     """Complete prompts in one batch; each prompt is read once, whatever the number of its completions.
 
@@ -167,7 +169,7 @@ def complete(
     return [(ids[:length], values[:length]) for ids, values, length in rows]
 
 
-def _choose(scores: Any, decoding: Decoding, uniform: np.ndarray | None) -> Any:
+def _choose(scores: Any, decoding: SeededDecoding, uniform: np.ndarray | None) -> Any:
     """Return one id per row of `scores` [rows, V]: the argmax, or a sample by inverse transform sampling.
 
     A sample is the first id at which the cumulative probability exceeds u; `uniform` holds one u per row, or is None

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from dualread.declared.base import Settings
+from dualread.declared.recorded import USUAL, Facts
 from dualread.errors import ConfigError
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.processor import forbidden_token_ids, load_processor
 from dualread.models.generation._vllm import Core, prepare
-from dualread.models.generation.base import Completion, Decoding, Engine, Loglikelihoods, Request
+from dualread.models.generation.base import Completion, Engine, Loglikelihoods, Request, SeededDecoding
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, visible_gpus
 from dualread.progress import track
 from dualread.seeding import derive_seed
-from dualread.specs.parts import Settings
 
 ENVIRONMENT = "vllm"  # its lock file is in envs/; `machine.vllm` in the config chooses the build for CUDA or CPUs
 SETTINGS = {
@@ -33,7 +33,7 @@ SETTINGS = {
 _MAX_NEXT_IDS = 128  # vLLM returns the log-probabilities of at most this many chosen ids per request
 
 
-def open_engine(checkpoint: Path, settings: Settings, engine: Settings, facts: Facts = Facts()) -> Engine:
+def open_engine(checkpoint: Path, settings: Settings, engine: Settings, facts: Facts = USUAL) -> Engine:
     """Open `checkpoint` on every visible GPU; `engine` holds the settings that `SETTINGS` names.
 
     Raises:
@@ -63,7 +63,7 @@ class VllmEngine:
         self._never = dict.fromkeys(forbidden, -float("inf"))
         self._core = Core(checkpoint, settings, self.encoder, engine)
 
-    def generate(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
+    def generate(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
         """Complete `requests`; see `Engine.generate`."""
         order = by_image(requests)
         results: list[list[Completion]] = [[] for _ in requests]
@@ -106,7 +106,7 @@ class VllmEngine:
         encoded = self.encoder.prompt(request.text, image=request.image, row=request.row)
         return self._core.given(encoded, request.prefix)
 
-    def _sampling(self, request: Request, decoding: Decoding) -> dict[str, Any]:
+    def _sampling(self, request: Request, decoding: SeededDecoding) -> dict[str, Any]:
         return {
             "temperature": decoding.temperature,
             "top_p": decoding.top_p,

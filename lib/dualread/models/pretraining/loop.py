@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from dualread.data.corpora.base import Corpus, Subject
+from dualread.declared.backbones import Pretraining
 from dualread.grading.canonical import is_correct
 from dualread.grading.parse import parse
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.backbones.opened import Opened
-from dualread.models.generation.base import Decoding, Request
+from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.pretraining.exercises import EXERCISES, Exercise
 from dualread.progress import track
 from dualread.seeding import generator
-from dualread.specs.actors import Pretraining
 
 _TOKENIZER_SUBJECTS = 1000  # more of them repeat the same words
 _MOMENTUM = 0.8  # of Muon. With its usual .95, the tiny models need about 50 steps more to learn as much
@@ -91,7 +91,9 @@ def report(
     both in [0, 1].
     """
     engine = TransformersEngine(opened, questions)
-    greedy = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=max_completion_tokens, seed=seed)
+    greedy = SeededDecoding(
+        temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=max_completion_tokens, seed=seed
+    )
     rows = []
     for name in EXERCISES:
         rng = generator("pretraining report", seed, name)

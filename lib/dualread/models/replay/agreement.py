@@ -10,17 +10,17 @@ digests do. docs/choices.md, "Replay", has what was measured.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from dualread.declared.answers import Agreement
 from dualread.errors import ReplayDisagreementError
 from dualread.models import own_pass
 from dualread.models.backbones.opened import Opened
 from dualread.models.generation.base import Request
 from dualread.models.replay.forward import Replayed
-from dualread.specs.replay import Agreement
 
 RATIO = 2.0
 GAP_RATIO = 30.0  # a greedy token may be worse than the replay's best one by this many times the rounding
@@ -30,11 +30,11 @@ IN_FLOAT32 = 2  # completions of a float32 model that transformers alone reads a
 
 def allowed(configured: Agreement, rounding: float) -> Agreement:
     """Return the bounds of the config, or wider ones where rounding, in nats, explains more."""
-    return replace(
-        configured,
-        max_mean_log_prob_difference=max(configured.max_mean_log_prob_difference, RATIO * rounding),
-        argmax_tolerance=max(configured.argmax_tolerance, GAP_RATIO * rounding),
-    )
+    wider = {
+        "max_mean_log_prob_difference": max(configured.max_mean_log_prob_difference, RATIO * rounding),
+        "argmax_tolerance": max(configured.argmax_tolerance, GAP_RATIO * rounding),
+    }
+    return configured.model_copy(update=wider)
 
 
 def sample(n: int, most: int) -> list[int]:

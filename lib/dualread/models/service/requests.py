@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dualread.declared.answers import Service, ShardSpec
 from dualread.errors import ConfigError
 from dualread.models.conditions import Asked
-from dualread.specs.generation import ShardSpec
-from dualread.specs.given import Service
 
 URL = "/v1/chat/completions"
 TOP_LOG_PROBS = 20  # the most that services give

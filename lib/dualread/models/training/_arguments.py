@@ -3,11 +3,11 @@
 import os
 from typing import Any
 
+from dualread.declared.base import Settings
 from dualread.errors import ConfigError
 from dualread.models.training._checkpoints import KEPT
 from dualread.models.training.job import Job
 from dualread.models.training.settings import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE
-from dualread.specs.parts import Settings
 
 
 def n_processes() -> int:

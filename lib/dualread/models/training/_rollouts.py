@@ -14,7 +14,7 @@ import numpy as np
 
 from dualread.models.backbones.encode import Prompt
 from dualread.models.backbones.opened import Opened
-from dualread.models.generation.base import Decoding
+from dualread.models.generation.base import SeededDecoding
 from dualread.models.generation.transformers_engine import complete
 from dualread.models.training.job import Job
 from dualread.models.training.settings import rollouts_per_pass
@@ -48,7 +48,7 @@ def roll_out(opened: Opened, prompts: Sequence[Prompt], job: Job, *, step: int, 
         first: Position of the first row among the rows of all processes.
     """
     settings = job.settings
-    decoding = Decoding(
+    decoding = SeededDecoding(
         temperature=settings["temperature"],
         top_p=settings["top_p"],
         n_samples=1,

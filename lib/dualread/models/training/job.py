@@ -1,22 +1,20 @@
 """One actor to train: an `Assignment` from a stage, in plain values, and the `Job` that an algorithm gets."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from dualread import plugins
-from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
-from dualread.models.backbones.facts import Facts
+from dualread.declared.backbones import TrainActorSpec
+from dualread.declared.base import Section, Settings
+from dualread.declared.columns import MANIFEST
+from dualread.declared.recorded import Facts
 from dualread.models.conditions import Asked, asked
 from dualread.models.training.settings import max_prompt_tokens
 from dualread.seeding import derive_seed
-from dualread.specs.actors import TrainActorSpec
-from dualread.specs.parts import Settings
-from dualread.store.typed import typed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,21 +56,16 @@ class Job:
         return {**self.backbone_settings, "max_prompt_tokens": limit}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Assignment:
-    """A job in plain values, which can be passed to another process as JSON.
-
-    Attributes:
-        spec: The stage's `spec`.
-        facts: File of the facts of the checkpoint.
-        manifest: The manifest table with the questions.
-        checkpoint, images, out, scratch, checkpoints: See `Job`.
-    """
+class Assignment(Section):
+    """A job in plain values, which can be passed to another process as JSON. What is not explained is as in `Job`."""
 
     spec: TrainActorSpec
+    """The stage's `spec`."""
     checkpoint: Path
     facts: Path
+    """File of the facts of the checkpoint."""
     manifest: Path
+    """The manifest table with the questions."""
     images: Path
     out: Path
     scratch: Path
@@ -103,9 +96,10 @@ class Assignment:
 
     def to_json(self) -> str:
         """Return the text that `from_json` reads."""
-        return json.dumps(asdict(self), default=lambda path: str(path.resolve()))
+        paths = {name: value.resolve() for name, value in self if isinstance(value, Path)}
+        return self.model_copy(update=paths).model_dump_json()
 
     @classmethod
     def from_json(cls, text: str) -> "Assignment":
         """Return the assignment that `to_json` wrote."""
-        return typed(cls, json.loads(text), "train_actor")
+        return cls.model_validate_json(text)

@@ -2,8 +2,8 @@
 
 import math
 
+from dualread.declared.base import Settings
 from dualread.errors import ConfigError
-from dualread.specs.parts import Settings
 
 # Hyperparameters that no config entry changes, under TRL's names.
 LOSS = "grpo"  # mean over the tokens of each completion, then over completions

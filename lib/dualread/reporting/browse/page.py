@@ -16,13 +16,9 @@ from typing import Any
 import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.graded import GRADED
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.data.images import open_image
+from dualread.declared.columns import GENERATIONS, GRADED, MANIFEST, PAIRS, PREDICTIONS
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.progress import track
 from dualread.reporting.labels import labels_of

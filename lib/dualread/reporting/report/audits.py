@@ -5,8 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.tables import read_table
+from dualread.declared.columns import DATA
 from dualread.reporting.report._grid import Grid, count
 
 _REPORTING_ROLES = ("test", "ood")

@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from dualread.artifacts.schemas.difficulty import DIFFICULTY
 from dualread.artifacts.tables import read_table
+from dualread.declared.columns import DIFFICULTY
 from dualread.evaluation.difficulty import EXCHANGED, OWN
 from dualread.reporting.report._grid import Grid
 from dualread.reporting.report.findings import interval

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from dualread.declared.tables import LabeledBackbone, LabeledDataset, LabeledMethod, Layout
 from dualread.errors import ArtifactError
 from dualread.evaluation.families import PREFIX
 from dualread.evaluation.metric import Metric
@@ -45,7 +46,6 @@ from dualread.reporting.tables.cells import (
 )
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import Key, Value, together
-from dualread.specs.tables import Backbone, Dataset, Layout, Method
 
 SPREAD = "Mean over seeds, with the sample standard deviation as subscript where there are several seeds"
 OUT_OF_DISTRIBUTION = "OOD: out of distribution."
@@ -59,7 +59,7 @@ INTERVALS = (
 )
 
 # Stands for the mean over OOD data sets, where a data set is asked for.
-OOD = Dataset(name="ood", label="OOD averaged", id=False)
+OOD = LabeledDataset(name="ood", label="OOD averaged", id=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,13 +71,13 @@ class At:
 
     values: Mapping[Key, Value]
     layout: Layout
-    backbone: Backbone
-    dataset: Dataset
-    methods: Sequence[Method]
+    backbone: LabeledBackbone
+    dataset: LabeledDataset
+    methods: Sequence[LabeledMethod]
     subset: str = "all"
 
     @property
-    def method(self) -> Method:
+    def method(self) -> LabeledMethod:
         """The method of the row, or the first of several."""
         return self.methods[0]
 
@@ -168,7 +168,7 @@ class SheetColumn(NamedTuple):
     head: str | tuple[str, ...]
     metrics: Sequence[Metric]
     part: Mapping[str, str] = {}
-    place: Dataset | None = None
+    place: LabeledDataset | None = None
     title: str | tuple[str, ...] = ""
     form: Callable[..., Entry] = _alone
 
@@ -194,17 +194,17 @@ def columns_here(metrics: Metrics, title: str = "") -> list[SheetColumn]:
     return [column(metric, head, title) for metric, head in heads.items()]
 
 
-def columns_of(shown: Iterable[Dataset], metrics: Metrics) -> list[SheetColumn]:
+def columns_of(shown: Iterable[LabeledDataset], metrics: Metrics) -> list[SheetColumn]:
     """Return the columns of some metrics on each of some data sets, whose labels are titles."""
     return [of._replace(place=place) for place in shown for of in columns_here(metrics, escape(place.label))]
 
 
-def places(layout: Layout) -> list[Dataset]:
+def places(layout: Layout) -> list[LabeledDataset]:
     """Return the data sets of the layout, the in-distribution one first, and `OOD`."""
     return [layout.id_dataset, *(dataset for dataset in layout.datasets if not dataset.id), OOD]
 
 
-def dataset_of(place: Dataset, metric: Metric) -> str:
+def dataset_of(place: LabeledDataset, metric: Metric) -> str:
     """Return the name under which a metric of the data set is found: that of its own mean for `OOD`."""
     return metric.ood_mean if place is OOD else place.name
 

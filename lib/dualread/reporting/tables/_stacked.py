@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Sequence
 
+from dualread.declared.tables import NULL_GROUP, LabeledDataset
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
 from dualread.reporting.tables._latex import Gap, Over, TableRow, TwoLines, escape
 from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, At, Sheet, SheetColumn
-from dualread.specs.tables import NULL_GROUP, Dataset
 
 _METRICS = (ACCURACY, AUROC, ECE, BRIER)
 _HEAD = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downarrow$ (bottom)"
 
 
-def stacked(name: str, places: Callable[[At], Sequence[Dataset]], caption: Callable[[At], Sequence[str]]) -> Sheet:
+def stacked(
+    name: str, places: Callable[[At], Sequence[LabeledDataset]], caption: Callable[[At], Sequence[str]]
+) -> Sheet:
     """Return a table with one column per data set. The caption has to explain no metric."""
 
     def columns(at: At) -> list[SheetColumn]:

@@ -8,6 +8,7 @@ has over each other on the same pairs.
 from collections.abc import Mapping
 from statistics import mean, stdev
 
+from dualread.declared.tables import LabeledMethod, Layout
 from dualread.errors import ConfigError
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import (
@@ -33,7 +34,6 @@ from dualread.reporting.tables._sheet import (
     columns_here,
 )
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
-from dualread.specs.tables import Layout, Method
 
 _DIFFERENCE = Metric(name="paired_delta", is_difference=True)
 
@@ -61,7 +61,7 @@ def _columns(at: At) -> list[SheetColumn]:
     ]
 
 
-def _pairs(layout: Layout) -> dict[str, tuple[Method, Method]]:
+def _pairs(layout: Layout) -> dict[str, tuple[LabeledMethod, LabeledMethod]]:
     """Return pairs of the first method and each other method, by the name of their difference: "first-other"."""
     first, *others = layout.methods
     return {f"{first.name}-{other.name}": (first, other) for other in others}

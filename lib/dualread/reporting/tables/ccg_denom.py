@@ -6,13 +6,13 @@ actor; the decisive sets are the actor's, whatever the method.
 
 from collections.abc import Callable, Iterable, Mapping
 
+from dualread.declared.tables import Layout
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import METHOD, SPREAD, At, By, Sheet, SheetColumn, columns_here, methods
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
-from dualread.specs.tables import Layout
 
 # The smallest and the largest share of any seed, in percent.
 _RETAINED = {

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from dualread.declared.tables import NULL_GROUP, LabeledMethod
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
 from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import Entry, Float, escape, latex_table
 from dualread.reporting.tables.format import DASH, latex, number, plain, rounded
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import NULL_GROUP, Method
 
 _BY_CHANCE = (
     r"$^{\circ}$~An ECE that calibrated confidences reach by chance, in every seed: on these images, it is not above "
@@ -107,7 +107,7 @@ def mean_cell(metric: Metric, key: Key, value: Value, *, bold: bool = False) -> 
     return Cell(key, value, latex(value, bold=bold, **how), plain(value, **how), bold)
 
 
-def is_best(values: Mapping[Key, Value], metric: Metric, key: Key, methods: Iterable[Method]) -> bool:
+def is_best(values: Mapping[Key, Value], metric: Metric, key: Key, methods: Iterable[LabeledMethod]) -> bool:
     """Return whether a method's printed value is the best of `methods`, of which several may tie.
 
     What all methods of an actor share never is, such as accuracy, and no null method.

@@ -6,20 +6,20 @@ Not a table of the paper. The counts that its text gives for PathVQA stand besid
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dualread.declared.tables import LabeledDataset, Layout
 from dualread.evaluation.families import PREFIX
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import At, By, Label, Sheet, SheetColumn, column
 from dualread.reporting.tables.cells import size_of
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Dataset, Layout
 
 # The paper's section "Dataset Details", paragraph "PathVQA".
 PUBLISHED = {"path_vqa": {"modality": 10, "position": 51, "presence": 429, "size": 4, "other": 506}}
 _QUESTIONS = Metric(name="questions", digits=0)
 
 
-def _shown(values: Mapping[Key, Value], layout: Layout) -> tuple[list[Dataset], list[str]]:
+def _shown(values: Mapping[Key, Value], layout: Layout) -> tuple[list[LabeledDataset], list[str]]:
     """Return the data sets that have families, and the families of ours and of the paper."""
     found = {(key.dataset, key.subset) for key in values if key.subset.startswith(PREFIX)}
     datasets = [dataset for dataset in layout.datasets if dataset.name in {name for name, _ in found}]

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from dualread.declared.tables import StudySettings
 from dualread.evaluation.metrics.calibration_error import N_BINS
 from dualread.evaluation.statistics.bootstrap import PERCENTILES
 from dualread.models.training.settings import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS, max_prompt_tokens, steps_of
@@ -19,7 +20,6 @@ from dualread.readers.dualread import WEIGHT
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 from dualread.reporting.tables._latex import Float, Gap, Heading, TableRow, escape
 from dualread.reporting.tables.cells import PrintedTable
-from dualread.specs.tables import StudySettings
 from dualread.store.digest import digest_of
 from dualread.study.training import training_settings
 

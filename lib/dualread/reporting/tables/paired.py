@@ -7,6 +7,7 @@ score as a positive difference; here every difference is method minus baseline.
 
 from collections.abc import Mapping
 
+from dualread.declared.tables import LabeledDataset, Layout
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
@@ -15,7 +16,6 @@ from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, places
 from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes
 from dualread.reporting.tables.format import DASH, dagger, limits, number, signed, tex_dagger
 from dualread.reporting.tables.values import Key, Value
-from dualread.specs.tables import Dataset, Layout
 
 READS = "contrasts"
 _METRICS = {
@@ -59,7 +59,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
 
 
 def _of_contrast(
-    asked: Mapping[Metric, tuple[Key, Value]], layout: Layout, place: Dataset
+    asked: Mapping[Metric, tuple[Key, Value]], layout: Layout, place: LabeledDataset
 ) -> tuple[list[TableRow], list[Cell]]:
     """Return the rows of a contrast at one place: the differences, their intervals, and those of retrained actors."""
     points = {metric: _point(*found) for metric, found in asked.items()}
@@ -89,7 +89,7 @@ def _formula(text: str | None) -> str:
     return "" if text is None else text if text == DASH else f"${text}$"
 
 
-def _label(found: tuple[Key, Value], layout: Layout, place: Dataset) -> str:
+def _label(found: tuple[Key, Value], layout: Layout, place: LabeledDataset) -> str:
     (key, value), labels = found, {method.name: method.label for method in layout.methods}
     method, baseline = (escape(str(labels.get(name or "", name))) for name in (key.method, key.baseline))
     where = "OOD" if place is OOD else place.label

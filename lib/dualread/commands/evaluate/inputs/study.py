@@ -6,13 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas import Schema
-from dualread.artifacts.schemas.graded import GRADED
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import read_table, reason_of
 from dualread.artifacts.tensors import read_tensors
+from dualread.declared.columns import GRADED, MANIFEST, PAIRS, PREDICTIONS, Schema
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.exchange import DONOR, answers_table, pairs_table

@@ -1,0 +1,300 @@
+"""Actors, and what they are asked: generation, conditions, views, replay; and what the stages of answers are told."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dualread.declared.base import (
+    ActorSpec,
+    AtLeast0,
+    Checkpoint,
+    ConfiguredPlugin,
+    Distinct,
+    Listed,
+    Name,
+    Names,
+    NonEmpty,
+    Positive,
+    Prompt,
+    Section,
+    Settings,
+    Share,
+    Splits,
+    Tokens,
+    Word,
+)
+
+Contract = Literal["single", "dual"]  # the forms of a completion that lib/dualread/grading/parse.py reads
+Kappa = Annotated[float, Field(gt=0, le=100)]
+# A key of a YAML mapping may be a number or text: 17 and "17" are the same seed.
+Seed = Annotated[int, Field(strict=False, ge=0)]
+OfSeeds = Annotated[dict[Seed, Checkpoint], Field(min_length=1)]
+Image = Literal["original", "donor", "shuffled", "black"]
+
+# What a replay stores only where a reader of the actor reads it. Other studies keep their bytes and their speed.
+OPTIONAL_TENSORS = ("token_entropies",)
+
+
+class Requests(Section):
+    """What a service is asked, besides the questions."""
+
+    max_choices: Positive | None = None
+    """The most completions that the service gives per request; without it, one request gives all."""
+    body: Settings = Field(default_factory=dict)
+    """What is laid over the body of every request."""
+
+
+class Given(Requests):
+    """Answers that are given: a service, or a file, answers in the place of a checkpoint."""
+
+    folder: Annotated[str, Field(min_length=1)]
+    """Where requests are written, and `responses` are read; relative to the repository."""
+
+
+class Actor(Section):
+    """Who answers: trained here, given as checkpoints or as answers, or (with none of it) the backbone as it comes."""
+
+    label: str
+    """Its name in tables and figures."""
+    checkpoints: Annotated[dict[str, OfSeeds], Field(min_length=1)] | None = None
+    """Where the actor comes from: backbone, then seed, then folder, repository or adapter."""
+    training: Name | None = None
+    """The plugin that trains it: lib/dualread/models/training/<name>.py."""
+    reward: Name | None = None
+    """The plugin that rewards it: lib/dualread/models/rewards/<name>.py."""
+    settings: Settings | None = None
+    """Settings of the training."""
+    answers: Given | None = None
+    """Where its answers are, if they are given."""
+    prompt: Name | None = None
+    """A prompt of its own."""
+    contract: Contract | None = None
+    """The form of its completions; without it, that of its reward."""
+    max_completion_tokens: Tokens | None = None
+    """Longest answer, in place of the decoding's."""
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        given = {"training", "reward", "settings"} & self.model_fields_set
+        if len(given) in (1, 2):
+            raise ValueError(f"has {sorted(given)} of `training`, `reward` and `settings`. Give all three or none.")
+        return self
+
+    @property
+    def is_base(self) -> bool:
+        """Whether this actor is the backbone as it comes."""
+        return self.training is None and self.checkpoints is None and self.answers is None
+
+
+class Decoding(Section):
+    """How completions are drawn."""
+
+    temperature: Annotated[float, Field(ge=0, le=100)]
+    """0 is greedy."""
+    top_p: Annotated[float, Field(gt=0, le=1)]
+    """The probability that a token is drawn from."""
+    n_samples: Annotated[int, Field(ge=1, le=1000)]
+    """Completions per question."""
+    max_completion_tokens: Tokens
+    """Longest completion."""
+
+
+class Generation(Section):
+    """How answers are generated."""
+
+    engine: Name
+    """The plugin that generates: lib/dualread/models/generation/<engine>.py."""
+    settings: Settings = Field(default_factory=dict)
+    """Settings of the engine."""
+    decoding: Decoding
+    """How answers are drawn, unless a condition or view has a decoding."""
+
+
+class Condition(Section):
+    """Under what an answer is committed. Without `datasets`, `splits` or `actors` it holds for all of them."""
+
+    image: Literal["original", "donor", "shuffled"]
+    """Which image is shown."""
+    prompt: Name | None = None
+    """A prompt of its own."""
+    decoding: Decoding | None = None
+    """A decoding of its own."""
+    completions: Name | None = None
+    """The condition whose completions are forced here."""
+    control: Literal[True] | None = None
+    """Set where this is a control, no part of the main results."""
+    datasets: Names | None = None
+    """The data sets that are asked."""
+    splits: Splits | None = None
+    """The splits that are asked."""
+    actors: Names | None = None
+    """The actors that are asked."""
+
+    @model_validator(mode="after")
+    def _forces_under_control(self) -> Self:
+        if self.completions is not None and self.control is None:
+            raise ValueError("has `completions` and no `control`. Add `control: true`, or give both or neither.")
+        return self
+
+
+class Choices(NonEmpty):
+    """Completions whose likelihood is computed: words, or a range of integers."""
+
+    words: Annotated[Distinct[Annotated[Word, Field(min_length=1)]], Field(min_length=2, max_length=100)] | None = None
+    """The words; every spelling that is one token counts."""
+    integers: Annotated[list[Annotated[int, Field(ge=0, le=10_000)]], Field(min_length=2, max_length=2)] | None = None
+    """The first and the last integer."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if len(given := sorted(name for name, value in self if value is not None)) != 1:
+            raise ValueError(f"has {given}. Expected either `words` or `integers`.")
+        return self
+
+
+class View(Section):
+    """What an actor is asked or shown about its answers: further completions, choices, or an image."""
+
+    prompt: Name | None = None
+    """A prompt in place of the answer's."""
+    image: Literal["black"] | None = None
+    """States of the same completion beside this image."""
+    decoding: Decoding | None = None
+    """Further completions, drawn in this way."""
+    choices: Choices | None = None
+    """Completions whose likelihood is computed."""
+
+    @model_validator(mode="after")
+    def _gives_one(self) -> Self:
+        if len(given := self.model_fields_set - {"prompt"}) != 1:
+            raise ValueError(f"has {sorted(given) or 'nothing'}. Expected one of `decoding`, `choices` and `image`.")
+        return self
+
+
+class ReplaySettings(Section):
+    """How replay is run."""
+
+    batch_size: Positive
+    """Answers in one pass."""
+
+
+class Agreement(Section):
+    """How far a replay may differ from the generation that it replays."""
+
+    max_mean_log_prob_difference: AtLeast0
+    """Mean absolute difference of token log-probabilities."""
+    max_argmax_mismatch_share: Share
+    """Share of greedy tokens that are not the replay's best."""
+    argmax_tolerance: AtLeast0
+    """Log-probability by which such a token may be worse and not count."""
+
+
+class Replay(Section):
+    """The teacher-forced pass over generated tokens that gives hidden states."""
+
+    settings: ReplaySettings
+    """How it is run."""
+    kappa: Kappa
+    """Temperature of the visual pooling."""
+    agreement: Agreement
+    """How far it may differ from the generation."""
+
+
+class Shard(Section):
+    """The answers to one split under one condition."""
+
+    dataset: str
+    split: str
+    condition: str
+    """The condition; for a view of its answers, the condition and the view: "original/p_true"."""
+
+    @property
+    def name(self) -> str:
+        """The shard in names of inputs and in messages."""
+        return f"{self.dataset}/{self.split}/{self.condition}"
+
+
+class ShardSpec(Shard):
+    """What an actor is shown and asked; generation and replay of a shard have it in common."""
+
+    image: Image
+    """Which image is shown, see `models.conditions`."""
+    prompt: Prompt
+    decoding: Decoding | None = None
+    """How completions are drawn; None where choices are scored."""
+    choices: Choices | None = None
+    """The completions whose likelihood is computed."""
+    completions: str | None = None
+    """The condition whose committed completions are forced here; None if the shard has its own."""
+    shows: str | None = None
+    """For a view with a black image, the image that its condition shows."""
+    answer_contract: Contract | None = None
+    """How the committed completions are parsed, for a prompt that contains the answer. Questions whose completion has
+    no answer are not asked."""
+
+
+class GenerateSpec(ActorSpec):
+    """An actor's answers to a shard, or a view of them."""
+
+    shard: ShardSpec
+    engine: ConfiguredPlugin
+    """The plugin that generates."""
+
+
+class ReplaySpec(ActorSpec):
+    """The hidden states of a shard's completions."""
+
+    shard: ShardSpec
+    replay: Replay
+    optional_tensors: Listed[str] | None = None
+    """Those of `OPTIONAL_TENSORS` that are stored; None for none."""
+
+
+class GradeSpec(Shard):
+    """The grades of one shard."""
+
+    contract: Contract
+    """The form of the completions, see `grading.parse`."""
+    image: Image
+    """Which image was shown, see `models.conditions.shown`."""
+    completions: str | None = None
+    """The condition whose completions are forced here; None if the shard has its own."""
+
+
+class Service(Requests):
+    """The service that answers."""
+
+    model: str
+    """The name by which it knows the model."""
+    log_probs: bool
+    """Whether it is asked for the log-probabilities of the tokens of its answers."""
+
+
+class GivenSpec(Section):
+    """A stage that reads given answers."""
+
+    backbone: str
+    actor: str
+    seed: int
+
+
+class DescribeServiceSpec(GivenSpec):
+    """An actor whose answers are given."""
+
+    model: str
+    """The name by which the service knows the model."""
+    left_out: dict[str, str]
+    """The reason for each method that the study leaves out, because given answers lack what it reads."""
+
+
+class ReadAnswersSpec(GivenSpec):
+    """The given answers to a shard, or a view of them."""
+
+    service: Service
+    shard: ShardSpec
+
+
+class ReadLikelihoodsSpec(GivenSpec):
+    """The likelihood of each given answer of a shard."""
+
+    shard: ShardSpec

@@ -1,0 +1,148 @@
+"""Methods and their readers: what a study says of them, and what the stages that fit, score and tune are told."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from dualread.declared.answers import Contract, Shard, ShardSpec
+from dualread.declared.base import COST, Listed, Name, Names, Plugin, Positive, Section, Settings
+
+
+class TunedOn(Section):
+    """Which tuning study found the settings of a method. The table hparams prints it; nothing else reads it."""
+
+    study: str
+    """The study."""
+    data: str
+    """Its data."""
+    backbone: str
+    """The backbone."""
+    actor: str
+    """The actor."""
+    seed: Annotated[int, Field(ge=0)]
+    """The seed of the actor."""
+    trials: Positive
+    """The number of trials."""
+    settings: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+    """Digest of the settings found."""
+
+
+class Method(Section):
+    """A confidence method: which reader reads the answers of which actor."""
+
+    label: str
+    """Its name in tables and figures."""
+    group: str
+    """The heading of its rows in tables."""
+    actor: Name
+    """The actor whose answers it reads."""
+    reader: Name
+    """The plugin that reads: lib/dualread/readers/<reader>.py."""
+    parents: dict[str, Name] = Field(default_factory=dict)
+    """Methods that the reader builds on, by role."""
+    views: Names | None = None
+    """The views that the reader reads."""
+    cost: Annotated[str, Field(pattern=COST)] | None = None
+    """The paper's notation: t one answer, rho one pass over a prompt, tau one replay."""
+    settings: Settings = Field(default_factory=dict)
+    """Settings of the reader."""
+    tuned_on: TunedOn | None = None
+    """Which tuning study found the settings."""
+
+
+class Tuning(Section):
+    """A search for the settings of a method, run on request only."""
+
+    backbone: Name | None = None
+    """The backbone; without it, the first."""
+    seed: Positive
+    """The seed of the actor."""
+    trials: Positive
+    """The number of trials."""
+
+
+class MethodReference(Plugin):
+    """A method: its name, its reader's module, and by role the methods that it builds on."""
+
+    method: str
+    parents: "dict[str, MethodReference]"
+
+
+class ReaderSpec(Section):
+    """A reader of one actor."""
+
+    backbone: str
+    actor: str
+    seed: int
+    reader: MethodReference
+    """The method, its reader, and those that it builds on."""
+    views: Listed[str]
+    """The views that the reader reads in this stage."""
+
+    @property
+    def run(self) -> dict[str, str | int]:
+        """What identifies the reader: backbone, actor, seed, method."""
+        return {"backbone": self.backbone, "actor": self.actor, "seed": self.seed, "method": self.reader.method}
+
+    @property
+    def name(self) -> str:
+        """The reader in messages."""
+        return "/".join(map(str, self.run.values()))
+
+
+class AskedView(Section):
+    """A view that a reader reads when it scores, and what is shown and asked for it."""
+
+    name: str
+    asked: ShardSpec
+
+
+class ScoringSpec(Section):
+    """How an actor is asked where a method scores.
+
+    Nothing is fitted with it. The reader's file records it, with the digests of the actor's checkpoint and of the
+    prompts, and so says all that scoring a new image depends on.
+    """
+
+    model: Settings
+    """The backbone's settings."""
+    contract: Contract
+    """The form of the completions, see `grading.parse`."""
+    answer: ShardSpec
+    """What is shown and asked for the answers on which the reader is fitted."""
+    views: Listed[AskedView]
+    """The same for each view that the reader reads when it scores, in the order in which it reads them."""
+
+
+class DatasetSplit(Section):
+    """A split of a data set."""
+
+    dataset: str
+    split: str
+
+
+class FitReadersSpec(ReaderSpec):
+    """A reader that is fitted with `settings` on the answers to the split `examples`."""
+
+    settings: Settings
+    examples: DatasetSplit
+    scoring: ScoringSpec
+
+
+class ScoreAnswersSpec(ReaderSpec):
+    """A fitted reader's confidences in the answers of `shards`."""
+
+    shards: Listed[Shard]
+
+
+class TuneReaderSpec(ReaderSpec):
+    """A search for a reader's settings."""
+
+    study: str
+    data: str
+    """What the study's data are; the output names them, too."""
+    dataset: str
+    """The data set whose training answers it is fitted on and whose validation answers judge it."""
+    trials: int
+    settings: Settings
+    """The settings that are not searched."""
