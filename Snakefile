@@ -62,7 +62,6 @@ include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/records.smk"
 include: "rules/report.smk"
-include: "rules/tuning.smk"
 
 
 TABLE_FILES = expand("tables/{table}.tex", table=STUDY.tables)
@@ -79,4 +78,4 @@ rule all:
         f"{RESULTS}/report.html",
 
 
-RUN.plan(tables=TABLE_FILES, figures=FIGURE_FILES, others=[f"{RESULTS}/report.html", "environments", "tune"])
+RUN.plan(tables=TABLE_FILES, figures=FIGURE_FILES, others=[f"{RESULTS}/report.html", "environments"])

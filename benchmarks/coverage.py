@@ -29,14 +29,15 @@ import dualread
 from dualread.commands.evaluate.cells import cells_of
 from dualread.commands.evaluate.inputs.table import given_of
 from dualread.commands.evaluate.metrics import measure
-from dualread.commands.evaluate.words import METRICS
 from dualread.commands.text import aligned
 from dualread.declared.metrics import ContrastSpec
 from dualread.errors import UndefinedMetricError
+from dualread.evaluation.answer_metrics import ANSWER_METRICS
 from dualread.evaluation.contrasts import Results, compare
 from dualread.evaluation.metrics import certified_threshold, threshold
 from dualread.evaluation.metrics.calibration_error import bins
 from dualread.evaluation.metrics.risk_control import starts
+from dualread.evaluation.pair_metrics import PAIR_METRICS
 
 DESIGNS = (
     Design(name="100 images", images=100),
@@ -118,7 +119,9 @@ def measured(design: Design, n: int, found: Found) -> None:
     for _ in range(n):
         rows, pairs = answers(design, rng)
         got = dualread.evaluate(rows, pairs, compare=["a", "b", "narrow"], replicates=REPLICATES)
-        for row in got.metrics.filter(pl.col("subset") == "all", pl.col("metric").is_in(list(METRICS))).to_dicts():
+        for row in got.metrics.filter(
+            pl.col("subset") == "all", pl.col("metric").is_in([*ANSWER_METRICS, *PAIR_METRICS])
+        ).to_dicts():
             method, metric = row["method"], row["metric"]
             if row["estimate"] is None or not (method == "a" or (method == "blind" and metric == "natural_ccg_auc")):
                 continue

@@ -36,8 +36,8 @@ import yaml
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.key import Action
-from dualread.store.link import link
 from dualread.store.manifest import RECORD_NAME, Manifest, file_table
+from dualread.store.results import link
 from dualread.store.store import Store
 from dualread.study.files import load
 

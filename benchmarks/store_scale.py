@@ -42,15 +42,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from dualread.store.copy import copy_entries
+from dualread.store.copy import copy_entries, write_lock
+from dualread.store.differences import predecessor
 from dualread.store.digest import MANIFEST_NAME
+from dualread.store.disk import check_writable
 from dualread.store.gc import leftovers
+from dualread.store.graph import damages
 from dualread.store.key import Action
-from dualread.store.lineage import Found, damages, find_key, predecessor
-from dualread.store.lock import write_lock
 from dualread.store.manifest import RECORD_NAME, Manifest, file_table, read_manifest
-from dualread.store.repair import mend
-from dualread.store.shared import check_writable
+from dualread.store.place import Target, find_key
+from dualread.store.results import mend
 from dualread.store.store import Store
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -87,9 +88,9 @@ def _put(root: Path, store: Store, study: int, name: str, inputs: dict[str, Mani
     return manifest
 
 
-def _table(root: Path) -> Found:
+def _table(root: Path) -> Target:
     directory = root / "results/study0/tables/main"
-    return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
+    return Target(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
 
 
 def lookup(root: Path, store: Store) -> None:

@@ -18,7 +18,7 @@ from dualread.declared.tables import (
     PreviewTablesSpec,
     StudySettings,
 )
-from dualread.store.packages import public_versions
+from dualread.store.code import public_versions
 
 
 def build_table(w):

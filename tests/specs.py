@@ -23,8 +23,9 @@ def changed(spec: Any, **changes: Any) -> Any:
 def phantom(writer: str = "slake", **changes: Any) -> DrawPhantomSpec:
     """A small phantom hospital."""
     given = {"format": writer, "seed": 0, "images": {"train": 1, "validation": 1, "test": 4}, "size": 32}
+    name = changes.pop("name", "hospital")
     drawn = Phantom(**given | changes)
-    return DrawPhantomSpec(name="hospital", writer=Plugin(module=f"data.writers.{writer}"), phantom=drawn)
+    return DrawPhantomSpec(name=name, writer=Plugin(module=f"data.writers.{writer}"), phantom=drawn)
 
 
 def manifest(loader: str = "slake", **changes: Any) -> BuildManifestSpec:

@@ -8,7 +8,7 @@ import pytest
 from dualread.commands import main as program
 from dualread.commands import schema as schema_command
 from dualread.declared.columns import all_schemas
-from dualread.store.lineage import find_target
+from dualread.store.place import find_target
 from dualread.store.store import Store
 from tests.library_copy import LibraryCopy
 from tests.store.entries import HOUR, grow_old
@@ -46,14 +46,14 @@ def test_schema_prints_every_column(capsys):
 
 def test_an_unknown_table_fails_with_the_known_ones(capsys):
     assert program.main(["schema", "metric"]) == 1
-    assert f"metric: no such table. Known: {', '.join(all_schemas())}." in capsys.readouterr().err
+    assert f"metric: no such table. Known: {', '.join(all_schemas())}, study, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
         *([], ["plan"], ["schema"], ["verify"], ["explain"], ["evaluate"], ["score"], ["export"], ["report"]),
-        *(["gc"], ["store", "push"], ["store", "pull"], ["restore"], ["lock"]),
+        *(["gc"], ["store", "copy"], ["store", "restore"], ["store", "lock"]),
     ],
 )
 def test_every_verb_has_a_help_text(arguments, capsys):
@@ -240,22 +240,25 @@ def test_gc_removes_only_with_delete(library):
     assert library.both() == ["computed", "computed"]
 
 
-def test_nothing_is_recomputed_after_a_pull(library):
-    pushed = _dualread(library, "store", "push", "shared")
-    assert pushed.stdout.startswith("shared: pushed 2 entries, ")
-    assert _dualread(library, "store", "push", "shared").stdout.endswith("2 already present\n")
+_PUSH = ("store", "copy", "results/store", "shared")
+_PULL = ("store", "copy", "shared", "results/store")
+
+
+def test_nothing_is_recomputed_after_a_copy(library):
+    pushed = _dualread(library, *_PUSH)
+    assert pushed.stdout.startswith("shared: copied 2 entries, ")
+    assert _dualread(library, *_PUSH).stdout.endswith("2 already present\n")
     shutil.rmtree(library.root / "results")
-    assert _dualread(library, "store", "pull", "shared").returncode == 0
+    assert _dualread(library, *_PULL).returncode == 0
     assert library.both() == ["hit", "hit"]
 
 
-def test_a_target_is_pushed_with_what_it_was_made_from(library):
+def test_a_target_is_copied_with_what_it_was_made_from(library):
     library.both(text="Bye")  # now the store has two entries of each
-    one = _dualread(library, "store", "push", "one", "--of", "results/study/text")
-    assert one.stdout.startswith("one: pushed 1 entries")
-    assert _dualread(library, "store", "push", "two", "--of", "results/study").stdout.startswith(
-        "two: pushed 2 entries"
-    )
+    one = _dualread(library, "store", "copy", "results/store", "one", "--of", "results/study/text")
+    assert one.stdout.startswith("one: copied 1 entries")
+    two = _dualread(library, "store", "copy", "results/store", "two", "--of", "results/study")
+    assert two.stdout.startswith("two: copied 2 entries")
 
 
 def test_missing_inputs_of_a_target_are_counted(library):
@@ -263,24 +266,22 @@ def test_missing_inputs_of_a_target_are_counted(library):
     joined = find_target(str(library.root / "results/study/joined"), store).manifest
     (below,) = joined.input_keys.values()
     shutil.rmtree(store.entry(below))
-    for call in (("--of", "results/study/joined"), ("--from-lock", "results/study/results.lock")):
-        _dualread(library, "lock", "results/study")
-        done = _dualread(library, "store", "push", "shared", *call)
+    for call in (("--of", "results/study/joined"), ("--of", "results/study/results.lock")):
+        _dualread(library, "store", "lock", "results/study")
+        done = _dualread(library, *_PUSH, *call)
         assert done.returncode == 1
         lines = done.stdout.splitlines()
         assert lines[0] == f"results/store: lacks 1 of the 2 artifacts that {call[1]} needs"
     assert Store(library.root / "shared").lookup(joined.key) is not None
     library.both()  # recomputes it
-    assert _dualread(library, "store", "push", "shared", "--of", "results/study/joined").returncode == 0
+    assert _dualread(library, *_PUSH, "--of", "results/study/joined").returncode == 0
     shutil.rmtree(store.entry(below))
-    assert (
-        _dualread(library, "store", "push", "shared", "--of", "results/study/joined").returncode == 0
-    )  # the target has it
+    assert _dualread(library, *_PUSH, "--of", "results/study/joined").returncode == 0  # the target has it
 
 
-def test_a_damaged_entry_is_not_pushed(library):
+def test_a_damaged_entry_is_not_copied(library):
     _damage(library.root / "results/study/text/text.txt", "Jello")
-    done = _dualread(library, "store", "push", "shared")
+    done = _dualread(library, *_PUSH)
     assert done.returncode == 1
     refused, last = done.stdout.splitlines()
     assert "/text.txt: sha256" in refused
@@ -289,17 +290,19 @@ def test_a_damaged_entry_is_not_pushed(library):
 
 def test_locked_tables_are_restored_although_the_code_was_edited(library):
     library.run("join_texts", [{"spec": {"voice": {"module": "voices.loud"}}, "output": "results/study/tables/main"}])
-    assert _dualread(library, "lock", "results/study").stdout.startswith("results/study/results.lock: 3 artifacts")
+    assert _dualread(library, "store", "lock", "results/study").stdout.startswith(
+        "results/study/results.lock: 3 artifacts"
+    )
     lock = (library.root / "results/study/results.lock").rename(library.root / "paper.lock")
-    _dualread(library, "store", "push", "shared")
+    _dualread(library, *_PUSH)
     shutil.rmtree(library.root / "results")
     library.edit("voices/loud.py", "upper", "title")
-    done = _dualread(library, "restore", lock.name)
+    done = _dualread(library, "store", "restore", lock.name)
     assert done.returncode == 1
     assert "lacks 1 of the locked tables and figures, such as tables/main" in done.stderr
-    pulled = _dualread(library, "store", "pull", "shared", "--from-lock", lock.name, "--only", "tables")
-    assert pulled.stdout.startswith("results/store: pulled 1 entries")
-    done = _dualread(library, "restore", lock.name)
+    pulled = _dualread(library, *_PULL, "--of", lock.name, "--only", "tables")
+    assert pulled.stdout.startswith("results/store: copied 1 entries")
+    done = _dualread(library, "store", "restore", lock.name)
     assert done.returncode == 0, done.stderr
     assert "(edited since: dualread.voices.loud)" in done.stdout.splitlines()[0]
     assert "1 of 3 locked artifacts" in done.stdout
@@ -310,16 +313,16 @@ def test_some_of_a_lock_can_be_restored(library):
     for table in ("main", "paired"):
         entry = {"spec": {"text": table}, "output": f"results/study/tables/{table}"}
         assert library.run("write_text", [entry]).returncode == 0
-    _dualread(library, "lock", "results/study")
-    _dualread(library, "store", "push", "shared", "--of", "results/study/tables/main")
-    call = ("restore", "results/study/results.lock", "--store", "shared")
+    _dualread(library, "store", "lock", "results/study")
+    _dualread(library, *_PUSH, "--of", "results/study/tables/main")
+    call = ("store", "restore", "results/study/results.lock", "--store", "shared")
     assert "lacks 1 of the locked tables and figures" in _dualread(library, *call).stderr
     assert "1 of 1 locked artifacts" in _dualread(library, *call, "--only", "tables/main").stdout
     assert "the lock of study has no such target" in _dualread(library, *call, "--only", "tables/mai").stderr
 
 
 def test_only_needs_a_lock(library):
-    done = _dualread(library, "store", "push", "shared", "--only", "tables")
+    done = _dualread(library, *_PUSH, "--only", "tables")
     assert done.returncode == 1
     assert done.stderr.startswith("dualread store: --only: selects targets of a lock")
 
@@ -328,7 +331,7 @@ def test_only_needs_a_lock(library):
     ("arguments", "meant"),
     [
         (["pln"], "'plan'"),
-        (["store", "pul", "elsewhere"], "'pull'"),
+        (["store", "cop", "elsewhere"], "'copy'"),
         (["plan", "--confgfile", "mine.yaml"], "'--configfile'"),
         (["explain", "tables/main.tex", "--sell", "slake"], "'--cell'"),
         (["evaluate", "mine.csv", "--clutser=patient"], "'--cluster'"),
@@ -364,7 +367,7 @@ def test_plan_says_where_an_actor_has_to_be_put(monkeypatch, capsys):
 def test_a_missing_study_gets_no_lock(tmp_path, monkeypatch, capsys):
     (tmp_path / "results/embedded").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert program.main(["lock", "results/embeded"]) == 1
+    assert program.main(["store", "lock", "results/embeded"]) == 1
     said = capsys.readouterr().err
     assert "results/embeded: no such folder" in said
     assert said.rstrip().endswith("Did you mean 'results/embedded'?")
@@ -379,7 +382,7 @@ def test_every_snakemake_command_in_a_study_file_gives_the_cores():
 
 
 def test_every_snakemake_command_in_a_help_text_gives_the_cores(capsys):
-    for arguments in ([], ["plan"], ["verify"], ["explain"], ["gc"], ["restore"]):
+    for arguments in ([], ["plan"], ["verify"], ["explain"], ["gc"], ["store"]):
         with pytest.raises(SystemExit):
             program.main([*arguments, "--help"])
         for line in capsys.readouterr().out.splitlines():

@@ -11,9 +11,9 @@ from dualread.read_once import ROOT
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import sha256_file
 from dualread.store.key import Action
-from dualread.store.link import link
 from dualread.store.manifest import read_manifest
 from dualread.store.place import write_study
+from dualread.store.results import link
 from dualread.store.store import Store
 from dualread.study.config import resolve
 from dualread.study.files import merged
@@ -88,13 +88,13 @@ def test_explain_again_names_the_study(store, capsys):
 
 
 def test_lock_and_restore_use_the_study_s_own_store(store, capsys):
-    assert main(["lock", "results/embedded"]) == 0
+    assert main(["store", "lock", "results/embedded"]) == 0
     assert capsys.readouterr().out == "results/embedded/results.lock: 1 artifacts of embedded\n"
-    assert main(["restore", "results/embedded/results.lock"]) == 0
+    assert main(["store", "restore", "results/embedded/results.lock"]) == 0
     assert main(["verify", "restored/tables/data.tex"]) == 0
     assert capsys.readouterr().out.endswith("restored/tables/data.tex: intact, down to the raw data\n")
     plan({**SPEC, "layout": {"study": "embedded"}})
-    assert main(["lock", "results/embedded"]) == 0
+    assert main(["store", "lock", "results/embedded"]) == 0
     assert capsys.readouterr().out.endswith("; 1 of them are of an earlier configuration\n")
 
 
@@ -122,7 +122,7 @@ def test_verify_of_a_key_where_the_store_is_not_there_says_so(store, capsys):
 
 def test_an_entry_that_somebody_replaced_consistently_shows_in_the_lock(store, capsys):
     """The entry alone says that it is intact, and verify says what that is worth."""
-    assert main(["lock", "results/embedded"]) == 0
+    assert main(["store", "lock", "results/embedded"]) == 0
     (key,) = store.stored_keys()
     entry = store.entry(key)
     (entry / "data.csv").chmod(0o644)
@@ -151,8 +151,8 @@ def test_verify_from_another_folder_compares_files_and_no_configuration(store, t
 
 
 def test_a_lock_of_another_checkout_is_restored_from_the_store_that_is_used_here(store, tmp_path, monkeypatch, capsys):
-    assert main(["lock", "results/embedded"]) == 0
+    assert main(["store", "lock", "results/embedded"]) == 0
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")
-    assert main(["restore", "../results/embedded/results.lock"]) == 1
+    assert main(["store", "restore", "../results/embedded/results.lock"]) == 1
     assert "results/store: lacks 1 of the locked tables and figures" in capsys.readouterr().err

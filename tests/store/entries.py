@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from dualread.store.key import Action
-from dualread.store.link import link
 from dualread.store.manifest import Manifest
+from dualread.store.results import link
 from dualread.store.store import Store
 
 HOUR = 3600.0

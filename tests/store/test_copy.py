@@ -1,9 +1,15 @@
+"""Copies between stores, and the tables of a study that are kept by their keys."""
+
 import json
+import os
 import threading
 
 import pytest
 
-from dualread.store.copy import copy_entries
+from dualread.errors import ArtifactError
+from dualread.store.copy import LOCK_NAME, copy_entries, read_lock, restore, write_lock
+from dualread.store.graph import damages
+from dualread.store.place import find_target
 from dualread.store.store import Store
 from tests.store.entries import publish
 
@@ -104,3 +110,92 @@ def test_several_processes_may_push_at_once(source, target):
     assert sorted(target.stored_keys()) == sorted(keys)
     assert all(list(target.lookup(key).wrong_bytes(target.entry(key))) == [] for key in keys)
     assert not (target.root / "differences.jsonl").exists()
+
+
+TEX = "\\begin{tabular}\n"
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results" / "store")
+
+
+@pytest.fixture
+def study(store, tmp_path):
+    """A table made from metrics, and the lock that the workflow would write."""
+    folder = tmp_path / "results" / "small"
+    metrics = publish(store, "collect_metrics", {"m": "1"}, output=folder / "metrics")
+    files = {"main.tex": TEX, "main.csv": "1"}
+    publish(store, "build_table", files, inputs={"metrics": metrics}, output=folder / "tables" / "main")
+    publish(store, "draw_figure", {"roc.pdf": "2"}, output=folder / "figures" / "roc")
+    return folder
+
+
+def test_a_lock_holds_the_key_and_digest_of_every_artifact(store, study):
+    lock = write_lock(study, store)
+    assert list(lock.targets) == ["figures/roc", "metrics", "tables/main"]
+    table = json.loads((study / "tables" / "main" / "MANIFEST.json").read_text())
+    assert lock.targets["tables/main"] == {"key": table["key"], "digest": table["digest"]}
+    assert read_lock(study / LOCK_NAME) == lock
+    assert len((study / LOCK_NAME).read_text().splitlines()) == 3 + 2  # one line per target, a first and a last line
+
+
+def test_a_lock_says_what_is_of_an_earlier_configuration_and_what_was_selected(store, study, tmp_path):
+    assert not any("outdated" in row for row in write_lock(study, store).targets.values())
+    lock = write_lock(study, store, outdated={str(study / "tables/main")}, selection="seeds: 17")
+    assert read_lock(study / LOCK_NAME) == lock
+    assert {name for name, row in lock.targets.items() if row.get("outdated")} == {"tables/main"}
+    assert '"selection": "seeds: 17"' in (study / LOCK_NAME).read_text().splitlines()[0]
+    said = list(restore(lock, store, root=tmp_path / "restored"))
+    assert [line.startswith("tables/main: ") for line in said if "of an earlier configuration" in line] == [True]
+
+
+def test_an_unchanged_lock_is_left_alone(store, study):
+    write_lock(study, store)
+    os.utime(study / LOCK_NAME, (1e9, 1e9))
+    before = (study / LOCK_NAME).stat()
+    write_lock(study, store)
+    after = (study / LOCK_NAME).stat()
+    assert (after.st_ino, after.st_mtime) == (before.st_ino, before.st_mtime)
+
+
+def test_tables_are_restored_from_a_pulled_store(store, study, tmp_path):
+    lock = write_lock(study, store)
+    pulled = Store(tmp_path / "other" / "results" / "store")
+    assert not [copied.problem for copied in copy_entries(lock.target_keys, store, pulled) if copied.problem]
+    root = tmp_path / "other" / "restored"
+    lines = list(restore(lock, pulled, root=root))
+    assert (root / "tables" / "main.tex").read_text() == "% study: small (restored from a lock)\n" + TEX
+    assert (root / "tables" / "main.csv").read_text() == "1"
+    assert (root / "figures" / "roc.pdf").read_text() == "2"
+    assert lines[1].startswith(f"tables/main: {lock.targets['tables/main']['key'][:8]}, code cccccccc")
+    assert lines[2].startswith(f"{root / 'results' / 'small'}: 3 of 3 locked artifacts")
+    # The copies are those of these artifacts.
+    found = find_target(str(root / "tables" / "main.tex"), pulled)
+    assert found.manifest.key == lock.targets["tables/main"]["key"]
+    assert list(damages(found, pulled)) == []
+    assert list(restore(lock, pulled, root=root)) == lines  # again: the same
+
+
+def test_the_inputs_of_tables_are_not_needed(store, study, tmp_path):
+    lock = write_lock(study, store)
+    pulled = Store(tmp_path / "store")
+    shown = [lock.targets[name]["key"] for name in ("tables/main", "figures/roc")]
+    list(copy_entries(shown, store, pulled))
+    assert "2 of 3 locked artifacts" in list(restore(lock, pulled, root=tmp_path / "restored"))[2]
+
+
+def test_a_table_that_the_store_lacks_is_reported(store, study, tmp_path):
+    lock = write_lock(study, store)
+    with pytest.raises(ArtifactError, match=r"lacks 2 of the locked tables and figures, such as figures/roc"):
+        list(restore(lock, Store(tmp_path / "empty"), root=tmp_path / "restored"))
+    assert not (tmp_path / "restored").exists()
+
+
+def test_a_restore_that_was_killed_early_can_be_repeated(store, study, tmp_path):
+    lock = write_lock(study, store)
+    folder = tmp_path / "back/results" / lock.study
+    folder.mkdir(parents=True)
+    (folder / f".{LOCK_NAME}.1").write_text(lock.to_text()[:10])
+    list(restore(lock, store, root=tmp_path / "back"))
+    assert read_lock(folder / LOCK_NAME) == lock

@@ -16,499 +16,267 @@ from dualread.store.code import CodeIndex
 STAGE = "mini/stages/work.py"
 ROOT = "mini.stages.work"
 
-# {what is edited: (files, file, old text, new text)}; each edit changes what the stage prints.
+F, G = "def f():\n    return 1", "def g():\n    return 1"
+A = f"{F}\ndef other():\n    return 5\n"
+Case = tuple[dict[str, str], str, str, str]
+
+
+def case(old: str = "1", new: str = "2", stage: str = "from mini.a import f\nprint(f())", **modules: str) -> Case:
+    """A package of these modules; the last one is edited."""
+    files = {f"mini/{name}.py": text for name, text in modules.items()}
+    return {STAGE: stage, **files}, [*files][-1], old, new
+
+
+# By what is edited; each edit changes what the stage prints.
 REACHES = {
-    "a function": (
-        {STAGE: "from mini.a import f\nprint(f())", "mini/a.py": "def f():\n    return 1"},
-        "mini/a.py",
-        "1",
-        "2",
-    ),
-    "a function through a module": (
-        {STAGE: "from mini import a\nprint(a.f())", "mini/a.py": "def f():\n    return 1"},
-        "mini/a.py",
-        "1",
-        "2",
-    ),
-    "a function of a module with a long name": (
-        {STAGE: "import mini.a\nprint(mini.a.f())", "mini/a.py": "def f():\n    return 1"},
-        "mini/a.py",
-        "1",
-        "2",
-    ),
-    "a function that is imported inside a function": (
-        {
-            STAGE: "from mini.a import f\nprint(f())",
-            "mini/a.py": "def f():\n    from mini.b import g\n    return g()",
-            "mini/b.py": "def g():\n    return 1",
-        },
-        "mini/b.py",
-        "1",
-        "2",
-    ),
-    "a constant through two modules": (
-        {
-            STAGE: "from mini.a import f\nprint(f())",
-            "mini/a.py": "from mini.b import LIMIT\ndef f():\n    return LIMIT",
-            "mini/b.py": "from mini.c import LIMIT",
-            "mini/c.py": "OTHER = 0\nLIMIT = 1",
-        },
-        "mini/c.py",
+    "a function": case(a=F),
+    "a function through a module": case(stage="from mini import a\nprint(a.f())", a=F),
+    "a function of a module with a long name": case(stage="import mini.a\nprint(mini.a.f())", a=F),
+    "a function that is imported inside a function": case(a="def f():\n    from mini.b import g\n    return g()", b=G),
+    "a constant through two modules": case(
         "LIMIT = 1",
         "LIMIT = 2",
+        a="from mini.b import LIMIT\ndef f():\n    return LIMIT",
+        b="from mini.c import LIMIT",
+        c="OTHER = 0\nLIMIT = 1",
     ),
-    "where a name comes from, if both places count anyway": (
-        {
-            STAGE: "from mini import b\nfrom mini.c import f, g\nprint(b.h(), f(), g())",
-            "mini/b.py": "from mini.c import f as h",
-            "mini/c.py": "def f():\n    return 1\ndef g():\n    return 2",
-        },
-        "mini/b.py",
+    "where a name comes from, if both places count anyway": case(
         "f as h",
         "g as h",
+        stage="from mini import b\nfrom mini.c import f, g\nprint(b.h(), f(), g())",
+        c="def f():\n    return 1\ndef g():\n    return 2",
+        b="from mini.c import f as h",
     ),
-    "what an import of another package names": (
-        {
-            STAGE: "from mini.a import f\nprint(f())",
-            "mini/a.py": "from math import floor as whole\ndef f():\n    return whole(1.5)",
-        },
-        "mini/a.py",
-        "floor",
-        "ceil",
+    "what an import of another package names": case(
+        "floor", "ceil", a="from math import floor as whole\ndef f():\n    return whole(1.5)"
     ),
-    "a default": (
-        {STAGE: "from mini.a import f\nprint(f())", "mini/a.py": "def f(n=1):\n    return n"},
-        "mini/a.py",
-        "n=1",
-        "n=2",
+    "a default": case("n=1", "n=2", a="def f(n=1):\n    return n"),
+    "a constant that a default names": case("N = 1", "N = 2", a="N = 1\ndef f(n=N):\n    return n"),
+    "a decorator": case(
+        "2 * g()", "3 * g()", a="def twice(g):\n    return lambda: 2 * g()\n@twice\ndef f():\n    return 1"
     ),
-    "a constant that a default names": (
-        {STAGE: "from mini.a import f\nprint(f())", "mini/a.py": "N = 1\ndef f(n=N):\n    return n"},
-        "mini/a.py",
-        "N = 1",
-        "N = 2",
+    "a method of a base class": case(
+        stage="from mini.a import Child\nprint(Child().f())",
+        a="from mini.b import Base\nclass Child(Base):\n    pass",
+        b="class Base:\n    def f(self):\n        return 1",
     ),
-    "a decorator": (
-        {
-            STAGE: "from mini.a import f\nprint(f())",
-            "mini/a.py": "def twice(g):\n    return lambda: 2 * g()\n@twice\ndef f():\n    return 1",
-        },
-        "mini/a.py",
-        "2 * g()",
-        "3 * g()",
-    ),
-    "a method of a base class": (
-        {
-            STAGE: "from mini.a import Child\nprint(Child().f())",
-            "mini/a.py": "from mini.b import Base\nclass Child(Base):\n    pass",
-            "mini/b.py": "class Base:\n    def f(self):\n        return 1",
-        },
-        "mini/b.py",
-        "1",
-        "2",
-    ),
-    "a default of a dataclass": (
-        {
-            STAGE: "from mini.a import Settings\nprint(Settings().n)",
-            "mini/a.py": "from dataclasses import dataclass\n@dataclass\nclass Settings:\n    n: int = 1",
-        },
-        "mini/a.py",
+    "a default of a dataclass": case(
         "= 1",
         "= 2",
+        stage="from mini.a import Settings\nprint(Settings().n)",
+        a="from dataclasses import dataclass\n@dataclass\nclass Settings:\n    n: int = 1",
     ),
-    "what makes a default of a dataclass": (
-        {
-            STAGE: "from mini.a import Settings\nprint(Settings().n)",
-            "mini/a.py": "from dataclasses import dataclass, field\ndef first():\n    return 1\n"
-            "@dataclass\nclass Settings:\n    n: int = field(default_factory=first)",
-        },
-        "mini/a.py",
+    "what makes a default of a dataclass": case(
         "return 1",
         "return 2",
+        stage="from mini.a import Settings\nprint(Settings().n)",
+        a="from dataclasses import dataclass, field\ndef first():\n    return 1\n@dataclass\nclass Settings:\n"
+        "    n: int = field(default_factory=first)",
     ),
-    "a member of an enum": (
-        {
-            STAGE: "from mini.a import Kind\nprint([kind.value for kind in Kind])",
-            "mini/a.py": "from enum import Enum\nclass Kind(Enum):\n    A = 1",
-        },
-        "mini/a.py",
+    "a member of an enum": case(
         "A = 1",
         "A = 2",
+        stage="from mini.a import Kind\nprint([kind.value for kind in Kind])",
+        a="from enum import Enum\nclass Kind(Enum):\n    A = 1",
     ),
-    "a class attribute": (
-        {STAGE: "from mini.a import C\nprint(C().n)", "mini/a.py": "class C:\n    n = 1"},
-        "mini/a.py",
-        "1",
-        "2",
-    ),
-    "a comprehension at module level": (
-        {
-            STAGE: "from mini.a import TABLE\nprint(TABLE)",
-            "mini/a.py": "def f(n):\n    return n + 1\nTABLE = {n: f(n) for n in range(2)}",
-        },
-        "mini/a.py",
+    "a class attribute": case(stage="from mini.a import C\nprint(C().n)", a="class C:\n    n = 1"),
+    "a comprehension at module level": case(
         "n + 1",
         "n + 2",
+        stage="from mini.a import TABLE\nprint(TABLE)",
+        a="def f(n):\n    return n + 1\nTABLE = {n: f(n) for n in range(2)}",
     ),
-    "a function inside functools.partial": (
-        {
-            STAGE: "from mini.a import g\nprint(g())",
-            "mini/a.py": "from functools import partial\ndef f(n):\n    return n + 1\ng = partial(f, 1)",
-        },
-        "mini/a.py",
+    "a function inside functools.partial": case(
         "n + 1",
         "n + 2",
+        stage="from mini.a import g\nprint(g())",
+        a="from functools import partial\ndef f(n):\n    return n + 1\ng = partial(f, 1)",
     ),
-    "a name that a function has for itself, too": (
-        {
-            STAGE: "from mini.a import f\nprint(f())",
-            "mini/a.py": "n = 1\ndef f():\n    def g():\n        n = 5\n        return n\n    return g() + n",
-        },
-        "mini/a.py",
-        "n = 1",
-        "n = 2",
+    "a name that a function has for itself, too": case(
+        "n = 1", "n = 2", a="n = 1\ndef f():\n    def g():\n        n = 5\n        return n\n    return g() + n"
     ),
-    "what getattr takes from a module": (
-        {
-            STAGE: "from mini import a\nprint(getattr(a, 'f' + '')())",
-            "mini/a.py": "def f():\n    return 1",
-        },
-        "mini/a.py",
-        "1",
-        "2",
+    "what getattr takes from a module": case(stage="from mini import a\nprint(getattr(a, 'f' + '')())", a=F),
+    "what getattr takes from a module that it imports": case(
+        stage="from mini import a\nprint(getattr(a, 'f' + '')())", a="from mini.b import f", b=F
     ),
-    "what getattr takes from a module that it imports": (
-        {
-            STAGE: "from mini import a\nprint(getattr(a, 'f' + '')())",
-            "mini/a.py": "from mini.b import f",
-            "mini/b.py": "def f():\n    return 1",
-        },
-        "mini/b.py",
-        "1",
-        "2",
+    "a module in a table of modules": case(
+        stage="from mini.a import TABLE\nprint(TABLE['b'].f())", a="from mini import b\nTABLE = {'b': b}", b=F
     ),
-    "a module in a table of modules": (
-        {
-            STAGE: "from mini.a import TABLE\nprint(TABLE['b'].f())",
-            "mini/a.py": "from mini import b\nTABLE = {'b': b}",
-            "mini/b.py": "def f():\n    return 1",
-        },
-        "mini/b.py",
-        "1",
-        "2",
+    "a module whose name is a text": case(
+        stage="from importlib import import_module\nprint(import_module('mini.a').f())", a=F
     ),
-    "a module whose name is a text": (
-        {
-            STAGE: "from importlib import import_module\nprint(import_module('mini.a').f())",
-            "mini/a.py": "def f():\n    return 1",
-        },
-        "mini/a.py",
-        "1",
-        "2",
-    ),
-    "what globals() finds": (
-        {
-            STAGE: "from mini.a import g\nprint(g('f'))",
-            "mini/a.py": "def f():\n    return 1\ndef g(name):\n    return globals()[name]()",
-        },
-        "mini/a.py",
+    "what globals() finds": case(
         "return 1",
         "return 2",
+        stage="from mini.a import g\nprint(g('f'))",
+        a="def f():\n    return 1\ndef g(name):\n    return globals()[name]()",
     ),
-    "what eval finds": (
-        {
-            STAGE: "from mini.a import g\nprint(g())",
-            "mini/a.py": "def f():\n    return 1\ndef g():\n    return eval('f()')",
-        },
-        "mini/a.py",
+    "what eval finds": case(
         "return 1",
         "return 2",
+        stage="from mini.a import g\nprint(g())",
+        a="def f():\n    return 1\ndef g():\n    return eval('f()')",
     ),
-    "a subclass that is found by its base": (
-        {
-            STAGE: "import mini.b\nfrom mini.a import Base\nprint([kind.n for kind in Base.__subclasses__()])",
-            "mini/a.py": "class Base:\n    pass",
-            "mini/b.py": "from mini.a import Base\nclass One(Base):\n    n = 1",
-        },
-        "mini/b.py",
+    "a subclass that is found by its base": case(
         "n = 1",
         "n = 2",
+        stage="import mini.b\nfrom mini.a import Base\nprint([kind.n for kind in Base.__subclasses__()])",
+        a="class Base:\n    pass",
+        b="from mini.a import Base\nclass One(Base):\n    n = 1",
     ),
-    "a subclass that registers itself by __init_subclass__": (
-        {
-            STAGE: "import mini.b\nfrom mini.a import KNOWN\nprint([kind.n for kind in KNOWN])",
-            "mini/a.py": "KNOWN = []\nclass Base:\n    def __init_subclass__(cls):\n        KNOWN.append(cls)",
-            "mini/b.py": "from mini.a import Base\nclass One(Base):\n    n = 1",
-        },
-        "mini/b.py",
+    "a subclass that registers itself by __init_subclass__": case(
         "n = 1",
         "n = 2",
+        stage="import mini.b\nfrom mini.a import KNOWN\nprint([kind.n for kind in KNOWN])",
+        a="KNOWN = []\nclass Base:\n    def __init_subclass__(cls):\n        KNOWN.append(cls)",
+        b="from mini.a import Base\nclass One(Base):\n    n = 1",
     ),
-    "a class that registers itself by its metaclass": (
-        {
-            STAGE: "import mini.b\nfrom mini.a import KNOWN\nprint([kind.n for kind in KNOWN])",
-            "mini/a.py": "KNOWN = []\nclass Meta(type):\n    def __init__(cls, *given):\n        KNOWN.append(cls)\n"
-            "class Base(metaclass=Meta):\n    n = 0",
-            "mini/b.py": "from mini.a import Base\nclass One(Base):\n    n = 1",
-        },
-        "mini/b.py",
+    "a class that registers itself by its metaclass": case(
         "n = 1",
         "n = 2",
+        stage="import mini.b\nfrom mini.a import KNOWN\nprint([kind.n for kind in KNOWN])",
+        a="KNOWN = []\nclass Meta(type):\n    def __init__(cls, *given):\n        KNOWN.append(cls)\n"
+        "class Base(metaclass=Meta):\n    n = 0",
+        b="from mini.a import Base\nclass One(Base):\n    n = 1",
     ),
-    "a function that a decorator registers": (
-        {
-            STAGE: "import mini.b\nfrom mini.a import KNOWN\nprint([f() for f in KNOWN])",
-            "mini/a.py": "KNOWN = []\ndef known(f):\n    KNOWN.append(f)\n    return f",
-            "mini/b.py": "from mini.a import known\n@known\ndef f():\n    return 1",
-        },
-        "mini/b.py",
-        "1",
-        "2",
+    "a function that a decorator registers": case(
+        stage="import mini.b\nfrom mini.a import KNOWN\nprint([f() for f in KNOWN])",
+        a="KNOWN = []\ndef known(f):\n    KNOWN.append(f)\n    return f",
+        b="from mini.a import known\n@known\ndef f():\n    return 1",
     ),
-    "a function that the decorator that a call returns registers": (
-        {
-            STAGE: "import mini.b\nfrom mini.a import KNOWN\nprint([f() for f in KNOWN.values()])",
-            "mini/a.py": "KNOWN = {}\ndef known(name):\n    def keep(f):\n        KNOWN[name] = f\n        return f\n"
-            "    return keep",
-            "mini/b.py": "from mini.a import known\n@known('f')\ndef f():\n    return 1",
-        },
-        "mini/b.py",
+    "a function that the decorator that a call returns registers": case(
         "return 1",
         "return 2",
+        stage="import mini.b\nfrom mini.a import KNOWN\nprint([f() for f in KNOWN.values()])",
+        a="KNOWN = {}\ndef known(name):\n    def keep(f):\n        KNOWN[name] = f\n        return f\n    return keep",
+        b="from mini.a import known\n@known('f')\ndef f():\n    return 1",
     ),
-    "a default whose value registers something": (
-        {
-            STAGE: "import mini.b\nfrom mini.a import KNOWN\nprint(KNOWN)",
-            "mini/a.py": "KNOWN = []\ndef keep(n):\n    KNOWN.append(n)",
-            "mini/b.py": "from mini.a import keep\ndef unused(n=keep(1)):\n    return n",
-        },
-        "mini/b.py",
+    "a default whose value registers something": case(
         "keep(1)",
         "keep(2)",
+        stage="import mini.b\nfrom mini.a import KNOWN\nprint(KNOWN)",
+        a="KNOWN = []\ndef keep(n):\n    KNOWN.append(n)",
+        b="from mini.a import keep\ndef unused(n=keep(1)):\n    return n",
     ),
-    "a constant whose value registers something": (
-        {
-            STAGE: "import mini.b\nfrom mini.a import KNOWN\nprint(KNOWN)",
-            "mini/a.py": "KNOWN = []\ndef keep(n):\n    KNOWN.append(n)",
-            "mini/b.py": "from mini.a import keep\nUNUSED = keep(1)",
-        },
-        "mini/b.py",
+    "a constant whose value registers something": case(
         "keep(1)",
         "keep(2)",
+        stage="import mini.b\nfrom mini.a import KNOWN\nprint(KNOWN)",
+        a="KNOWN = []\ndef keep(n):\n    KNOWN.append(n)",
+        b="from mini.a import keep\nUNUSED = keep(1)",
     ),
-    "a class attribute that registers something": (
-        {
-            STAGE: "import mini.b\nfrom mini.a import KNOWN\nprint(KNOWN)",
-            "mini/a.py": "KNOWN = []\nclass Field:\n    def __init__(self, n):\n        KNOWN.append(n)",
-            "mini/b.py": "from mini.a import Field\nclass Unused:\n    n = Field(1)",
-        },
-        "mini/b.py",
+    "a class attribute that registers something": case(
         "Field(1)",
         "Field(2)",
+        stage="import mini.b\nfrom mini.a import KNOWN\nprint(KNOWN)",
+        a="KNOWN = []\nclass Field:\n    def __init__(self, n):\n        KNOWN.append(n)",
+        b="from mini.a import Field\nclass Unused:\n    n = Field(1)",
     ),
-    "an attribute that another module sets on a module": (
-        {
-            STAGE: "import mini.b\nfrom mini import a\nprint(a.f())",
-            "mini/a.py": "def f():\n    return 0",
-            "mini/b.py": "from mini import a\ndef other():\n    return 1\na.f = other",
-        },
-        "mini/b.py",
+    "an attribute that another module sets on a module": case(
         "return 1",
         "return 2",
+        stage="import mini.b\nfrom mini import a\nprint(a.f())",
+        a="def f():\n    return 0",
+        b="from mini import a\ndef other():\n    return 1\na.f = other",
     ),
-    "a method that another module sets on a class": (
-        {
-            STAGE: "import mini.b\nfrom mini.a import C\nprint(C().f())",
-            "mini/a.py": "class C:\n    pass",
-            "mini/b.py": "from mini.a import C\nC.f = lambda self: 1",
-        },
-        "mini/b.py",
-        "1",
-        "2",
+    "a method that another module sets on a class": case(
+        stage="import mini.b\nfrom mini.a import C\nprint(C().f())",
+        a="class C:\n    pass",
+        b="from mini.a import C\nC.f = lambda self: 1",
     ),
-    "an entry that another statement adds": (
-        {STAGE: "from mini.a import TABLE\nprint(TABLE)", "mini/a.py": "TABLE = {}\nTABLE['n'] = 1"},
-        "mini/a.py",
-        "1",
-        "2",
+    "an entry that another statement adds": case(
+        stage="from mini.a import TABLE\nprint(TABLE)", a="TABLE = {}\nTABLE['n'] = 1"
     ),
-    "a value that another function sets": (
-        {
-            STAGE: "from mini.a import g, set_n\nset_n()\nprint(g())",
-            "mini/a.py": "n = 0\ndef set_n():\n    global n\n    n = 1\ndef g():\n    return n",
-        },
-        "mini/a.py",
+    "a value that another function sets": case(
         "n = 1",
         "n = 2",
+        stage="from mini.a import g, set_n\nset_n()\nprint(g())",
+        a="n = 0\ndef set_n():\n    global n\n    n = 1\ndef g():\n    return n",
     ),
-    "a later definition of the same name": (
-        {STAGE: "from mini.a import f\nprint(f())", "mini/a.py": "def f():\n    return 0\ndef f():\n    return 1"},
-        "mini/a.py",
-        "1",
-        "2",
-    ),
-    "a definition under a condition": (
-        {
-            STAGE: "from mini.a import f\nprint(f())",
-            "mini/a.py": "import sys\nif sys.version_info > (3,):\n    def f():\n        return 1\nelse:\n    f = None",
-        },
-        "mini/a.py",
+    "a later definition of the same name": case(a="def f():\n    return 0\ndef f():\n    return 1"),
+    "a definition under a condition": case(
         "return 1",
         "return 2",
+        a="import sys\nif sys.version_info > (3,):\n    def f():\n        return 1\nelse:\n    f = None",
     ),
-    "an import that may fail": (
-        {
-            STAGE: "from mini.a import f\nprint(f())",
-            "mini/a.py": "try:\n    from nowhere import f\nexcept ImportError:\n    from mini.b import f",
-            "mini/b.py": "def f():\n    return 1",
-        },
-        "mini/b.py",
-        "1",
-        "2",
+    "an import that may fail": case(
+        a="try:\n    from nowhere import f\nexcept ImportError:\n    from mini.b import f", b=F
     ),
-    "one of several constants of a statement": (
-        {STAGE: "from mini.a import A\nprint(A)", "mini/a.py": "A, B = 1, 0"},
-        "mini/a.py",
-        "1",
-        "2",
+    "one of several constants of a statement": case(stage="from mini.a import A\nprint(A)", a="A, B = 1, 0"),
+    "what a star imports": case(a="from mini.b import *\ndef f():\n    return g()", b=G),
+    "the __getattr__ of a module": case(
+        stage="from mini import a\nprint(a.anything)", a="def __getattr__(name):\n    return 1"
     ),
-    "what a star imports": (
-        {
-            STAGE: "from mini.a import f\nprint(f())",
-            "mini/a.py": "from mini.b import *\ndef f():\n    return g()",
-            "mini/b.py": "def g():\n    return 1",
-        },
-        "mini/b.py",
-        "1",
-        "2",
-    ),
-    "the __getattr__ of a module": (
-        {
-            STAGE: "from mini import a\nprint(a.anything)",
-            "mini/a.py": "def __getattr__(name):\n    return 1",
-        },
-        "mini/a.py",
-        "1",
-        "2",
-    ),
-    "a type that only an annotation names, as a text": (
-        {
-            STAGE: "from typing import get_type_hints\nfrom mini.a import f\nprint(get_type_hints(f)['n'].n)",
-            "mini/a.py": "def f(n: 'Kind'):\n    return n\nclass Kind:\n    n = 1",
-        },
-        "mini/a.py",
+    "a type that only an annotation names, as a text": case(
         "n = 1",
         "n = 2",
+        stage="from typing import get_type_hints\nfrom mini.a import f\nprint(get_type_hints(f)['n'].n)",
+        a="def f(n: 'Kind'):\n    return n\nclass Kind:\n    n = 1",
     ),
-    "the __init__ of a package": (
-        {
-            STAGE: "from mini.sub.a import f\nprint(f())",
-            "mini/sub/__init__.py": "import os\nos.environ['MINI'] = '1'",
-            "mini/sub/a.py": "import os\ndef f():\n    return os.environ['MINI']",
+    "the __init__ of a package": case(
+        stage="from mini.sub.a import f\nprint(f())",
+        **{
+            "sub/a": "import os\ndef f():\n    return os.environ['MINI']",
+            "sub/__init__": "import os\nos.environ['MINI'] = '1'",
         },
-        "mini/sub/__init__.py",
-        "1",
-        "2",
     ),
-    "an import for what it does": (
-        {
-            STAGE: "import mini.b\nfrom mini import a\nprint(a.N)",
-            "mini/a.py": "N = 0",
-            "mini/b.py": "import mini.c",
-            "mini/c.py": "from mini import a\na.N = 1",
-        },
-        "mini/c.py",
-        "1",
-        "2",
+    "an import for what it does": case(
+        stage="import mini.b\nfrom mini import a\nprint(a.N)",
+        a="N = 0",
+        b="import mini.c",
+        c="from mini import a\na.N = 1",
     ),
-    "two modules that import names from each other": (
-        {
-            STAGE: "from mini.a import f\nprint(f())",
-            "mini/a.py": "def f():\n    from mini.b import g\n    return g()\ndef h():\n    return 1",
-            "mini/b.py": "from mini.a import h\ndef g():\n    return h()",
-        },
-        "mini/a.py",
+    "two modules that import names from each other": case(
         "return 1",
         "return 2",
+        b="from mini.a import h\ndef g():\n    return h()",
+        a="def f():\n    from mini.b import g\n    return g()\ndef h():\n    return 1",
     ),
-    "a lambda": (
-        {STAGE: "from mini.a import f\nprint(f(1))", "mini/a.py": "f = lambda n: n + 1"},
-        "mini/a.py",
-        "n + 1",
-        "n + 2",
+    "a lambda": case("n + 1", "n + 2", stage="from mini.a import f\nprint(f(1))", a="f = lambda n: n + 1"),
+    "the result of a property": case(
+        stage="from mini.a import C\nprint(C().n)", a="class C:\n    @property\n    def n(self):\n        return 1"
     ),
-    "the result of a property": (
-        {
-            STAGE: "from mini.a import C\nprint(C().n)",
-            "mini/a.py": "class C:\n    @property\n    def n(self):\n        return 1",
-        },
-        "mini/a.py",
-        "1",
-        "2",
-    ),
-    "a function that a key function is": (
-        {
-            STAGE: "import mini.b\nfrom mini.a import SEEN\nprint(SEEN)",
-            "mini/a.py": "SEEN = []\ndef see(n):\n    SEEN.append(n)\n    return n",
-            "mini/b.py": "from mini.a import see\nUNUSED = sorted([1], key=see)",
-        },
-        "mini/b.py",
+    "a function that a key function is": case(
         "[1]",
         "[2]",
+        stage="import mini.b\nfrom mini.a import SEEN\nprint(SEEN)",
+        a="SEEN = []\ndef see(n):\n    SEEN.append(n)\n    return n",
+        b="from mini.a import see\nUNUSED = sorted([1], key=see)",
     ),
-    "a function whose argument has the name of a harmless one": (
-        {
-            STAGE: "import mini.b\nfrom mini.a import SEEN\nprint(SEEN)",
-            "mini/a.py": "SEEN = []\ndef see(n):\n    SEEN.append(n)\ndef harmless(n):\n    return n\n"
-            "def call(harmless, n):\n    return harmless(n)",
-            "mini/b.py": "from mini.a import call, see\nUNUSED = call(see, 1)",
-        },
-        "mini/b.py",
+    "a function whose argument has the name of a harmless one": case(
         "see, 1",
         "see, 2",
+        stage="import mini.b\nfrom mini.a import SEEN\nprint(SEEN)",
+        a="SEEN = []\ndef see(n):\n    SEEN.append(n)\ndef harmless(n):\n    return n\ndef call(harmless, n):\n"
+        "    return harmless(n)",
+        b="from mini.a import call, see\nUNUSED = call(see, 1)",
     ),
 }
-_A = {STAGE: "from mini.a import f\nprint(f())", "mini/a.py": "def f():\n    return 1\ndef other():\n    return 5\n"}
-# {what is edited: (files, file, old text, new text)}; no edit can change what the stage prints.
+# No edit can change what the stage prints.
 REACHES_NOTHING = {
-    "another function": (_A, "mini/a.py", "5", "6"),
-    "a new function": (_A, "mini/a.py", "def other", "def third():\n    return 7\ndef other"),
-    "an import of a new function": (_A, "mini/a.py", "def other():\n", "import math\ndef other():\n    math.pi\n"),
-    "a comment": (_A, "mini/a.py", "return 1", "return 1  # one"),
-    "a docstring": (_A, "mini/a.py", "def f():\n", "def f():\n    '''One.'''\n"),
-    "another constant": ({**_A, "mini/a.py": f"N = 3\n{_A['mini/a.py']}"}, "mini/a.py", "N = 3", "N = 4"),
-    "a table that nothing names": (
-        {**_A, "mini/a.py": f"def cell(n):\n    return n\nTABLE = {{'a': cell(3)}}\n{_A['mini/a.py']}"},
-        "mini/a.py",
+    "another function": case("5", "6", a=A),
+    "a new function": case("def other", "def third():\n    return 7\ndef other", a=A),
+    "an import of a new function": case("def other():\n", "import math\ndef other():\n    math.pi\n", a=A),
+    "a comment": case("return 1", "return 1  # one", a=A),
+    "a docstring": case("def f():\n", "def f():\n    '''One.'''\n", a=A),
+    "another constant": case("N = 3", "N = 4", a="N = 3\ndef f():\n    return 1\ndef other():\n    return 5\n"),
+    "a table that nothing names": case(
         "cell(3)",
         "cell(4)",
+        a="def cell(n):\n    return n\nTABLE = {'a': cell(3)}\ndef f():\n    return 1\ndef other():\n    return 5\n",
     ),
-    "a dataclass that nothing names": (
-        {
-            **_A,
-            "mini/a.py": "from dataclasses import dataclass, field\n@dataclass(frozen=True)\nclass C:\n"
-            f"    n: int = 3\n    m: dict = field(default_factory=dict)\nD = C(n=7)\n{_A['mini/a.py']}",
-        },
-        "mini/a.py",
+    "a dataclass that nothing names": case(
         "n: int = 3",
         "n: int = 4",
+        a="from dataclasses import dataclass, field\n@dataclass(frozen=True)\nclass C:\n    n: int = 3\n"
+        "    m: dict = field(default_factory=dict)\nD = C(n=7)\n" + A,
     ),
-    "what only type checkers import": (
-        {
-            **_A,
-            "mini/a.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mini.b import g\n"
-            f"{_A['mini/a.py']}",
-            "mini/b.py": "g = 1",
-        },
-        "mini/b.py",
-        "1",
-        "2",
+    "what only type checkers import": case(
+        a="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mini.b import g\n" + A,
+        b="g = 1",
     ),
-    "another function of a module that is used by its name": (
-        {STAGE: "from mini import a\nprint(a.f())", "mini/a.py": _A["mini/a.py"]},
-        "mini/a.py",
-        "5",
-        "6",
+    "another function of a module that is used by its name": case(
+        "5", "6", stage="from mini import a\nprint(a.f())", a=A
     ),
 }
 

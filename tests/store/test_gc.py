@@ -1,12 +1,12 @@
 import json
 import os
+import shutil
 
 import pytest
 
-from dualread.errors import ArtifactError
+from dualread.store.copy import write_lock
 from dualread.store.gc import leftovers, remove
-from dualread.store.lock import write_lock
-from dualread.store.processes import HOST
+from dualread.store.record import HOST
 from dualread.store.store import Store
 from tests.store.entries import HOUR, grow_old, publish
 
@@ -34,39 +34,45 @@ def test_what_a_study_needs_is_no_leftover(store, tmp_path):
     assert 2 * HOUR <= found.seconds < 2 * HOUR + 60
 
 
+def test_an_entry_that_a_result_names_is_kept_although_a_newer_one_with_the_same_bytes_is_shown(store, tmp_path):
+    """After an early cut-off, no folder links the entry that the artifact was made from."""
+    results = tmp_path / "results" / "small"
+    old = publish(store, "raw", {"a": "1"}, spec={"n": 1}, output=results / "raw")
+    publish(store, "top", {"a": "2"}, inputs={"raw": old}, output=results / "top")
+    new = publish(store, "raw", {"a": "1"}, spec={"n": 2}, output=results / "raw")
+    assert (old.digest, old.key) != (new.digest, new.key)
+    assert (store.entry(old.key) / "a").stat().st_nlink == 1
+    assert _found(store, tmp_path) == []
+
+
 def test_what_a_lock_names_is_no_leftover(store, tmp_path):
     publish(store, "top", {"a": "2"}, output=tmp_path / "results" / "small" / "top")
     lock = write_lock(tmp_path / "results" / "small", store)
     assert len(lock.targets) == 1
-    (tmp_path / "results" / "small" / "top" / "MANIFEST.json").unlink()
+    shutil.rmtree(tmp_path / "results" / "small" / "top")
     assert _found(store, tmp_path) == []
     (tmp_path / "results" / "small" / "results.lock").rename(tmp_path / "elsewhere.lock")
     assert len(_found(store, tmp_path)) == 1
     assert _found(store, tmp_path, locks=[tmp_path / "elsewhere.lock"]) == []
 
 
-def test_a_damaged_manifest_is_refused_before_anything_counts_as_unneeded(store, tmp_path):
-    publish(store, "top", {"a": "2"}, output=tmp_path / "results" / "small" / "top")
-    (tmp_path / "results" / "small" / "top" / "MANIFEST.json").write_text("{}")
-    with pytest.raises(ArtifactError, match="cannot be read as a manifest"):
-        _found(store, tmp_path)
-
-
-def test_a_missing_results_folder_is_refused(store, tmp_path):
-    publish(store, "top", {"a": "2"})
-    with pytest.raises(ArtifactError, match=r"nowhere: no such folder"):
-        list(leftovers(store, results=[tmp_path / "nowhere"]))
+def test_what_any_folder_links_is_no_leftover_and_neither_is_what_it_was_made_from(store, tmp_path):
+    raw = publish(store, "raw", {"a": "1"})
+    output = tmp_path / "results" / "small" / "top"
+    manifest = publish(store, "top", {"deep/a": "12345"}, inputs={"raw": raw}, output=output)
+    (tmp_path / "copy").hardlink_to(output / "deep/a")
+    shutil.rmtree(output)
+    assert _found(store, tmp_path) == []
+    (tmp_path / "copy").unlink()
+    assert {found.key for found in _found(store, tmp_path)} == {raw.key, manifest.key}
 
 
 def test_files_with_another_hard_link_are_not_freed(store, tmp_path):
     output = tmp_path / "results" / "small" / "top"
     manifest = publish(store, "top", {"a": "12345"}, output=output)
-    (output / "MANIFEST.json").unlink()
+    store.condemn(manifest.key, [])
     (found,) = _found(store, tmp_path)
-    assert found.size - found.freed == 5  # "12345"; MANIFEST.json and RECORD.json are not linked
-    (output / "a").unlink()
-    (found,) = _found(store, tmp_path)
-    assert (found.key, found.freed) == (manifest.key, found.size)
+    assert (found.kind, found.size - found.freed) == ("damaged entry", 5)  # "12345"; MANIFEST.json is not linked
 
 
 def test_an_entry_that_is_being_recomputed_is_kept(store, tmp_path):

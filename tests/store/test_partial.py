@@ -7,7 +7,7 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.store import partial
-from dualread.store.processes import HOST, birth
+from dualread.store.record import HOST, birth
 from dualread.store.store import Store
 
 _KEY = "a" * 64

@@ -1,13 +1,20 @@
-"""Every command finds the store of the study that it is about."""
+"""Commands find a store, and a store knows the folders that use it: gc in one never removes what another needs."""
 
+import errno
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from dualread.errors import ConfigError
-from dualread.store.place import lacking, read_study, store_of, write_study
+from dualread.commands.main import main
+from dualread.errors import ArtifactError, ConfigError
+from dualread.store.copy import restore, write_lock
+from dualread.store.gc import leftovers
+from dualread.store.place import lacking, read_study, register, registered, store_of, write_study
+from dualread.store.record import HOST
 from dualread.store.store import Store
-from tests.store.entries import publish
+from tests.store.entries import HOUR, grow_old, publish
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +71,135 @@ def test_the_keys_that_a_store_lacks():
     store = Store(Path("results/store"))
     key = publish(store, "grade", {"a": "1"}).key
     assert lacking([key, "0" * 64], store) == ["0" * 64]
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "shared")
+
+
+@pytest.fixture
+def mine(store, tmp_path):
+    """The results of one checkout, whose study is a day old."""
+    return _study(store, tmp_path / "mine/results", "mine")
+
+
+@pytest.fixture
+def theirs(store, tmp_path):
+    return _study(store, tmp_path / "theirs/results", "theirs")
+
+
+def _study(store, results, stage):
+    manifest = publish(store, stage, {"a": stage}, output=results / "small" / "top")
+    grow_old(store.entry(manifest.key), 24 * HOUR)
+    register(results, store)
+    return results
+
+
+def _gc(store, results, *options):
+    return main(["gc", "--store", str(store.root), "--results", str(results), *map(str, options)])
+
+
+def _as_of(host, store, **other):
+    """Rewrite every registration as if another machine had made it."""
+    for root in registered(store):
+        row = {**json.loads(root.file.read_text()), "host": host, **other}
+        root.file.write_text(json.dumps(row))
+
+
+@pytest.mark.parametrize("hard", [True, False], ids=["linked", "on another device"])
+def test_what_another_checkout_needs_is_kept(store, mine, tmp_path, capsys, monkeypatch, hard):
+    if not hard:
+        monkeypatch.setattr("dualread.store.results._hard_link", lambda source, target: False)
+    theirs = _study(store, tmp_path / "theirs/results", "theirs")
+    assert (theirs / "small/top/a").is_symlink() == (not hard)
+    assert _gc(store, mine, "--delete") == 0
+    assert len(list(store.stored_keys())) == 2
+    assert "removed 0 of 0 unneeded entries" in capsys.readouterr().out
+
+
+def test_a_missing_folder_is_reported_and_forgotten_with_delete(store, mine, theirs, capsys):
+    shutil.rmtree(theirs.parent)
+    for n_entries, n_roots, option in ((2, 2, "--all"), (1, 1, "--delete")):
+        assert _gc(store, mine, option) == 0
+        assert f"{HOST}:{theirs}: no longer exists; " in capsys.readouterr().out
+        assert len(list(store.stored_keys())) == n_entries
+        assert len(registered(store)) == n_roots
+    assert _gc(store, mine) == 0
+    assert "no longer exists" not in capsys.readouterr().out
+
+
+def test_nothing_is_removed_while_a_folder_of_another_machine_cannot_be_seen(store, mine, theirs, capsys):
+    _as_of("cluster", store)
+    register(mine, store)
+    shutil.rmtree(theirs.parent)
+    assert _gc(store, mine, "--delete") == 1
+    said = capsys.readouterr().err
+    assert f"cluster:{theirs}: this results folder uses the store" in said
+    assert f"--forget cluster:{theirs}" in said
+    assert len(list(store.stored_keys())) == 2
+    assert _gc(store, mine, "--delete", "--forget", f"cluster:{theirs}") == 0
+    assert len(list(store.stored_keys())) == 1
+
+
+def test_a_folder_of_another_machine_counts_if_it_is_the_same_here(store, mine, theirs):
+    _as_of("cluster", store)
+    assert list(leftovers(store, results=[mine])) == []
+    _as_of("cluster", store, inode=1)  # two machines may each have a /home/me/results
+    with pytest.raises(ArtifactError, match=r"cannot be seen from"):
+        [root.is_there() for root in registered(store)]
+
+
+def test_only_a_registered_folder_can_be_forgotten(store, mine, capsys):
+    assert _gc(store, mine, "--forget", "cluster:/nowhere") == 1
+    assert f"cluster:/nowhere: not registered in {store.root}. Known: {HOST}:{mine}." in capsys.readouterr().err
+
+
+def test_a_store_inside_the_results_folder_may_be_moved_with_it(tmp_path):
+    store = Store(tmp_path / "here/results/store")
+    _study(store, tmp_path / "here/results", "mine")
+    (tmp_path / "here").rename(tmp_path / "there")
+    (root,) = registered(Store(tmp_path / "there/results/store"))
+    assert (root.folder, root.is_there()) == (tmp_path / "there/results", True)
+
+
+def test_a_second_registration_writes_nothing(store, mine):
+    (file,) = store.root.glob("roots/*")
+    before = file.stat().st_mtime_ns, file.stat().st_ino
+    register(mine, store)
+    assert (file.stat().st_mtime_ns, file.stat().st_ino) == before
+
+
+def test_a_folder_that_cannot_be_registered_is_an_error_with_the_remedy(tmp_path, monkeypatch):
+    """Otherwise gc of another user would remove what it needs."""
+
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("os.replace", refuse)
+    with pytest.raises(ArtifactError, match=r"cannot be registered there .* Each owner runs: chgrp -R GROUP "):
+        register(tmp_path / "results", Store(tmp_path / "shared"))
+    assert registered(Store(tmp_path / "shared")) == []
+
+
+def test_a_store_on_a_read_only_disk_is_left_alone_with_a_warning(tmp_path, monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("os.replace", refuse)
+    register(tmp_path / "results", Store(tmp_path / "shared"))
+    assert registered(Store(tmp_path / "shared")) == []
+    assert "does not know this folder" in capsys.readouterr().err
+
+
+def test_an_unreadable_folder_does_not_count_as_missing(store, theirs):
+    shutil.rmtree(theirs)
+    theirs.symlink_to(theirs)  # not even its owner can follow it
+    with pytest.raises(ArtifactError, match=rf"{theirs}: cannot be read .*Ask its owner for access"):
+        [root.is_there() for root in registered(store)]
+
+
+def test_a_folder_with_restored_results_is_registered(store, mine, tmp_path):
+    lock = write_lock(mine / "small", store)
+    list(restore(lock, store, root=tmp_path / "restored"))
+    assert tmp_path / "restored/results" in {root.folder for root in registered(store)}

@@ -10,8 +10,6 @@ import time
 
 import pytest
 
-from dualread.errors import ConfigError
-from dualread.store.job import parse_job
 from tests.library_copy import LibraryCopy
 
 _TEXT = {"spec": {"text": "Hello"}, "output": "results/study/text"}
@@ -256,6 +254,14 @@ def _started(library, stage="write_text", entry=_TEXT):
     return process
 
 
+def _ended(library, process, code=0):
+    """Let a started process end; return what it said."""
+    (library.root / "go").touch()
+    said = process.communicate()[1]
+    assert process.returncode == code, said
+    return said
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 def test_a_killed_job_leaves_nothing_that_looks_finished(library, number):
     library.write("words.py", _SLOW)
@@ -276,10 +282,8 @@ def test_two_processes_with_the_same_key_both_succeed(library):
     first = _started(library)
     (library.root / "started").unlink()
     second = _started(library)
-    (library.root / "go").touch()
     for process in (first, second):
-        _, said = process.communicate()
-        assert process.returncode == 0, said
+        said = _ended(library, process)
         assert "computed" in said
         assert "different files" not in said
     assert library.run("write_text", [_TEXT]).stderr.split()[2] == "hit"
@@ -291,9 +295,7 @@ def _edited_before_it_is_imported(library, edit, restore=lambda late: None):
     library.write("words.py", _SLOW.replace("return text", "from dualread import late\n    return text + late.VALUE"))
     process = _started(library)
     edit(late)
-    (library.root / "go").touch()
-    _, said = process.communicate()
-    assert process.returncode == 0, said
+    _ended(library, process)
     restore(late)
     made = (library.root / "results/study/text/text.txt").read_text()
     return made, library.run("write_text", [_TEXT]).stderr.split()[2]
@@ -349,9 +351,7 @@ def test_a_process_that_a_job_starts_runs_the_code_of_the_job(library):
     library.write("words.py", slow.replace("return text", start))
     process = _started(library)
     library.edit("late.py", "'1'", "'2'")
-    (library.root / "go").touch()
-    _, said = process.communicate()
-    assert process.returncode == 0, said
+    _ended(library, process)
     assert (library.root / "results/study/text/text.txt").read_text() == "1\n"
 
 
@@ -362,9 +362,7 @@ def test_a_data_file_edited_before_it_is_read_has_no_part_in_the_result(library)
     library.write("words.py", slow.replace("return text", read))
     process = _started(library)
     data.write_text("2")
-    (library.root / "go").touch()
-    _, said = process.communicate()
-    assert process.returncode == 0, said
+    _ended(library, process)
     assert (library.root / "results/study/text/text.txt").read_text() == "Hello1"
     data.write_text("1")
     assert library.run("write_text", [_TEXT]).stderr.split()[2] == "hit"
@@ -413,9 +411,7 @@ def test_a_package_upgraded_while_a_job_runs_is_not_stored_under_the_key_of_anot
     library.write("words.py", _SLOW.replace("return text", "import odd\n    return odd.VALUE"))
     process = _started(library)
     _install(library, "2.0", 2)
-    (library.root / "go").touch()
-    _, said = process.communicate()
-    assert process.returncode == 1
+    said = _ended(library, process, code=1)
     assert "odd (1.0, now 2.0): replaced while write_text ran, so its result cannot be stored under any key" in said
 
 
@@ -438,9 +434,7 @@ def test_editing_code_after_it_was_imported_does_no_harm(library):
     library.write("words.py", _SLOW)
     process = _started(library)
     library.edit("words.py", "return text", "return text + '!'")
-    (library.root / "go").touch()
-    _, said = process.communicate()
-    assert process.returncode == 0, said
+    _ended(library, process)
     assert "computed" in library.run("write_text", [_TEXT]).stderr  # the edited code has another key
     assert (library.root / "results/study/text/text.txt").read_text() == "Hello!"
 
@@ -451,9 +445,7 @@ def test_a_raw_input_that_changes_while_it_is_read_is_refused(library):
     entry = {"spec": {"voice": {"module": "voices.loud"}}, "inputs": {"raw": "raw.txt"}, "output": "results/x"}
     process = _started(library, "join_texts", entry)
     (library.root / "raw.txt").write_text("War!")
-    (library.root / "go").touch()
-    _, said = process.communicate()
-    assert process.returncode == 1
+    said = _ended(library, process, code=1)
     assert "input raw: raw.txt changed while it was read" in said
 
 
@@ -464,9 +456,7 @@ def test_an_artifact_that_is_made_again_while_it_is_read_is_refused(library):
     entry = {"spec": {"voice": {"module": "voices.loud"}}, "inputs": {"a": _TEXT["output"]}, "output": "results/x"}
     process = _started(library, "join_texts", entry)
     assert library.run("write_text", [{**_TEXT, "spec": {"text": "Another"}}]).returncode == 0
-    (library.root / "go").touch()
-    _, said = process.communicate()
-    assert process.returncode == 1
+    said = _ended(library, process, code=1)
     assert f"input a: {_TEXT['output']} changed while it was read" in said
 
 
@@ -484,23 +474,3 @@ def test_one_thread_by_default(library):
     environment = {k: v for k, v in library.environment().items() if k != "OMP_NUM_THREADS"}
     subprocess.run(library.command("write_text", [_TEXT]), cwd=library.root, env=environment, check=True)
     assert (library.root / "results/study/text/text.txt").read_text() == "1"
-
-
-@pytest.mark.parametrize(
-    ("job", "message"),
-    [
-        ("{", "JOB: not JSON"),
-        ("[]", r"JOB: has \[\]; expected entries, store, \[inputs\]"),
-        ('{"store": "s", "entries": [], "more": 1}', "JOB: has entries, more, store"),
-        ('{"store": "s", "entries": [{"spec": {}}]}', r"JOB: entries\[0\]: has spec; expected output, spec"),
-    ],
-)
-def test_a_malformed_job_is_refused(job, message):
-    with pytest.raises(ConfigError, match=message):
-        parse_job(job)
-
-
-def test_inputs_of_an_entry_override_those_of_the_job():
-    job = {"store": "s", "inputs": {"a": "1", "b": "2"}, "entries": [{"spec": {}, "inputs": {"b": "3"}, "output": "o"}]}
-    _, (entry,) = parse_job(json.dumps(job))
-    assert {name: str(path) for name, path in entry.inputs.items()} == {"a": "1", "b": "3"}

@@ -10,7 +10,7 @@ import pytest
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.digest import raw_digest
-from dualread.store.lineage import find_target
+from dualread.store.place import find_target
 from dualread.store.store import Store
 from dualread.study import again, stale
 from tests.store.entries import publish

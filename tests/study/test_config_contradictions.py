@@ -112,10 +112,6 @@ def test_a_hub_needs_a_revision():
             "conditions.twice.completions: 'donor_fixed_prefix' has no completions of its own.",
         ),
         (
-            {"tuning": {"psr": {"backbone": "medgemma-tiny", "seed": 43, "trials": 1}}},
-            "tuning.psr: the reader 'psr' has",
-        ),
-        (
             {"methods": {"dualread": {"actor": "base"}}},
             "methods.dualread.parents.pre: 'psr' reads 'rlvr', 'dualread' reads 'base'",
         ),

@@ -51,7 +51,6 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
         ({"methods": {"sc2": {"views": ["x"]}}}, "methods.sc2.views: 'x' is not in views. Known: samples, "),
         ({"conditions": {"donor_fixed_prefix": {"completions": "x"}}}, "completions: 'x' is not in conditions."),
         ({"conditions": {"shuffled_image": {"actors": ["x"]}}}, "conditions.shuffled_image.actors: 'x' is not in"),
-        ({"tuning": {"x": {"backbone": "medgemma-tiny", "seed": 43, "trials": 1}}}, "tuning.x: 'x' is not in methods."),
         (
             {"tables": {"main": {"datasets": ["x"]}}},
             "tables.main.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",

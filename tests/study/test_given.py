@@ -32,7 +32,6 @@ def test_methods_that_read_what_answers_lack_are_left_out_with_the_reason():
     )
     assert "cascade" not in config.tables  # it shows nothing but these
     assert "visual" not in config.contrasts
-    assert "bicr" not in config.tuning
     assert "psr" not in (config.tables["main"].without or [])
 
 

@@ -9,8 +9,8 @@ from dualread.declared.study import Config
 from dualread.devices import ASSIGNED
 from dualread.errors import ArtifactError, ConfigError
 from dualread.read_once import ROOT
-from dualread.store import planned
-from dualread.store.lock import LOCK_NAME, read_lock
+from dualread.store import job as planned
+from dualread.store.copy import LOCK_NAME, read_lock
 from dualread.store.store import Store
 from dualread.study import stale
 from dualread.study import workflow as insides

@@ -45,8 +45,6 @@ def test_selected_seeds_hold_for_every_backbone():
     study = selected({"seeds": [29, 17]}, {"backbones": {"medgemma-tiny": {"seeds": [17, 43]}}})
     assert study["seeds"] == [17, 29]  # in the study's order
     assert study["backbones"]["medgemma-tiny"]["seeds"] == [17]
-    assert "tuning" in study
-    assert study["tuning"] == {}  # BICR is tuned with seed 43
 
 
 def test_a_table_of_a_seed_that_is_not_selected_is_left_out():
@@ -67,8 +65,7 @@ def test_selected_entries_are_the_same_as_in_the_complete_study():
         assert shards_of_whole.generated(actor) == shards_of_part.generated(actor)
     whole, study = whole.as_mapping(), part.as_mapping()
     assert study["backbones"] == {"medgemma-tiny": whole["backbones"]["medgemma-tiny"]}
-    assert study["tuning"] == {}  # its backbone, the first one, is not selected
-    rest = set(whole) - {"backbones", "tuning"}
+    rest = set(whole) - {"backbones"}
     assert {key: study[key] for key in rest} == {key: whole[key] for key in rest}
 
 
@@ -83,14 +80,12 @@ def test_selecting_an_actor_keeps_its_methods_and_the_base():
     assert study["tables"]["controls"]["without"] == [
         "p_true", "self_probing", "prompt_ensemble", "sc2", "sc4", "sc8", "semantic_uncertainty", "p_state",
     ]  # fmt: skip
-    assert "bicr" in study["tuning"]
 
 
 def test_selecting_the_base_leaves_out_conditions_figures_and_tables_of_other_actors():
     study = selected({"actors": ["base"]})
     assert list(study["methods"]) == ["base"]
     assert list(study["conditions"]) == ["original", "donor"]  # only RLVR answers under controls
-    assert study["tuning"] == {}
     assert list(study["figures"]) == ["reliability", "reliability_domains"]  # no training to draw
     assert study["figures"]["reliability"] == {"methods": ["base"]}
     assert not {"cascade", "controls"} & set(study["tables"])  # they show no method of the base

@@ -1,5 +1,6 @@
 """Which artifacts would be made from something else now; the code and the packages are pretended."""
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,6 +8,7 @@ import pytest
 
 from dualread.store.digest import MANIFEST_NAME, raw_digest
 from dualread.store.job import Entry
+from dualread.store.key import Action
 from dualread.store.store import Store
 from dualread.study import stale
 from dualread.study.stale import Plan
@@ -73,6 +75,11 @@ def test_each_part_of_a_key_counts(study):
     study.plan("train", ACTOR, {"steps": 3}, official="official.json")
     assert study.stale() == [ACTOR, GRADED]
     study.packages = {"polars": "2.2.0"}
+    assert study.stale() == [ACTOR, ANSWERS, GRADED]
+
+
+def test_artifacts_of_another_version_of_python_are_stale(study, monkeypatch):
+    monkeypatch.setattr(stale, "Action", partial(Action, python="3.99"))
     assert study.stale() == [ACTOR, ANSWERS, GRADED]
 
 

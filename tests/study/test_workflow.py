@@ -8,7 +8,7 @@ import snakemake
 from snakemake.settings.enums import RerunTrigger
 
 from dualread.errors import ConfigError
-from dualread.store.processes import HOST
+from dualread.store.record import HOST
 from dualread.study import workflow as insides
 
 

@@ -49,7 +49,7 @@ def test_every_stage_gets_its_resources_and_only_models_get_gpus(fresh):
         assert ("gpu" in resources) == (stage in WITH_A_MODEL), rule
         assert (resources["slurm_partition"] == "gpu") == (stage in WITH_A_MODEL), rule
         given[stage] = resources
-    asked_elsewhere = {"compare_methods", "tune_reader"}  # not by the main table
+    asked_elsewhere = {"compare_methods"}  # not by the main table
     assert {stage for stage, resources in given.items() if stage and not resources} == asked_elsewhere
 
 

@@ -19,7 +19,7 @@ PRETEND = """
 def _pretend(stage, entries):
     import time
     from dualread.store.digest import MANIFEST_NAME
-    from dualread.store.files import replace_text
+    from dualread.store.digest import replace_text
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if devices.held() else []
     for gpu in gpus:
         os.write(os.open(gpu, os.O_CREAT | os.O_APPEND | os.O_WRONLY), f"begin {stage} {os.getpid()}\\n".encode())

@@ -239,11 +239,6 @@ def test_an_environment_is_created_once(fresh):
     assert fresh.snakemake("-n", study=VLLM).jobs() == {**jobs, "make_environment": 1}
 
 
-def test_a_tuning_study_needs_one_actor(fresh):
-    jobs = fresh.snakemake("-n", "tune").jobs()
-    assert (jobs["tune_reader"], jobs["train_actor"], jobs["pretrain_base"]) == (1, 1, 1)
-
-
 def test_an_unknown_key_stops_the_workflow_and_is_named(fresh):
     fresh.append("workflow/studies/smoke.yaml", "sedes: [1]\n")
     run = fresh.snakemake("-n")

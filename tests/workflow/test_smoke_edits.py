@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dualread.commands import main as program
-from dualread.store.reach import keys_below, reachable
+from dualread.store.graph import keys_below, reachable
 from dualread.store.store import Store
 from tests.workflow.checkout import Checkout
 
@@ -28,9 +28,9 @@ def test_a_shared_store_is_used_and_gc_keeps_what_is_needed(study, monkeypatch, 
     other = Checkout.create(tmp_path / "other")
     monkeypatch.chdir(study.folder)
     assert program.main(["verify", "tables/main.tex"]) == 0
-    assert program.main(["store", "push", str(tmp_path / "shared"), "--of", "results/smoke"]) == 0
+    assert program.main(["store", "copy", "results/store", str(tmp_path / "shared"), "--of", "results/smoke"]) == 0
     monkeypatch.chdir(other.folder)
-    assert program.main(["store", "pull", str(tmp_path / "shared")]) == 0
+    assert program.main(["store", "copy", str(tmp_path / "shared"), "results/store"]) == 0
     run = other.snakemake(target)
     assert run.returncode == 0, run.text
     assert run.computed() == set()
@@ -49,8 +49,8 @@ def test_a_lock_restores_the_tables_after_all_keys_have_changed(study, tmp_path)
     other.append("lib/dualread/data/datasets/slake.py", "\nEDITED = True\n")
     lock, environment = study.folder / "results/smoke/results.lock", {"PYTHONPATH": str(other.folder / "lib")}
     for words in (
-        ["store", "pull", study.folder / "results/store", "--from-lock", lock],
-        ["restore", lock],
+        ["store", "copy", study.folder / "results/store", "results/store", "--of", lock],
+        ["store", "restore", lock],
         ["verify", "restored/tables/main.tex"],
     ):
         command = [

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from dualread.store.compared import Compared, compared
+from dualread.store.differences import Compared, compared
 
 HELP = "say which results of two folders differ in their bytes"
 DESCRIPTION = """

@@ -9,8 +9,7 @@ from dualread.commands.text import size_text
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.gc import Leftover, leftovers, remove
 from dualread.store.place import HELP as STORE_HELP
-from dualread.store.place import store_of
-from dualread.store.roots import Root, registered
+from dualread.store.place import Root, registered, store_of
 from dualread.store.store import Store
 
 HELP = "show, and remove, what no study needs"
@@ -18,16 +17,17 @@ DESCRIPTION = """
 List what is in the store but not needed by any study: stage, key, size and age. With --delete, remove it.
 
 A study in results/ needs the artifacts that its MANIFEST.json files and its results.lock name, and everything that they
-were made from. To give up a study, delete its folder results/<study> first.
+were made from. An entry that any other folder links is needed as well. To give up a study, delete its folder
+results/<study> first.
 
-Checkouts can share a store: the workflow and `dualread restore` register their results folder in it, and all registered
-folders count. A registered folder that no longer exists is reported, and removed from the register with --delete. If a
-folder of another machine cannot be seen from this one, nothing is removed until you declare it gone with --forget. To
-keep what a results.lock in another place names, give it with --keep.
+Checkouts can share a store: the workflow and `dualread store restore` register their results folder in it, and all
+registered folders count. A registered folder that no longer exists is reported, and removed from the register with
+--delete. If a folder of another machine cannot be seen from this one, nothing is removed until you declare it gone with
+--forget. To keep what a results.lock in another place names, give it with --keep.
 
 Some of the rest is kept for now: what was written within the last hour, what a running process uses, and for a week the
-checkpoints of killed trainings and the scratch directories of other hosts. Removing an entry does not free files that
-a results folder still links; the sizes printed as freed take this into account.
+checkpoints of killed trainings and the scratch directories of other hosts. Removing a damaged entry does not free files
+that a results folder still links; the sizes printed as freed take this into account.
 """
 
 

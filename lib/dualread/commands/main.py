@@ -21,7 +21,7 @@ _VERBS = {
     "study": ("new", "ask", "plan", "report", "browse", "explain", "verify", "compare", "schema"),
     "score": ("score", "demo"),
     "share": ("export",),
-    "store": ("gc", "store", "lock", "restore"),
+    "store": ("gc", "store"),
 }
 _TOP = """
 How far can an answer be trusted? `dualread VERB --help` explains each verb.

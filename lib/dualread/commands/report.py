@@ -5,9 +5,9 @@ from pathlib import Path
 
 from dualread.commands.text import write_page
 from dualread.errors import ArtifactError
+from dualread.store.graph import keys_below, reachable
 from dualread.store.place import HELP as STORE_HELP
 from dualread.store.place import lacking, store_of
-from dualread.store.reach import keys_below, reachable
 
 HELP = "write one HTML page: findings, tables, figures"
 DESCRIPTION = """

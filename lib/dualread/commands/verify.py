@@ -1,20 +1,19 @@
 """`dualread verify`: read every file that a table was made from, and compare it with what was recorded."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from dualread.commands.explain import TARGET
 from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.store.code import library, stage_roots
-from dualread.store.digest import MANIFEST_NAME
-from dualread.store.lineage import Found, damages, edited, find_target
-from dualread.store.lock import LOCK_NAME, read_lock
-from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.copy import LOCK_NAME, read_lock
+from dualread.store.differences import edited
+from dualread.store.graph import damages, reachable
+from dualread.store.manifest import Manifest
 from dualread.store.place import HELP as STORE_HELP
-from dualread.store.place import read_study, store_of, study_folder
-from dualread.store.reach import reachable, stated
+from dualread.store.place import Target, find_target, read_study, store_of, study_folder
 from dualread.store.store import Store
 
 HELP = "check every file that a table was made from"
@@ -49,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     if found.copy is None and not store.root.is_dir():
         raise ConfigError(f"{store.root}: no such folder. Give the store with --store.")
     count = 0
-    for sentence in (*damages(found, store), *_replaced(found, store)):
+    for sentence in damages(found, store, _locked(found)):
         count += 1
         print(sentence, flush=True)
     if count:
@@ -64,23 +63,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _replaced(found: Found, store: Store) -> Iterator[str]:
-    """Yield a sentence per artifact behind a target whose files are others than the study's results.lock records.
-
-    Whoever can write into the store can replace an entry's files and its MANIFEST.json consistently. What was made from
-    it, and the lock, still have the digest of the files that were there.
-    """
+def _locked(found: Target) -> Mapping[str, str]:
+    """Return the digests that the results.lock of the target's study records, by key."""
     path = (study_folder(found.copy or found.directory) or found.directory) / LOCK_NAME
-    if not path.is_file():
-        return
-    locked = {row["key"]: row["digest"] for row in read_lock(path).targets.values()}
-    for key in reachable([found.manifest.key], store):
-        entry = store.entry(key) / MANIFEST_NAME
-        if key in locked and entry.is_file() and stated(entry)["digest"] != locked[key]:
-            yield f"{entry.parent}: its files are others than {path} records for this key; somebody replaced them"
+    return {row["key"]: row["digest"] for row in read_lock(path).targets.values()} if path.is_file() else {}
 
 
-def _configuration(found: Found, store: Store) -> tuple[list[str], str]:
+def _configuration(found: Target, store: Store) -> tuple[list[str], str]:
     """Return in what a target differs from the study's configuration, and what is said of that in the last line."""
     folder = study_folder(found.copy or found.directory)
     planned = read_study(folder) if folder else {}
@@ -101,7 +90,7 @@ def _configuration(found: Found, store: Store) -> tuple[list[str], str]:
 
 def _other_code(key: str, store: Store) -> Iterator[str]:
     """Yield a sentence if the entry `key` was made by other code, and the present code has not made the same files."""
-    manifest = read_manifest(store.entry(key) / MANIFEST_NAME)
+    manifest = store.manifest(key)
     action = manifest.action
     try:
         now = library().digest(stage_roots(action.stage, action.spec))
@@ -112,5 +101,5 @@ def _other_code(key: str, store: Store) -> Iterator[str]:
 
 
 def _made_the_same(manifest: Manifest, code: str, store: Store) -> bool:
-    path = store.entry(replace(manifest.action, code=code).key) / MANIFEST_NAME
-    return path.exists() and read_manifest(path).digest == manifest.digest
+    key = replace(manifest.action, code=code).key
+    return store.entry(key).is_dir() and store.manifest(key).digest == manifest.digest

@@ -1,4 +1,4 @@
-"""Methods and their readers: what a study says of them, and what the stages that fit, score and tune are told."""
+"""Methods and their readers: what a study says of them, and what the stages that fit and score are told."""
 
 from typing import Annotated
 
@@ -48,17 +48,6 @@ class Method(Section):
     """Settings of the reader."""
     tuned_on: TunedOn | None = None
     """Which tuning study found the settings."""
-
-
-class Tuning(Section):
-    """A search for the settings of a method, run on request only."""
-
-    backbone: Name | None = None
-    """The backbone; without it, the first."""
-    seed: Positive
-    """The seed of the actor."""
-    trials: Positive
-    """The number of trials."""
 
 
 class MethodReference(Plugin):
@@ -133,16 +122,3 @@ class ScoreAnswersSpec(ReaderSpec):
     """A fitted reader's confidences in the answers of `shards`."""
 
     shards: Listed[Shard]
-
-
-class TuneReaderSpec(ReaderSpec):
-    """A search for a reader's settings."""
-
-    study: str
-    data: str
-    """What the study's data are; the output names them, too."""
-    dataset: str
-    """The data set whose training answers it is fitted on and whose validation answers judge it."""
-    trials: int
-    settings: Settings
-    """The settings that are not searched."""

@@ -12,7 +12,7 @@ from dualread.declared.backbones import Backbone
 from dualread.declared.base import Above0, Name, Names, Section, Seeds
 from dualread.declared.data import Dataset, Phantom
 from dualread.declared.metrics import Contrast, Metrics
-from dualread.declared.readers import Method, Tuning
+from dualread.declared.readers import Method
 from dualread.declared.tables import Figure, Table
 
 
@@ -81,8 +81,6 @@ class Config(Section):
     """Tables: lib/dualread/reporting/tables/<name>.py."""
     contrasts: dict[Name, Contrast] = Field(default_factory=dict)
     """Comparisons of two methods."""
-    tuning: dict[Name, Tuning] = Field(default_factory=dict)
-    """Searches for settings, by method."""
     only: Only | None = None
     """The part of the study that is wanted."""
     figures: dict[Name, Figure] = Field(default_factory=dict)

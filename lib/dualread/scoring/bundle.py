@@ -17,8 +17,7 @@ from typing import Any
 from dualread.declared.base import Section
 from dualread.errors import ArtifactError, ConfigError
 from dualread.scoring.thresholds import Threshold
-from dualread.store.digest import sha256_file
-from dualread.store.files import read_json
+from dualread.store.digest import read_json, sha256_file
 
 CHECKPOINT = "checkpoint"
 METRICS = "metrics.csv"

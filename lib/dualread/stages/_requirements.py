@@ -7,8 +7,7 @@ from dualread.declared.answers import ShardSpec
 from dualread.declared.readers import ScoringSpec
 from dualread.declared.recorded import PromptText, RequiredView, Requirements
 from dualread.models.prompts import template_sha256
-from dualread.store.digest import MANIFEST_NAME
-from dualread.store.files import read_json
+from dualread.store.digest import MANIFEST_NAME, read_json
 from dualread.store.manifest import read_manifest
 
 

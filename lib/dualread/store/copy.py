@@ -1,20 +1,42 @@
-"""Copy entries from one store to another; each is verified byte by byte and published with one rename.
+"""Copy entries from one store to another, and keep a study's tables by their keys.
 
-Several machines may copy into one store and run from it at the same time: an entry appears as a whole or not at all.
+Each entry is verified byte by byte and published with one rename. Several machines may copy into one store and run from
+it at the same time: an entry appears as a whole or not at all.
+
+results.lock has the key and digest of every artifact of a study, so that its tables can be restored without computing.
+It has one line per target, sorted, so that two locks can be compared line by line:
+
+    {"format": 1, "study": "embedded", "targets": {
+    "tables/main": {"digest": "...", "key": "..."},
+    ...
+    }}
+
+After a run of a part of the study, what is still of an earlier configuration has `"outdated": true`. Where the last
+run was one of a selection, the first line has `"selection": "seeds: 17"`.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from dualread.errors import ArtifactError
-from dualread.store.digest import MANIFEST_NAME
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.store.differences import edited
+from dualread.store.digest import MANIFEST_NAME, read_json, replace_text
 from dualread.store.disk import explained
+from dualread.store.graph import artifacts_below
 from dualread.store.manifest import RECORD_NAME, Manifest, read_manifest
+from dualread.store.place import STUDY_MARK, register, write_study
+from dualread.store.results import link
 from dualread.store.store import Store
 
+LOCK_NAME = "results.lock"
+_FORMAT = 1
+# Targets whose files are also copied to tables/ and figures/.
+_SHOWN = ("tables", "figures")
 # Small entries take the disk's latency rather than its bandwidth.
 _THREADS = 8
 _CHUNK = 1 << 20
@@ -47,11 +69,9 @@ def _copy_entry(key: str, source: Store, target: Store) -> Copied:
         return Copied(key=key)
     directory = source.entry(key)
     try:
-        manifest = read_manifest(directory / MANIFEST_NAME)
+        manifest = source.manifest(key)
     except ArtifactError as error:
         return Copied(key=key, problem=str(error))
-    if manifest.key != key:
-        return Copied(key=key, problem=f"{directory}: holds the entry {manifest.key[:8]} instead of {key[:8]}")
     with target.scratch(key) as scratch:
         for name in manifest.files:
             if problem := _copy_file(name, manifest, directory, scratch, target):
@@ -86,3 +106,157 @@ def _write(path: Path, content: bytes, target: Store) -> None:
             file.write(content)
     except OSError as error:
         raise explained(error, target.root) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lock:
+    """The artifacts of a study: {target: {"key", "digest"}}; a target is a path below results/<study>."""
+
+    study: str
+    targets: Mapping[str, Mapping[str, Any]]
+    selection: str | None = None
+
+    @property
+    def target_keys(self) -> set[str]:
+        """The keys of all targets."""
+        return {target["key"] for target in self.targets.values()}
+
+    def only(self, names: Sequence[str] | None) -> "Lock":
+        """Return the lock with only these targets (tables/main), or those in these folders (tables); None means all.
+
+        Raises:
+            ConfigError: The lock has no such target.
+        """
+        if names is None:
+            return self
+        chosen = {one: self.targets[one] for one in self.targets if any(f"{one}/".startswith(f"{n}/") for n in names)}
+        if not chosen:
+            meant = "".join(did_you_mean(name, self.targets) for name in names)
+            raise ConfigError(
+                f"--only {' '.join(names)}: the lock of {self.study} has no such target. Expected names such as"
+                f" tables/main.{meant}"
+            )
+        return replace(self, targets=chosen)
+
+    def to_text(self) -> str:
+        """Return the text of the file."""
+        lines = [
+            f"{json.dumps(name)}: {json.dumps(self.targets[name], sort_keys=True)}" for name in sorted(self.targets)
+        ]
+        selection = f', "selection": {json.dumps(self.selection)}' if self.selection else ""
+        head = f'{{"format": {_FORMAT}, "study": {json.dumps(self.study)}{selection}, "targets": {{\n'
+        return head + ",\n".join(lines) + "\n}}\n"
+
+
+def read_lock(path: Path) -> Lock:
+    """Read a results.lock.
+
+    Raises:
+        ArtifactError: The file is missing or not a lock of this format.
+    """
+    try:
+        document = read_json(path)
+        lock = Lock(study=document["study"], targets=document["targets"], selection=document.get("selection"))
+        valid = document["format"] == _FORMAT and all({"key", "digest"} <= set(row) for row in lock.targets.values())
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror}). Expected a {LOCK_NAME}.") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(f"{path}: not a {LOCK_NAME} ({error!r}). The workflow writes one when it ends.") from error
+    if not valid:
+        raise ArtifactError(f"{path}: not a {LOCK_NAME} of format {_FORMAT}. The workflow writes one when it ends.")
+    return lock
+
+
+def write_lock(folder: Path, store: Store, *, outdated: Collection[str] = (), selection: str | None = None) -> Lock:
+    """Write results.lock for the study whose artifacts are in `folder`.
+
+    Args:
+        folder: results/<study>.
+        store: The study's store.
+        outdated: Directories of artifacts that are of an earlier configuration than the others.
+        selection: Which part of the study the last run was about.
+
+    Raises:
+        ArtifactError: A MANIFEST.json is damaged.
+    """
+    targets = {}
+    for directory in artifacts_below(folder, store):
+        manifest = read_manifest(directory / MANIFEST_NAME)
+        earlier = {"outdated": True} if str(directory) in outdated else {}
+        row = {"key": manifest.key, "digest": manifest.digest, **earlier}
+        targets[directory.relative_to(folder).as_posix()] = row
+    lock, path = Lock(study=folder.name, targets=targets, selection=selection), folder / LOCK_NAME
+    if not path.exists() or path.read_text() != lock.to_text():
+        replace_text(path, lock.to_text())
+    return lock
+
+
+def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
+    """Link the locked artifacts that `store` holds to `root`/results and copy tables and figures; yield messages.
+
+    Nothing is computed, and keys are not compared with those of the present code.
+
+    Raises:
+        ArtifactError: The study has other artifacts in `root`, a table or a figure is not in the store, an entry is
+            damaged or differs from the lock, or a file cannot be written.
+    """
+    folder = root / "results" / lock.study
+    _check_place(folder, lock, store)
+    shown = [name for name in sorted(lock.targets) if name.split("/")[0] in _SHOWN]
+    there = [name for name in sorted(lock.targets) if store.lookup(lock.targets[name]["key"]) is not None]
+    if missing := sorted(set(shown) - set(there)):
+        raise ArtifactError(
+            f"{store.root}: lacks {len(missing)} of the locked tables and figures, such as {missing[0]}"
+            f" ({lock.targets[missing[0]]['key'][:8]}). Get them with `dualread store copy`."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    register(root / "results", store)
+    replace_text(folder / LOCK_NAME, lock.to_text())
+    write_study(folder, Store(store.root.resolve()))
+    for name in there:
+        _restore(name, lock, store, folder)
+    for name in shown:
+        key = lock.targets[name]["key"]
+        manifest = store.manifest(key)
+        code = f"code {manifest.action.code[:8]}{edited(manifest.action, store.record(key))}"
+        earlier = ", of an earlier configuration than others in this lock" if lock.targets[name].get("outdated") else ""
+        yield f"{name}: {key[:8]}, {code}{earlier}" + "".join(
+            f", {copy}" for copy in _copies(name, lock.study, folder, root)
+        )
+    yield f"{folder}: {len(there)} of {len(lock.targets)} locked artifacts are in {store.root}."
+    yield "These results are those of the locked code and data; the present code has computed none of them."
+
+
+def _check_place(folder: Path, lock: Lock, store: Store) -> None:
+    """Check that `folder` holds only this lock's artifacts: Snakemake would take the restored ones for its own."""
+    mine = folder / LOCK_NAME
+    is_mine = mine.is_file() and mine.read_text() == lock.to_text()
+    if not is_mine and next(artifacts_below(folder, store), None):
+        raise ArtifactError(
+            f"{folder}: already holds artifacts that are not of this lock. Choose another folder (--to)."
+        )
+
+
+def _restore(name: str, lock: Lock, store: Store, folder: Path) -> None:
+    target = lock.targets[name]
+    entry = store.entry(target["key"])
+    manifest = store.manifest(target["key"])
+    if manifest.digest != target["digest"]:
+        raise ArtifactError(
+            f"{entry}: its files (digest {manifest.digest[:12]}) differ from those that the lock records for {name}"
+            f" ({target['digest'][:12]}): two machines got different results. Copy into an empty store."
+        )
+    if problems := list(manifest.wrong_bytes(entry)):
+        raise ArtifactError(f"{problems[0]}; {name} is damaged. Delete {entry} and copy it again.")
+    link(entry, manifest, folder / name)
+
+
+def _copies(name: str, study: str, folder: Path, root: Path) -> Iterator[Path]:
+    """Copy the files of a table or figure as the workflow does; the first line of a .tex says that it was restored."""
+    kind, table = name.split("/")
+    for source in sorted((folder / name).glob(f"{table}.*")):
+        target = root / kind / source.name
+        target.parent.mkdir(exist_ok=True)
+        mark = f"{STUDY_MARK}{study} (restored from a lock)\n".encode() if source.suffix == ".tex" else b""
+        target.write_bytes(mark + source.read_bytes())
+        yield target

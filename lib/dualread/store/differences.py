@@ -1,12 +1,50 @@
-"""In which parts of their keys two results of one output differ."""
+"""What differs: two results of one output in the parts of their keys, or two results folders in their bytes."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from dualread.errors import ArtifactError, ConfigError
+from dualread.store.code import library, stage_roots
+from dualread.store.digest import MANIFEST_NAME
 from dualread.store.key import Action
-from dualread.store.manifest import Manifest
+from dualread.store.manifest import RECORD_NAME, Manifest, read_manifest
+from dualread.store.place import Target
 from dualread.store.store import Store
+
+
+def described(manifest: Manifest, record: Mapping[str, Any], seed: str = "") -> str:
+    """Return the first half of a line about an artifact: stage, key, digest of the code with edits since, seconds."""
+    action, seconds = manifest.action, f"{record['seconds']:.1f} s" if "seconds" in record else "time not recorded"
+    return f"{action.stage} {manifest.key[:8]}{seed}  code {action.code[:8]}{edited(action, record)}  {seconds}"
+
+
+def edited(action: Action, record: Mapping[str, Any]) -> str:
+    """Return a remark on the modules that were edited since they computed the artifact, or "" if none were."""
+    try:
+        now = library().table(stage_roots(action.stage, action.spec))
+    except ConfigError as error:
+        return f" (code not found: {error})"
+    then = record.get("modules", now)
+    names = [name for name in sorted(then.keys() | now.keys()) if then.get(name) != now.get(name)]
+    return f" (edited since: {', '.join(names)})" if names else ""
+
+
+def predecessor(found: Target, store: Store) -> str | None:
+    """Return the key of the previous artifact that the same stage wrote for the same output; None if there is none."""
+    record = store.record(found.manifest.key)
+    output = json.dumps(record.get("output")).encode()
+    earlier = []
+    for key in store.stored_keys():
+        # Most records are for other outputs, so parsing them would waste time.
+        if key != found.manifest.key and output in _bytes(store.entry(key) / RECORD_NAME):
+            other = store.record(key)
+            if "output" in other and other["output"] == record.get("output"):
+                earlier.append((other["written"], key))
+    by_time = [key for written, key in sorted(earlier, reverse=True) if written <= record["written"]]
+    return next((key for key in by_time if _stage(store, key) == found.manifest.action.stage), None)
 
 
 def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:
@@ -63,3 +101,93 @@ def flat(value: Any, prefix: str = "") -> dict[str, Any]:
         parts = (flat(member, f"{prefix}.{name}" if prefix else name) for name, member in value.items())
         return {name: leaf for part in parts for name, leaf in part.items()}
     return {prefix: value}
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _stage(store: Store, key: str) -> str | None:
+    try:
+        return store.manifest(key).action.stage
+    except ArtifactError:
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """An artifact that has other bytes in the second folder.
+
+    Attributes:
+        place: Its directory below the results folder.
+        stage: What makes it.
+        files: Its files that differ, or that only one of both has.
+        is_first: Whether all its inputs have equal bytes, so that the difference begins here.
+    """
+
+    place: str
+    stage: str
+    files: Sequence[str]
+    is_first: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """All artifacts of two results folders.
+
+    Attributes:
+        n_equal: How many have equal bytes.
+        changed: Those that have not, sorted by place, the first in each chain of inputs before the others.
+        only_before: Places that only the first folder has.
+        only_after: Places that only the second folder has.
+    """
+
+    n_equal: int
+    changed: Sequence[Changed]
+    only_before: Sequence[str]
+    only_after: Sequence[str]
+
+
+def compared(before: Path, after: Path) -> Compared:
+    """Compare two results folders by what the manifests of their artifacts say of their files.
+
+    Raises:
+        ArtifactError: A manifest is damaged.
+        ConfigError: A folder holds no artifact.
+    """
+    old, new = _artifacts(before), _artifacts(after)
+    both = sorted(old.keys() & new.keys())
+    changed = [_changed(place, old[place], new[place]) for place in both if old[place].files != new[place].files]
+    return Compared(
+        n_equal=len(both) - len(changed),
+        changed=sorted(changed, key=lambda one: not one.is_first),
+        only_before=sorted(old.keys() - new.keys()),
+        only_after=sorted(new.keys() - old.keys()),
+    )
+
+
+def _changed(place: str, old: Manifest, new: Manifest) -> Changed:
+    names = sorted(old.files.keys() | new.files.keys())
+    return Changed(
+        place=place,
+        stage=new.action.stage,
+        files=[name for name in names if old.files.get(name) != new.files.get(name)],
+        is_first=old.action.inputs == new.action.inputs,
+    )
+
+
+def _artifacts(folder: Path) -> Mapping[str, Manifest]:
+    """Return the manifests of all artifacts below a folder, but not those of a store in it, by place."""
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: no such folder. Expected a results folder, such as results/embedded.")
+    # An artifact is a folder of links into the store; below it is nothing else.
+    found = {path.parent.relative_to(folder): path for path in folder.rglob(MANIFEST_NAME)}
+    manifests = {
+        place.as_posix(): read_manifest(path) for place, path in found.items() if place.parts[:1] != ("store",)
+    }
+    if not manifests:
+        raise ConfigError(f"{folder}: holds no MANIFEST.json, so no artifact. Expected a results folder.")
+    return manifests

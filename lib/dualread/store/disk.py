@@ -1,18 +1,136 @@
-"""What the errors of writing mean: a full disk, or a store that cannot be written."""
+"""Writing into a store: who may where, and what the errors of the disk mean.
+
+All that is in a store can be read by everybody who may enter its folder. If the group may write into that folder, it
+may write into each folder of the store, whatever the umask of the user is who made it.
+"""
 
 import contextlib
 import errno
+import grp
 import os
+import pwd
+import shlex
 import shutil
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from dualread.errors import ArtifactError, DualReadError
-from dualread.store.shared import described
 
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # EFBIG: the limit of `ulimit -f`
 _NOTHING_FREE = 2**16  # bytes
 _FULL_WORDS = tuple(os.strerror(number) for number in _FULL)
+_OF_GROUP = stat.S_IWGRP | stat.S_ISGID  # with the second, the folders in a folder have its group
+_NAMED = 3
+_HOW = 'docs/running.md, "Share a store"'
+
+
+def is_shared(root: Path) -> bool:
+    """Whether others than its owner may write into the store."""
+    return bool(root.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def make_folder(folder: Path, root: Path) -> None:
+    """Make a folder of the store `root`, and the folders above it, unless it is there."""
+    missing = [path for path in (folder, *folder.parents) if path.is_relative_to(root) and not path.exists()]
+    for path in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(parents=True)
+            open_folder(path, root)
+
+
+def open_folder(folder: Path, root: Path) -> None:
+    """Let others read a folder that this process has made, and the group write where it may write into `root`."""
+    above, mode = root.stat(), stat.S_IMODE(folder.stat().st_mode) | 0o555
+    if above.st_mode & stat.S_IWGRP:
+        with contextlib.suppress(OSError):  # a group of which this user is no member
+            os.chown(folder, -1, above.st_gid)
+        mode |= _OF_GROUP
+    folder.chmod(mode)
+
+
+def settle(directory: Path, root: Path) -> None:
+    """Make all files read-only and readable by others, and sync them to disk before the rename makes them visible."""
+    from concurrent.futures import ThreadPoolExecutor  # imported here because a hit does not need it
+
+    paths = list(directory.rglob("*"))
+    for path in paths:
+        if path.is_dir():
+            open_folder(path, root)  # writable: a read-only folder can be neither renamed nor removed
+        else:
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222 | 0o444)
+    # In parallel, so that the file system can write many small files, such as images, in one go.
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(_sync, paths))
+    _sync(directory)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_writable(root: Path) -> None:
+    """Check that this user may write into every folder of a store that is there, unless its file system is read-only.
+
+    Raises:
+        ArtifactError: Some folder is closed to this user. The message says whose it is, and what its owner has to do.
+    """
+    try:
+        folders = [root, *(path for path in sorted(root.iterdir()) if path.is_dir())] if root.exists() else []
+    except PermissionError:
+        folders = [root]
+    closed = [folder for folder in folders if not os.access(folder, os.R_OK | os.W_OK | os.X_OK)]
+    if closed and not (os.access(root, os.R_OK) and os.statvfs(root).f_flag & os.ST_RDONLY):
+        more = f" and {len(closed) - _NAMED} more" if len(closed) > _NAMED else ""
+        named = f"{', '.join(map(described, closed[:_NAMED]))}{more}"
+        raise ArtifactError(
+            f"{root}: the store has folders that you cannot write to: {named}. Without that, you can neither add"
+            f" results nor register yours, which `dualread gc` of others would then remove. {remedy(root)}"
+        )
+
+
+def remedy(root: Path) -> str:
+    """Return what the owner of a store's folders does so that the group may write into them."""
+    folder = shlex.quote(str(root.absolute()))
+    return (
+        f"Each owner runs: chgrp -R GROUP {folder}; find {folder} -type d -exec chmod g+rwxs {{}} + ({_HOW});"
+        " or set another `store`."
+    )
+
+
+def described(path: Path) -> str:
+    """Return a path with its owner, group and mode, as far as they can be seen."""
+    try:
+        found = path.stat()
+    except OSError:
+        return str(path)
+    return f"{path} (of {_user(found.st_uid)}, group {_group(found.st_gid)}, mode {stat.S_IMODE(found.st_mode):o})"
+
+
+def unreadable(folder: Path) -> Iterator[Path]:
+    """Yield what this user cannot read below a folder, and folders that this user cannot write to."""
+    for path in (folder, *folder.rglob("*")):
+        if not os.access(path, os.R_OK | (os.W_OK | os.X_OK if path.is_dir() else 0)):
+            yield path
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _group(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
 
 
 def explained(error: OSError, store: Path) -> ArtifactError:

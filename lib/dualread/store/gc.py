@@ -5,32 +5,28 @@ from. All results folders that are registered in the store count. Of the rest, t
 
 - what was written within the last hour, because a running workflow may be about to link it;
 - what a running process uses: the folder whose lease it holds, or its scratch directory on this host;
-- for a week: checkpoints of killed jobs, and scratch directories of other hosts, whose processes may still be running;
-- in a store that several users share: entries with a file that a folder links which is not registered.
+- for a week: checkpoints of killed jobs, and scratch directories of other hosts, whose processes may still be running.
 """
 
 import os
 import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import ArtifactError
-from dualread.store.digest import MANIFEST_NAME
-from dualread.store.lock import LOCK_NAME, read_lock
-from dualread.store.manifest import read_manifest
+from dualread.store.copy import LOCK_NAME, read_lock
+from dualread.store.disk import described, make_folder
+from dualread.store.graph import keys_below, reachable
 from dualread.store.partial import is_held
-from dualread.store.processes import HOST, is_alive
-from dualread.store.reach import keys_below, reachable
-from dualread.store.roots import Root, registered
-from dualread.store.shared import described, is_shared, make_folder
+from dualread.store.place import Root, registered
+from dualread.store.record import HOST, is_alive
 from dualread.store.store import Store
 
 _HOUR = 3600.0
 _WEEK = 7 * 24 * _HOUR
 _KILLED = "work of a killed job"
-_LINKED = "a folder that is not registered links it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +75,11 @@ def leftovers(
             )
         wanted |= keys_below(folder, store)
         wanted.update(key for lock in folder.glob(f"*/{LOCK_NAME}") for key in read_lock(lock).target_keys)
-    reached, shared = set(reachable(wanted, store)), store.root.exists() and is_shared(store.root)
+    wanted.update(key for key in store.stored_keys() if _is_linked(store.entry(key)))
+    reached = set(reachable(wanted, store))
     for key in store.stored_keys():
         if key not in reached:
-            found = _leftover(store.entry(key), _stage(store.entry(key)), key, _kept_entry(store, key))
-            yield replace(found, kept=_LINKED) if shared and found.kept is None and found.freed < found.size else found
+            yield _leftover(store.entry(key), _stage(store, key), key, _kept_entry(store, key))
     for folder in _directories(store.root / "partial"):
         lease = folder.with_name(f"{folder.name}.lease")
         finished = store.entry(folder.name).is_dir()
@@ -122,6 +118,12 @@ def _kept_entry(store: Store, key: str) -> str | None:
     return "in use" if is_held(store.root / "partial" / f"{key}.lease") else None
 
 
+def _is_linked(entry: Path) -> bool:
+    """Whether a file of an entry has a hard link elsewhere."""
+    files = (os.path.join(parent, name) for parent, _, names in os.walk(entry) for name in names)
+    return any(os.lstat(file).st_nlink > 1 for file in files)
+
+
 def _leftover(path: Path, kind: str, key: str, kept: str | None, resumable: bool = False) -> Leftover:
     size = freed = 0
     # The mtimes of folders count as well: a new hard link changes only a file's ctime, a rename only a folder's mtime.
@@ -141,9 +143,9 @@ def _leftover(path: Path, kind: str, key: str, kept: str | None, resumable: bool
     return Leftover(path=path, kind=kind, key=key, seconds=seconds, size=size, freed=freed, kept=kept)
 
 
-def _stage(directory: Path) -> str:
+def _stage(store: Store, key: str) -> str:
     try:
-        return read_manifest(directory / MANIFEST_NAME).action.stage
+        return store.manifest(key).action.stage
     except ArtifactError:
         return "damaged entry"
 

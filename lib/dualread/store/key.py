@@ -13,6 +13,7 @@ from typing import Any
 
 from dualread.store.digest import digest_of
 
+FIELDS = ("stage", "code", "spec", "inputs", "packages", "python")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -38,14 +39,7 @@ class Action:
 
     def fields(self) -> dict[str, Any]:
         """Return the action as a JSON object."""
-        return {
-            "stage": self.stage,
-            "code": self.code,
-            "spec": self.spec,
-            "inputs": self.inputs,
-            "python": self.python,
-            "packages": self.packages,
-        }
+        return {name: getattr(self, name) for name in FIELDS}
 
     @cached_property
     def recipe(self) -> str:

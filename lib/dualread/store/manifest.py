@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError, DualReadError
-from dualread.store.digest import MANIFEST_NAME, digest_of, sha256_file
-from dualread.store.files import read_json
-from dualread.store.key import Action
+from dualread.store.digest import MANIFEST_NAME, digest_of, read_json, sha256_file
+from dualread.store.key import FIELDS, Action
 
 RECORD_NAME = "RECORD.json"
 _FORMAT = 1
@@ -126,7 +125,7 @@ def read_manifest(path: Path) -> Manifest:
     advice = f"Delete {path} and run the same command again: the artifact is then looked up or recomputed."
     try:
         document = read_json(path)
-        action = Action(**{name: document[name] for name in ("stage", "code", "spec", "inputs", "python", "packages")})
+        action = Action(**{name: document[name] for name in FIELDS})
         parts = {name: document[name] for name in ("files", "input_keys")}
         manifest = Manifest(action=action, **parts, place=document.get("place"))
         stated = document["format"], document["key"], document["digest"]

@@ -19,10 +19,9 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from dualread.progress import say
-from dualread.store.disk import explained
-from dualread.store.files import read_json
-from dualread.store.processes import HOST, birth, is_alive
-from dualread.store.shared import described, make_folder, unreadable
+from dualread.store.digest import read_json
+from dualread.store.disk import described, explained, make_folder, unreadable
+from dualread.store.record import HOST, birth, is_alive
 from dualread.store.store import Store
 
 # A lease of another host expires after ten missed heartbeats; a lease of this host as soon as its process has ended.

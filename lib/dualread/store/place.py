@@ -1,20 +1,35 @@
-"""study.json: where a study's store is, and which settings were planned last. So every command finds the study's own.
+"""Where things are: the store of a study, what a TARGET of the command line names, and which folders use a store.
 
-results/<study>/study.json   {"store": ..., "files": [...], "given": {...}, "selection": ..., "settings": {...}}
+Each plan notes in results/<study>/study.json where the study's store is, and which settings were planned:
+
+    {"store": ..., "files": [...], "given": {...}, "selection": ..., "settings": {...}}
+
+Each results folder that uses a store is registered in it, so that gc in one checkout knows the others; the hard links
+of an entry do not tell who needs it (`dualread.store.gc` says when):
+
+    results/store/roots/<digest>.json   {"folder": ..., "host": ..., "inode": ...}
 """
 
+import errno
 import json
+import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ConfigError
-from dualread.store.files import read_json, replace_text
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.progress import say
+from dualread.store.digest import MANIFEST_NAME, digest_of, read_json, replace_text
+from dualread.store.disk import described, make_folder, remedy
+from dualread.store.manifest import Manifest, artifact_directory, beside, read_manifest
+from dualread.store.record import HOST
 from dualread.store.store import Store
 
 STUDY_NAME = "study.json"
 STUDY_MARK = "% study: "
 DEFAULT = Path("results/store")
+_ANYWHERE = "any host"
 HELP = f"folder of the store (that of the study, which its {STUDY_NAME} names; otherwise {DEFAULT})"
 
 
@@ -81,3 +96,158 @@ def _root(folder: Path) -> Path:
 def lacking(keys: Iterable[str], store: Store) -> list[str]:
     """Return those of `keys` that the store does not have."""
     return [key for key in keys if not store.entry(key).is_dir()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What a TARGET names: an artifact's directory and manifest, and the copied table if the target is one."""
+
+    directory: Path
+    manifest: Manifest
+    copy: Path | None = None
+
+
+def find_target(target: str, store: Store) -> Target:
+    """Resolve a TARGET of the command line: an artifact, one of its files, a copied table, or the start of a key.
+
+    Raises:
+        ArtifactError: The target is none of these, or the manifest is damaged.
+    """
+    path = Path(target)
+    if not path.exists():
+        key = find_key(target, store, near=beside(path))
+        return Target(directory=store.entry(key), manifest=store.manifest(key))
+    directory = artifact_directory(path) or (artifact_directory(path.parent) if path.is_file() else None)
+    if directory is not None:
+        return Target(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
+    directory = _table_source(path)
+    return Target(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME), copy=path)
+
+
+def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:
+    """Return the one key that begins with `start`.
+
+    Raises:
+        ArtifactError: None or several do. The message suggests one of the paths `near` that is spelled similarly.
+    """
+    keys = list(store.stored_keys(start)) if start else []
+    if len(keys) == 1:
+        return keys[0]
+    found = (
+        f"{len(keys)} keys in {store.root} begin with this"
+        if keys
+        else f"no such file, and no such key in {store.root}"
+    )
+    expected = "Expected a table, an artifact's directory, or the first digits of one key."
+    raise ArtifactError(f"{start}: {found}. {expected}{did_you_mean(start, near)}")
+
+
+def _table_source(path: Path) -> Path:
+    """Return the directory of the artifact that a table in tables/ is a copy of; its .tex names the study in line 1."""
+    if (study := marked_study(path)) is not None:
+        folder = path.absolute().parent.parent / "results" / study / "tables"
+        for directory in (folder / path.stem, folder):
+            if artifact_directory(directory) is not None:
+                return directory
+        raise ArtifactError(f"{path}: its study {study!r} has no tables in {folder}. Run the study first.")
+    raise ArtifactError(
+        f"{path}: is neither an artifact (no {MANIFEST_NAME}) nor a table whose first line is '{STUDY_MARK}NAME'."
+        " Give a table, an artifact's directory, or the start of a key."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Root:
+    """A registered results folder.
+
+    Attributes:
+        file: The JSON file that registers it.
+        folder: The results folder.
+        host: The machine that registered it; "any host" for the folder in which the store itself lies.
+        inode: The inode of the folder. Another machine uses it to tell whether its folder of the same path is the same.
+    """
+
+    file: Path
+    folder: Path
+    host: str
+    inode: int
+
+    @property
+    def name(self) -> str:
+        """The name for messages and --forget: host:/folder."""
+        return f"{self.host}:{self.folder}"
+
+    def is_there(self) -> bool:
+        """Whether the folder still exists.
+
+        Raises:
+            ArtifactError: This cannot be determined from this machine.
+        """
+        is_here = self.host in (HOST, _ANYWHERE)
+        try:
+            found = self.folder.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            found = None
+        except OSError as error:
+            reason = f"cannot be read ({error.strerror}). Ask its owner for access"
+            raise ArtifactError(f"{self.name}: {reason}. {self._advice()}") from error
+        if is_here or (found is not None and found.st_ino == self.inode):
+            return found is not None
+        raise ArtifactError(
+            f"{self.name}: this results folder uses the store but cannot be seen from {HOST}, so it is not known what"
+            f" it needs. {self._advice()}"
+        )
+
+    def _advice(self) -> str:
+        return (
+            f"If the folder is gone, add --forget {self.name}. If it still exists, also add --keep with copies of its"
+            " results.lock files."
+        )
+
+
+def register(results: Path, store: Store) -> None:
+    """Register the folder `results` in `store`, so that gc keeps what it needs.
+
+    Raises:
+        ArtifactError: The store cannot be written to by this user.
+    """
+    folder, root = results.resolve(), store.root.resolve()
+    row = {"folder": str(folder), "host": HOST}
+    if folder in root.parents:  # a relative path stays right when both are moved or copied together
+        row = {"folder": os.path.relpath(folder, root), "host": _ANYWHERE}
+    file = store.root / "roots" / f"{digest_of(row)[:16]}.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({**row, "inode": folder.stat().st_ino}) + "\n"
+        if not file.is_file() or file.read_text() != text:
+            make_folder(file.parent, store.root)
+            replace_text(file, text)
+    except OSError as error:
+        unregistered = f"{store.root}: {folder} cannot be registered there ({error.strerror})"
+        if error.errno in (errno.EACCES, errno.EPERM):
+            raise ArtifactError(
+                f"{unregistered}, so `dualread gc` of others would remove what it needs. {described(file.parent)}."
+                f" {remedy(store.root)}"
+            ) from error
+        # A read-only or a full disk: nothing is computed, and what the store has is used.
+        say(f"warning: {unregistered}; where the store can be written to, `dualread gc` does not know this folder")
+
+
+def registered(store: Store) -> list[Root]:
+    """Return every registered folder, sorted by name.
+
+    Raises:
+        ArtifactError: A registration cannot be read.
+    """
+    found = []
+    for file in store.root.glob("roots/*.json"):
+        try:
+            row = read_json(file)
+            folder = Path(os.path.normpath(store.root.resolve() / row["folder"]))
+            found.append(Root(file=file, folder=folder, host=row["host"], inode=row["inode"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ArtifactError(
+                f"{file}: cannot be read ({error!r}), so it is not known which results folder it registers. Delete the"
+                " file and start the workflow once in every checkout that uses the store."
+            ) from error
+    return sorted(found, key=lambda root: root.name)

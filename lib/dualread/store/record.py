@@ -1,13 +1,53 @@
-"""What an entry's RECORD.json says of the machine and of the time that it took; none of it is part of a key."""
+"""Who computes, and what is recorded of it: processes by name, times and machines, and runs that differ.
 
+Leases, scratch directories and links that are being made are named after processes. None of it is part of a key.
+"""
+
+import contextlib
+import json
+import os
 import platform
+import re
 import resource
+import socket
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dualread.store.processes import HOST
+from dualread.progress import say
+from dualread.store.disk import is_shared
+from dualread.store.manifest import Manifest
+
+HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname()) or "host"
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process `pid` is running on this host; a zombie, which has ended, is not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # it belongs to another user
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True  # there is no /proc outside Linux
+    return state != "Z"
+
+
+def birth(pid: int) -> str:
+    """Return the start time of a process, with the id of the boot, or "" if the system does not provide them.
+
+    They distinguish the process from an earlier one with the same pid, even across a reboot.
+    """
+    try:
+        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {ticks}"
+    except OSError:
+        return ""
 
 
 def measured(seconds: float) -> dict[str, Any]:
@@ -34,3 +74,28 @@ def _cpu() -> str:
         lines = []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.processor() or platform.machine())
+
+
+def note_difference(root: Path, kept: Manifest, discarded: Manifest) -> None:
+    """Report that two runs with one key wrote different files, and add a line to differences.jsonl in the store."""
+    names = sorted(set(discarded.files) | set(kept.files))
+    different = [name for name in names if discarded.files.get(name) != kept.files.get(name)]
+    row = {"key": kept.key, "stage": kept.action.stage, "kept": kept.digest, "discarded": discarded.digest}
+    path = root / "differences.jsonl"
+    with contextlib.suppress(OSError):  # of somebody else
+        with path.open("a") as file:
+            file.write(json.dumps({**row, "files": different, "host": HOST}) + "\n")
+        path.chmod(0o664 if is_shared(root) else 0o644)
+    say(
+        f"warning: {kept.action.stage} {kept.key[:8]}: two runs with the same key gave different files"
+        f" ({', '.join(different[:5])}); the first result is kept, see {path}"
+    )
+
+
+def disagreements(root: Path, keys: Iterable[str]) -> int:
+    """Count the `keys` for which two runs wrote different files."""
+    try:
+        lines = (root / "differences.jsonl").read_text().splitlines()
+    except OSError:
+        return 0
+    return len({json.loads(line)["key"] for line in lines} & set(keys))

@@ -17,16 +17,14 @@ from dualread import read_once
 from dualread.errors import ArtifactError
 from dualread.progress import say, work_on
 from dualread.store import partial
-from dualread.store.code import SOURCES_NAME, job_digests, library, stage_roots
+from dualread.store.code import SOURCES_NAME, job_digests, library, replaced, stage_roots
 from dualread.store.digest import MANIFEST_NAME, StatCache, canonical_json, raw_digest
 from dualread.store.disk import is_no_space, no_space
-from dualread.store.job import Entry
+from dualread.store.job import Entry, shown
 from dualread.store.key import Action
-from dualread.store.link import link
 from dualread.store.manifest import Manifest, artifact_directory, read_manifest
-from dualread.store.packages import replaced
-from dualread.store.planned import shown
 from dualread.store.record import measured
+from dualread.store.results import link
 from dualread.store.store import Store
 
 _QUICK_BYTES = 2**24
@@ -161,8 +159,8 @@ class Runner:
     def _verify(self, name: str, item: Input) -> None:
         if item.key is None or (item.path, item.digest) in self._verified:
             return
-        self._confirm(name, item)
-        manifest = read_manifest(item.path / MANIFEST_NAME)
+        manifest = self._confirm(name, item)
+        assert manifest is not None
         if problems := list(manifest.wrong_bytes(item.path)):
             entry = self._store.entry(item.key)
             # The output is linked to the entry, and a lookup checks only sizes: the damaged entry would be a hit again.
@@ -189,14 +187,17 @@ class Runner:
         for name, item in inputs.items():
             self._confirm(name, item)
 
-    def _confirm(self, name: str, item: Input) -> None:
+    def _confirm(self, name: str, item: Input) -> Manifest | None:
+        """Check that an input has not become another; return its manifest if it is an artifact."""
+        path, manifest = item.path / MANIFEST_NAME, None
         if item.key is None:
-            is_same = raw_digest(item.path, self._stat_cache) == item.digest
+            digest = raw_digest(item.path, self._stat_cache)
         else:
-            path = item.path / MANIFEST_NAME
-            is_same = path.is_file() and read_manifest(path).digest == item.digest
-        if not is_same:
+            manifest = read_manifest(path) if path.is_file() else None
+            digest = manifest.digest if manifest else None
+        if digest != item.digest:
             raise ArtifactError(f"input {name}: {item.path} changed while it was read. Run the same command again.")
+        return manifest
 
 
 def spec_of(compute: Callable, spec: Mapping[str, Any], stage: str) -> Any:

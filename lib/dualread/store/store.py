@@ -4,7 +4,7 @@ results/store/<key[:2]>/<key>/  files, MANIFEST.json, RECORD.json (read-only)
 results/store/tmp/              scratch directories: <key>.<host>.<pid>.<random>
 results/store/damaged/          entries whose files no longer matched their manifest
 
-An entry then appears below results/ (`dualread.store.link`), where its MANIFEST.json is the output of Snakemake's job.
+An entry then appears below results/ (`dualread.store.results`), where its MANIFEST.json is what Snakemake's job makes.
 """
 
 import contextlib
@@ -20,13 +20,11 @@ from typing import Any
 
 from dualread.errors import ArtifactError
 from dualread.progress import say
-from dualread.store.digest import MANIFEST_NAME
-from dualread.store.disk import explained
-from dualread.store.files import read_json
+from dualread.store.digest import MANIFEST_NAME, read_json
+from dualread.store.disk import explained, make_folder, open_folder, settle
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest, file_table, read_manifest
-from dualread.store.processes import HOST, is_alive
-from dualread.store.shared import is_shared, make_folder, open_folder, settle
+from dualread.store.record import HOST, is_alive, note_difference
 
 
 class Store:
@@ -39,6 +37,18 @@ class Store:
         """Return the directory of the entry `key`, whether or not it exists."""
         return self.root / key[:2] / key
 
+    def manifest(self, key: str) -> Manifest:
+        """Return the manifest of the entry `key`.
+
+        Raises:
+            ArtifactError: The store lacks it, or holds another entry in its place, or its manifest is damaged.
+        """
+        directory = self.entry(key)
+        manifest = read_manifest(directory / MANIFEST_NAME)
+        if manifest.key != key:
+            raise ArtifactError(f"{directory}: holds the entry {manifest.key[:8]} instead of {key[:8]}.")
+        return manifest
+
     def lookup(self, key: str) -> Manifest | None:
         """Return the manifest of the entry `key`, or None if the store lacks it.
 
@@ -49,10 +59,8 @@ class Store:
         if not os.path.lexists(directory):
             return None
         try:
-            manifest = read_manifest(directory / MANIFEST_NAME)
+            manifest = self.manifest(key)
             problems = list(manifest.wrong_sizes(directory))
-            if manifest.key != key:
-                problems.append(f"{directory}: holds the entry {manifest.key[:8]} instead of {key[:8]}")
         except ArtifactError as error:
             problems, manifest = [str(error)], None
         if not problems:
@@ -120,7 +128,10 @@ class Store:
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise explained(error, self.root) from error
-            return self._lost_race(manifest)
+            theirs = self.manifest(manifest.key)
+            if theirs.digest != manifest.digest:
+                note_difference(self.root, theirs, manifest)
+            return theirs
         return manifest
 
     def condemn(self, key: str, problems: list[str]) -> None:
@@ -150,23 +161,6 @@ class Store:
             pid = directory.name.split(".")[2]
             if pid.isdecimal() and not is_alive(int(pid)):
                 shutil.rmtree(directory, ignore_errors=True)
-
-    def _lost_race(self, mine: Manifest) -> Manifest:
-        theirs = read_manifest(self.entry(mine.key) / MANIFEST_NAME)
-        if theirs.digest != mine.digest:
-            names = sorted(set(mine.files) | set(theirs.files))
-            different = [name for name in names if mine.files.get(name) != theirs.files.get(name)]
-            row = {"key": mine.key, "stage": mine.action.stage, "kept": theirs.digest, "discarded": mine.digest}
-            path = self.root / "differences.jsonl"
-            with contextlib.suppress(OSError):  # of somebody else
-                with path.open("a") as file:
-                    file.write(json.dumps({**row, "files": different, "host": HOST}) + "\n")
-                path.chmod(0o664 if is_shared(self.root) else 0o644)
-            say(
-                f"warning: {mine.action.stage} {mine.key[:8]}: two runs with the same key gave different files"
-                f" ({', '.join(different[:5])}); the first result is kept, see {self.root / 'differences.jsonl'}"
-            )
-        return theirs
 
 
 def _names(folder: Path) -> list[str]:

@@ -12,6 +12,7 @@ from dualread.errors import ArtifactError, ConfigError
 from dualread.store.code import SOURCES_NAME, library, stage_roots
 from dualread.store.differences import changed
 from dualread.store.digest import MANIFEST_NAME
+from dualread.store.graph import walk
 from dualread.store.job import Entry, parse_job
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.store import Store
@@ -40,14 +41,10 @@ def reasons(manifest: Manifest, store: Store) -> Iterator[str]:
         raise ArtifactError(
             f"{manifest.place}: no plan of {results} makes it. Run `snakemake -n` with its study first."
         )
-    todo = [manifest.place]
     found: dict[tuple[str, ...], list[str]] = {}
-    for output in todo:  # grows
-        stage, entry = plan.jobs[output]
+    for output in walk([manifest.place], lambda output: _inputs(output, plan)):
         if lines := tuple(changes(output, plan, store)):
-            found.setdefault(lines, []).append(f"{stage} {output}")
-        inputs = [str(path.parent) for path in entry.inputs.values() if path.name == MANIFEST_NAME]
-        todo += [path for path in dict.fromkeys(inputs) if path in plan.jobs and path not in todo]
+            found.setdefault(lines, []).append(f"{plan.jobs[output][0]} {output}")
     for lines, artifacts in found.items():
         yield f"{_named(artifacts)}:"
         yield from (f"  {line}" for line in lines)
@@ -97,17 +94,18 @@ def outdated(results: Path, store: Store) -> set[str]:
     They are of an earlier configuration than the others.
     """
     plan = Plan(planned(results), store)
-    found = dict.fromkeys(output for output in plan.jobs if _is_outdated(output, plan))
     readers: dict[str, list[str]] = {}
-    for output, (_, entry) in plan.jobs.items():
-        for path in entry.inputs.values():
-            readers.setdefault(str(path.parent), []).append(output)
-    todo = list(found)
-    for output in todo:  # grows
-        new = [reader for reader in readers.get(output, []) if reader not in found]
-        found.update(dict.fromkeys(new))
-        todo += new
-    return {output for output in found if plan.made(output) is not None}
+    for output in plan.jobs:
+        for read in _inputs(output, plan):
+            readers.setdefault(read, []).append(output)
+    stale = (output for output in plan.jobs if _is_outdated(output, plan))
+    return {output for output in walk(stale, lambda output: readers.get(output, ())) if plan.made(output) is not None}
+
+
+def _inputs(output: str, plan: Plan) -> list[str]:
+    """Return the artifacts of the plan that an artifact is made from, by directory."""
+    paths = (path for path in plan.jobs[output][1].inputs.values() if path.name == MANIFEST_NAME)
+    return [directory for path in paths if (directory := str(path.parent)) in plan.jobs]
 
 
 def _is_outdated(output: str, plan: Plan) -> bool:

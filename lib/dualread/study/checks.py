@@ -44,10 +44,6 @@ def contradictions(config: Config) -> Iterator[str]:
         yield from _comparison_contradictions(name, table)
     for name, contrast in config.contrasts.items():
         yield from _contrast_contradictions(name, contrast, config)
-    for name in config.tuning:
-        reader = config.methods[name].reader
-        if not plugins.declared("readers", reader, "SPACE"):
-            yield f"tuning.{name}: the reader {reader!r} has no SPACE to search. Tune another method."
     for name, figure in config.figures.items():
         yield from _figure_contradictions(f"figures.{name}", name, figure, config)
     yield from _method_contradictions(config.methods)

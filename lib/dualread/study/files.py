@@ -10,7 +10,7 @@ from dualread.declared.study import Config
 from dualread.errors import ConfigError
 from dualread.read_once import ROOT
 from dualread.store.differences import differing, flat
-from dualread.store.files import plain
+from dualread.store.digest import plain
 from dualread.study.config import resolve
 
 _MOST_BYTES, _MOST_ENTRIES = 10**7, 10**6

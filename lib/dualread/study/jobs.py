@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread.store.code import SOURCES_NAME, job_digests
-from dualread.store.digest import MANIFEST_NAME
-from dualread.store.files import replace_text
+from dualread.store.digest import MANIFEST_NAME, replace_text
 from dualread.store.job import Entry
 from dualread.study.workflow import as_planned
 

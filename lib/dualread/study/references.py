@@ -40,10 +40,6 @@ def _references(config: Config) -> Iterator[tuple[str, str, str]]:
         for dataset in contrast.datasets or []:
             if dataset not in MEANS:
                 yield f"contrasts.{name}.datasets", "datasets", dataset
-    for name, tuning in config.tuning.items():
-        yield f"tuning.{name}", "methods", name
-        if tuning.backbone is not None:
-            yield f"tuning.{name}.backbone", "backbones", tuning.backbone
     for name, figure in config.figures.items():
         for section in ("actors", "methods", "datasets"):
             yield from ((f"figures.{name}.{section}", section, it) for it in getattr(figure, section) or [])

@@ -22,16 +22,14 @@ from dualread.machine import model_slots
 from dualread.progress import say
 from dualread.read_once import ROOT
 from dualread.store.code import SOURCES_NAME
+from dualread.store.copy import LOCK_NAME, write_lock
 from dualread.store.digest import MANIFEST_NAME
-from dualread.store.job import Entry
+from dualread.store.disk import check_writable
+from dualread.store.job import Entry, recipes, write_planned
 from dualread.store.layers import start_forkserver
-from dualread.store.lock import LOCK_NAME, write_lock
 from dualread.store.manifest import Manifest
-from dualread.store.place import STUDY_MARK, write_study
-from dualread.store.planned import recipes, write_planned
-from dualread.store.repair import check_folders, mend, mend_copies, wrong_copies
-from dualread.store.roots import register
-from dualread.store.shared import check_writable
+from dualread.store.place import STUDY_MARK, register, write_study
+from dualread.store.results import check_folders, mend, wrong_copies
 from dualread.store.store import Store
 from dualread.study.again import forget_old_plans, outdated
 from dualread.study.failures import reasons
@@ -56,6 +54,7 @@ from dualread.study.workflow import (
     unknown_targets,
 )
 
+_NAMED = 3  # copies that a line names
 # One thread per job: results do not depend on the number of cores, and jobs do not slow each other down.
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -124,7 +123,6 @@ class StudyRun:
         check_writable(self._store.root)
         register(Path("results"), self._store)
         self._made = mend(results, self._store)
-        mend_copies(Path("."), results, self._study.study)
 
     def jobs(self, rule: str, stage: str, describe: Callable[[Any], Description], environment: str | None) -> Jobs:
         """Return the jobs of a rule (see `Jobs`)."""
@@ -172,14 +170,19 @@ class StudyRun:
         """Return the files of this run that are there and are not what would be made now."""
         planned: dict[str, tuple[str, Entry]] = {}
         outdated: list[str] = []
+        wrong: list[str] = []
         for rule, wildcards, outputs in jobs_of(self._workflow):
             if jobs := self._rules.get(rule):
                 jobs.file(wildcards)  # `dualread.study.again` reads the plan of every job
                 planned |= {str(entry.output): (jobs.stage, entry) for entry in jobs.entries(wildcards)}
             elif sources := self._copies.get(rule):
                 named = [[path.format(**dict(wildcards.items())) for path in pair] for pair in sources.items()]
-                if any(wrong_copies({Path(copy): Path(source) for copy, source in named}, self.first_line)):
+                if found := wrong_copies({Path(copy): Path(source) for copy, source in named}, self.first_line):
                     outdated += outputs
+                    wrong += [str(copy) for copy in found if copy.exists()]
+        if wrong:
+            more = f" and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
+            say(f"made again, because they differ from what they show: {', '.join(wrong[:_NAMED])}{more}")
         workflow = self._workflow
         files = [os.path.relpath(file) for file in workflow.overwrite_configfiles]
         settings = json.loads(json.dumps(self._study.as_mapping()))
@@ -218,7 +221,7 @@ class StudyRun:
         print("", *map(printable, said), sep="\n", file=sys.stderr)
 
     def end(self) -> None:
-        """Name all results of the study in one small file. Kept with a paper, it lets `dualread restore` show them."""
+        """Name all results in one small file. Kept with a paper, it lets `dualread store restore` show them."""
         results = Path(self._results)
         try:
             forget_old_plans(results)

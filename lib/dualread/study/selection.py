@@ -11,7 +11,7 @@ from dualread.declared.answers import Actor
 from dualread.declared.backbones import Backbone
 from dualread.declared.base import Section
 from dualread.declared.metrics import Contrast
-from dualread.declared.readers import Method, Tuning
+from dualread.declared.readers import Method
 from dualread.declared.study import Config, Only
 from dualread.declared.tables import Table
 from dualread.errors import did_you_mean
@@ -66,7 +66,6 @@ def select(config: Config) -> Config:
         "contrasts": _contrasts(config.contrasts, methods, [*datasets, *MEANS]),
         "tables": _tables(config.tables, methods, datasets, all_seeds),
         "figures": _cut(config.figures, actors=answering, methods=methods, datasets=datasets),
-        "tuning": _tuning(config, methods, seeds_of),
     }
     given = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
     return whole.model_copy(update=given)
@@ -76,13 +75,11 @@ def with_methods(config: Config, names: Collection[str]) -> Config:
     """Return the study with the methods `names` alone, without tables, figures and contrasts that show others only."""
     methods = {name: method for name, method in config.methods.items() if name in names}
     all_seeds = {seed for backbone in config.backbones for seed in config.seeds_of(backbone)}
-    seeds_of = {name: config.seeds_of(name) for name in config.backbones}
     kept = {
         "methods": methods,
         "contrasts": _contrasts(config.contrasts, methods, [*config.datasets, *MEANS]),
         "tables": _tables(config.tables, methods, config.datasets, all_seeds),
         "figures": _cut(config.figures, actors=config.actors, methods=methods, datasets=config.datasets),
-        "tuning": _tuning(config, methods, seeds_of),
     }
     given = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
     return config.model_copy(update=given)
@@ -156,15 +153,6 @@ def _tables(
         if len(without) < len(methods) and (table.method is None or table.method in methods):
             kept[name] = table.model_copy(update={"without": without or None})
     return kept
-
-
-def _tuning(config: Config, methods: Collection[str], seeds_of: Mapping[str, Collection[int]]) -> dict[str, Tuning]:
-    first = next(iter(config.backbones))  # of the whole study, whatever is chosen: its outcome is no other's
-    return {
-        name: tuning
-        for name, tuning in config.tuning.items()
-        if name in methods and tuning.seed in seeds_of.get(tuning.backbone or first, [])
-    }
 
 
 def _cut(entries: Mapping[str, Entry], **chosen: Collection[str] | Collection[int]) -> dict[str, Entry]:

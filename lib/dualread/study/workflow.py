@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from dualread.errors import ConfigError
-from dualread.store.files import replace_text
-from dualread.store.processes import HOST
+from dualread.store.digest import replace_text
+from dualread.store.record import HOST
 
 TESTED = (9, 27)
 # What Snakemake sets to the number of a job's threads.

@@ -36,7 +36,6 @@ contrasts: null
 tables: {channel: null, reliability: null, ccg_denom: null, base_models: null, thresholds: null, controls: null,
          main: {without: null}, ood_acc: null, calib: null, ccg_ood: null}
 figures: null
-tuning: null
 """
 QUESTIONS = {"train": 4, "validation": 3, "test": 3}
 ROLES = {"train": ("fit", "stop", "calibration"), "validation": ("validation",), "test": ("test",)}

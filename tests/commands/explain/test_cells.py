@@ -2,7 +2,7 @@ import pytest
 
 from dualread.commands.explain.cells import find_cell
 from dualread.errors import ConfigError
-from dualread.store.lineage import find_target
+from dualread.store.place import find_target
 from tests.commands.explain.small_study import SmallStudy
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from dualread.commands.explain.report import explain_cell
 from dualread.errors import ArtifactError, ConfigError
-from dualread.store.lineage import find_target
+from dualread.store.place import find_target
 from tests.commands.explain.small_study import SmallStudy
 
 

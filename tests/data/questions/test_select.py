@@ -43,11 +43,6 @@ def _drawn_first(rows, seed):
     return sorted(rows, key=lambda row: hashlib.sha256(f"{seed}\x1f{row.official_id}".encode()).hexdigest())
 
 
-def test_no_rule_changes_nothing():
-    loaded = Loaded(file=FILE, rows=[_row(0)], audit=[LANGUAGE])
-    assert select(loaded, Select(), 0, str) == loaded
-
-
 def test_answer_types():
     found = _select([_row(0), _row(1, "closed"), _row(2)], {"answer_types": ["closed"]})
     assert _ids(found) == ["q1"]

@@ -90,7 +90,7 @@ def test_words_are_found_in_every_spelling_that_is_one_token():
     assert spelled["No"] >= {"No", "no"}
     assert all(len(v) == 1 for variants in made.variants.values() for v in variants)
     with pytest.raises(ConfigError, match="'Perhaps' is not a single token"):
-        choices_of(ChoicesSpec(words=("Perhaps",)), WHOLE, [], STOP)
+        choices_of(ChoicesSpec(words=["Yes", "Perhaps"]), WHOLE, [], STOP)
 
 
 def test_a_space_before_every_text_is_in_no_choice():

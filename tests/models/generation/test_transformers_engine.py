@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_log_probs_do_not_depend_on_temperature_and_forbidden_ids(tiny, requests
 def test_loglikelihoods_against_direct_forward_passes(tiny, requests_):
     """Reference: one full pass per continuation, and the sum of the log-probabilities of its ids."""
     opened = engine(tiny)
-    given = [changed(r, prefix=(50, 51, 52)[: i % 4]) for i, r in enumerate(requests_)]
+    given = [dataclasses.replace(r, prefix=(50, 51, 52)[: i % 4]) for i, r in enumerate(requests_)]
     continuations = [[[40], [41, 42], [41, 43], [41, 42, 44], [45 + i]] for i in range(len(given))]
     scored = opened.loglikelihoods(given, continuations)
     model, encoder = opened.model, opened.encoder

@@ -9,7 +9,7 @@ from dualread.data.questions.leakage import count, shared_pictures
 from dualread.reporting.tables._latex import Float, TableRow
 from dualread.reporting.tables.cells import PrintedTable
 from dualread.store.key import Action
-from dualread.store.link import link
+from dualread.store.results import link
 from dualread.store.store import Store
 from tests.reporting.tables import cases
 from tests.reporting.tables.layouts import PAPER_METHODS, data_rows, layout

@@ -6,14 +6,14 @@ store, in which each artifact names its inputs.
 """
 
 import argparse
+import json
 from pathlib import Path
 
-from dualread.store.differences import differences
-from dualread.store.digest import MANIFEST_NAME
-from dualread.store.lineage import Found, find_key, find_target, predecessor, tree
-from dualread.store.manifest import read_manifest
+from dualread.store.differences import described, differences, predecessor, short
+from dualread.store.graph import Graph, Lineage
+from dualread.store.manifest import Manifest
 from dualread.store.place import HELP as STORE_HELP
-from dualread.store.place import read_study, store_of, study_folder
+from dualread.store.place import Target, find_key, find_target, read_study, store_of, study_folder
 from dualread.store.store import Store
 
 HELP = "show what a result was made from, or why it was recomputed"
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     if options.again:
         return _again(found, store)
     if not options.why and options.other is None:
-        for line in tree(found, store):
+        for line in Lineage(Graph(store), lambda made: _line(made, store)).lines(found.manifest.key):
             print(line)
         if summary := store.record(found.manifest.key).get("summary"):
             print(f"its stage said: {summary}")
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     if other is None:
         print(f"{new.action.stage} {new.key[:8]}: the store holds no earlier artifact of the same output")
         return 0
-    old = read_manifest(store.entry(other) / MANIFEST_NAME)
+    old = store.manifest(other)
     print(f"{new.action.stage} {new.key[:8]} differs from {old.key[:8]} in:")
     for line in differences(old, new, store):
         print(f"  {line}")
@@ -95,7 +95,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _again(found: Found, store: Store) -> int:
+def _line(manifest: Manifest, store: Store) -> str:
+    spec = json.dumps(manifest.action.spec, ensure_ascii=False, sort_keys=True)
+    return f"{described(manifest, store.record(manifest.key))}  {short(spec)}"
+
+
+def _again(found: Target, store: Store) -> int:
     from dualread.study.again import reasons  # here, because nothing else needs it
     from dualread.study.files import changed_settings
 
@@ -110,7 +115,7 @@ def _again(found: Found, store: Store) -> int:
     return 0
 
 
-def _cell(options: argparse.Namespace, found: Found, store: Store) -> int:
+def _cell(options: argparse.Namespace, found: Target, store: Store) -> int:
     from dualread.commands.explain.report import explain_cell  # here, because the rest does not need polars
 
     for line in explain_cell(found, store, words=options.cell, sample_id=options.sample, n_rows=options.rows):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
-from dualread.store.lineage import Found
+from dualread.store.place import Target
 
 # Names of the first column that holds a value; the columns before it identify the value.
 _VALUES = ("mean", "value", "estimate", "printed")
@@ -27,7 +27,7 @@ class PrintedCell:
         return cell_name(self.row)
 
 
-def find_cell(found: Found, text: str) -> PrintedCell:
+def find_cell(found: Target, text: str) -> PrintedCell:
     """Return the cell that `text` identifies by words in any order, each a value of its row (`slake`, `dataset=slake`).
 
     Any words that only one cell has will do, such as a whole row pasted from the CSV file. `seed=17`, or an integer
@@ -59,7 +59,7 @@ def cell_name(row: Mapping[str, str]) -> str:
     return ",".join(names)
 
 
-def _rows(found: Found) -> list[dict[str, str]]:
+def _rows(found: Target) -> list[dict[str, str]]:
     names = [name for name in found.manifest.files if name.endswith(".csv")]
     if len(names) != 1:
         raise ArtifactError(

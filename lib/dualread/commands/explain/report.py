@@ -7,7 +7,7 @@ from dualread.commands.explain.cells import PrintedCell, find_cell
 from dualread.commands.explain.chain import Chain
 from dualread.commands.explain.runs import Run, recomputed, runs_of
 from dualread.commands.explain.samples import sample_lines
-from dualread.store.lineage import Found
+from dualread.store.place import Target
 from dualread.store.store import Store
 
 # Adding the same numbers in another order changes the sum by less than this.
@@ -15,7 +15,7 @@ _TOLERANCE = 1e-12
 
 
 def explain_cell(
-    found: Found, store: Store, *, words: str, sample_id: str | None = None, n_rows: int = 2
+    found: Target, store: Store, *, words: str, sample_id: str | None = None, n_rows: int = 2
 ) -> Iterator[str]:
     """Yield the lines that explain the cell that `words` identify.
 
@@ -36,14 +36,14 @@ def explain_cell(
     yield from _arithmetic(cell, runs)
     chain = Chain(store, _shards(cell, runs))
     if not runs:
-        yield from chain.lines("table", found.manifest.key, "  ")
+        yield from chain.lines(found.manifest.key, "table", "  ")
     for run in runs:
         yield ""
         yield f"{run.estimate['method']}, actor {run.estimate['actor']}, seed {run.estimate['seed']}: " + _value(
             run.estimate
         )
         yield from (f"  {row['dataset']}: {_value(row)}" for row in run.members)
-        yield from chain.lines(run.kind, run.key, "  ")
+        yield from chain.lines(run.key, run.kind, "  ")
     yield from ["", f"made with {chain.versions()}"]
     yield from _questions(cell, runs, store, sample_id, n_rows)
 

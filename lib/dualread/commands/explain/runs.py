@@ -10,9 +10,8 @@ import polars as pl
 
 from dualread.commands.explain.cells import PrintedCell
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
-from dualread.store.digest import MANIFEST_NAME
-from dualread.store.lineage import Found
-from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.manifest import Manifest
+from dualread.store.place import Target
 from dualread.store.store import Store
 
 # Means over OOD data sets, and the fields of collect_metrics' spec that list their members.
@@ -52,12 +51,7 @@ def read_rows(path: Path, **values: Any) -> list[dict[str, Any]]:
         ) from error
 
 
-def manifest_of(store: Store, key: str) -> Manifest:
-    """Return the manifest of an entry."""
-    return read_manifest(store.entry(key) / MANIFEST_NAME)
-
-
-def runs_of(cell: PrintedCell, found: Found, store: Store) -> list[Run]:
+def runs_of(cell: PrintedCell, found: Target, store: Store) -> list[Run]:
     """Return the runs of the cell's method, and of its baseline if the cell is a difference; [] if it is neither.
 
     Raises:
@@ -96,12 +90,12 @@ def recomputed(cell: PrintedCell, runs: Sequence[Run]) -> float | None:
     return means[cell.row["method"]] - means.get(cell.row.get("baseline") or "", 0.0)
 
 
-def _collected(found: Found, store: Store) -> Manifest | None:
+def _collected(found: Target, store: Store) -> Manifest | None:
     """Return the manifest of the collected metrics that a table, or the contrasts in it, were made from."""
     keys = found.manifest.input_keys
     if "contrasts" in keys:
-        keys = manifest_of(store, keys["contrasts"]).input_keys
-    return manifest_of(store, keys["metrics"]) if "metrics" in keys else None
+        keys = store.manifest(keys["contrasts"]).input_keys
+    return store.manifest(keys["metrics"]) if "metrics" in keys else None
 
 
 def _of_method(method: str, cell: PrintedCell, collected: Manifest, store: Store) -> list[Run]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from dualread.commands.explain.runs import manifest_of, read_rows
+from dualread.commands.explain.runs import read_rows
 from dualread.errors import ConfigError
 from dualread.store.manifest import Manifest
 from dualread.store.store import Store
@@ -29,7 +29,7 @@ def sample_lines(
         ConfigError: The manifest has no such question.
         ArtifactError: A file cannot be read.
     """
-    metrics = manifest_of(store, key)
+    metrics = store.manifest(key)
     questions = read_rows(store.entry(metrics.input_keys[f"manifest/{dataset}/{split}"]) / "manifest.parquet")
     folder = store.entry(metrics.input_keys[f"manifest/{dataset}/{split}"])
     predictions = store.entry(metrics.input_keys["predictions"]) / "predictions.parquet"
@@ -81,7 +81,7 @@ def _answer_lines(
     metrics: Manifest, store: Store, shard: str, question: Mapping[str, Any], predictions: Any
 ) -> Iterator[str]:
     sample_id, condition = question["sample_id"], shard.split("/")[2]
-    graded = manifest_of(store, metrics.input_keys[f"graded/{shard}"])
+    graded = store.manifest(metrics.input_keys[f"graded/{shard}"])
     judged = read_rows(store.entry(graded.key) / "graded.parquet", sample_id=sample_id)
     said = read_rows(predictions, sample_id=sample_id, condition=condition)
     written = []
@@ -90,7 +90,7 @@ def _answer_lines(
         for path in sorted(folder.glob("generations*.parquet")):
             written += read_rows(path, sample_id=sample_id)
     replayed = []
-    scored = manifest_of(store, metrics.input_keys["predictions"])
+    scored = store.manifest(metrics.input_keys["predictions"])
     if (name := f"features/{shard}") in scored.input_keys:
         replayed = read_rows(store.entry(scored.input_keys[name]) / "features.parquet", sample_id=sample_id)
     for row in judged:

@@ -81,7 +81,7 @@ def written(study: Mapping[str, Any], found: Found, model: Model, file: Path) ->
         *_of_model(study, model, file),
         "\n",
         _LEFT_OUT,
-        *(_yaml(study, key) for key in ("conditions", "methods", "contrasts", "tables", "figures", "tuning")),
+        *(_yaml(study, key) for key in ("conditions", "methods", "contrasts", "tables", "figures")),
     ]
     return "".join(parts)
 

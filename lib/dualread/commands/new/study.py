@@ -51,7 +51,6 @@ def laid_over(name: str, found: Found, model: Model, root: Path = Path()) -> dic
         "contrasts": _changes({one: _of(entry, kept) for one, entry in config["contrasts"].items()}),
         "tables": _changes(_chosen(config["tables"], _TABLES, kept) | _of_given(model)),
         "figures": _changes(_chosen(config["figures"], figures, kept)),
-        "tuning": None,
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError
 from dualread.models.backbones._checkpoint_files import AGAIN, readable
-from dualread.store.files import replace_text
+from dualread.store.digest import replace_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dualread.progress import say
-from dualread.store.digest import sha256_file
-from dualread.store.files import read_json, replace_text
+from dualread.store.digest import read_json, replace_text, sha256_file
 
 # With two, one is complete even if a kill interrupts the writing of the other.
 KEPT = 2

@@ -12,6 +12,7 @@ from dualread.reporting.report import audits, controls, findings, results
 from dualread.reporting.report._grid import count
 from dualread.reporting.report.provenance import Provenance, checkpoints, costs, keys, machines, runs, versions
 from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.record import disagreements
 from dualread.store.store import Store
 
 _FOLDER = Path(__file__).parent
@@ -37,7 +38,7 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
     provenance = Provenance(store)
     tables, figures = results.tables(study, provenance), results.figures(study, provenance)
     audited = [read_manifest(study / name) for name in _AUDITS if (study / name).exists()]
-    behind = provenance.behind([*(made.manifest for made in (*tables, *figures)), *audited])
+    behind = provenance.behind([made.key for made in (*(shown.manifest for shown in (*tables, *figures)), *audited)])
     labels = labels_of(made.layout for made in (*tables, *figures))
     data, leakage, comparison = audits.data(study), audits.leakage(study), audits.comparison(study)
     environment = Environment(
@@ -153,7 +154,7 @@ def _of_audits(
 
 def _of_store(behind: Mapping[str, Manifest | None], provenance: Provenance) -> list[Notice]:
     missing = sum(manifest is None for manifest in behind.values())
-    unlike = provenance.disagreements(behind)
+    unlike = disagreements(provenance.store.root, behind)
     text = "Every artifact behind a table has a key; dualread verify checks the bytes of all of them."
     if missing:
         text = f"{count(missing)} of them are not in this store: their keys are known, but their files are missing."

@@ -8,42 +8,21 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from dualread.errors import ArtifactError
 from dualread.reporting.report._grid import Grid, count
 from dualread.store.digest import MANIFEST_NAME
+from dualread.store.graph import Graph, artifacts_below
 from dualread.store.manifest import Manifest, read_manifest
-from dualread.store.reach import artifacts_below
 from dualread.store.store import Store
 
 KEY_DIGITS = 16  # `dualread explain` accepts the first digits of a key
 
 
-class Provenance:
-    """The artifacts of a store, each read once."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._manifests: dict[str, Manifest | None] = {}
-        self._records: dict[str, dict[str, Any]] = {}
-
-    def manifest(self, key: str) -> Manifest | None:
-        """Return the manifest of an entry; None where the store has no readable one."""
-        if key not in self._manifests:
-            try:
-                self._manifests[key] = read_manifest(self._store.entry(key) / MANIFEST_NAME)
-            except ArtifactError:
-                self._manifests[key] = None
-        return self._manifests[key]
-
-    def record(self, key: str) -> dict[str, Any]:
-        """Return the measurements from when an entry was computed; empty where the store has none."""
-        if key not in self._records:
-            self._records[key] = self._store.record(key)
-        return self._records[key]
+class Provenance(Graph):
+    """The artifacts of a store, each read once, and what the report says of them besides."""
 
     def file(self, key: str, name: str) -> bytes:
         """Return a file of an entry.
@@ -52,35 +31,15 @@ class Provenance:
             ArtifactError: The store does not have it.
         """
         try:
-            return (self._store.entry(key) / name).read_bytes()
+            return (self.store.entry(key) / name).read_bytes()
         except OSError as error:
             raise ArtifactError(f"{key[:8]}: {name} cannot be read ({error}). Run `dualread verify`.") from error
-
-    def behind(self, manifests: Iterable[Manifest]) -> dict[str, Manifest | None]:
-        """Return `manifests` and all their upstream manifests, by key; None for those that are not in the store."""
-        found: dict[str, Manifest | None] = {manifest.key: manifest for manifest in manifests}
-        todo = list(found.values())
-        while todo:
-            manifest = todo.pop()
-            for key in manifest.input_keys.values() if manifest else ():
-                if key not in found:
-                    found[key] = self.manifest(key)
-                    todo.append(found[key])
-        return found
-
-    def disagreements(self, keys: Iterable[str]) -> int:
-        """Count the `keys` for which two runs wrote different bytes (the store kept the first)."""
-        try:
-            lines = (self._store.root / "differences.jsonl").read_text().splitlines()
-        except OSError:
-            return 0
-        return len({json.loads(line)["key"] for line in lines} & set(keys))
 
 
 def lineage(manifest: Manifest, provenance: Provenance) -> Grid:
     """Return the number of upstream artifacts of one artifact, by stage."""
     stages: Counter[str] = Counter()
-    for key, found in provenance.behind([manifest]).items():
+    for key, found in provenance.behind([manifest.key]).items():
         if key != manifest.key:
             stages["(not in the store)" if found is None else found.action.stage] += 1
     rows = [(stage, count(n)) for stage, n in sorted(stages.items(), key=lambda item: (-item[1], item[0]))]

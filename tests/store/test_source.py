@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.store import code, effects, source, source_cache
+from dualread.store import code, effects, source
 from dualread.store.code import CodeIndex
 
 _ROOTS = ["mini.stages.grade"]
@@ -90,7 +90,7 @@ def test_a_damaged_cache_is_ignored_and_replaced(package, parsed, tmp_path, dama
 def test_a_cache_of_another_parser_or_python_is_ignored(package, parsed, tmp_path, monkeypatch):
     cache = tmp_path / "sources.json"
     for version in ("one", "two"):
-        monkeypatch.setattr(source_cache, "_PARSER", version)
+        monkeypatch.setattr(source, "_PARSER", version)
         parsed.clear()
         _answers(package, cache)
         assert len(parsed) == 4
@@ -99,7 +99,7 @@ def test_a_cache_of_another_parser_or_python_is_ignored(package, parsed, tmp_pat
 def test_a_parser_is_identified_by_python_and_by_its_code():
     texts = Path(effects.__file__).read_bytes() + Path(source.__file__).read_bytes()
     code = hashlib.sha256(texts).hexdigest()
-    assert f"{sys.version} {code}" == source_cache._PARSER
+    assert f"{sys.version} {code}" == source._PARSER
 
 
 def test_a_store_that_cannot_be_written_only_costs_time(package, tmp_path):

@@ -2,7 +2,7 @@ import os
 import subprocess
 import sys
 
-from dualread.store.processes import is_alive
+from dualread.store.record import is_alive
 
 
 def test_a_zombie_is_not_alive():

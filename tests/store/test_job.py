@@ -1,14 +1,15 @@
-"""A job that outlived its run does not write where a later run makes something else."""
+"""What a job is told; and one that outlived its run does not write where a later run makes something else."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dualread.errors import ArtifactError
+from dualread.store.job import PLANNED_NAME, check_planned, parse_job, shown, write_planned
 from dualread.store.key import Action
 from dualread.store.manifest import Manifest
-from dualread.store.planned import PLANNED_NAME, check_planned, shown, write_planned
 
 OUTPUT = Path("results/small/actors/17")
 TRAINED = Action(stage="train", code="c" * 64, spec={"steps": 3}, inputs={"base": "1"}, packages={"torch": "2"})
@@ -63,3 +64,9 @@ def test_half_a_file_stops_no_job():
     Path("results/small").mkdir(parents=True)
     Path("results/small", PLANNED_NAME).write_text('{"')
     check_planned(OUTPUT, TRAINED)
+
+
+def test_inputs_of_an_entry_override_those_of_the_job():
+    job = {"store": "s", "inputs": {"a": "1", "b": "2"}, "entries": [{"spec": {}, "inputs": {"b": "3"}, "output": "o"}]}
+    _, (entry,) = parse_job(json.dumps(job))
+    assert {name: str(path) for name, path in entry.inputs.items()} == {"a": "1", "b": "3"}

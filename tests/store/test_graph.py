@@ -1,14 +1,17 @@
-import dataclasses
+"""What artifacts were made from: targets, trees, damages, and what one walk reaches."""
+
+import shutil
 
 import pytest
 
 from dualread.errors import ArtifactError
-from dualread.store.differences import differences
 from dualread.store.digest import raw_digest
+from dualread.store.graph import Graph, Lineage, damages, keys_below, reachable, walk
 from dualread.store.key import Action
-from dualread.store.lineage import damages, find_key, find_target, tree
-from dualread.store.link import link
+from dualread.store.place import find_key, find_target
+from dualread.store.results import link
 from dualread.store.store import Store
+from tests.store.entries import publish
 
 
 @pytest.fixture
@@ -69,15 +72,6 @@ def test_a_key_is_found_by_its_first_digits(store, study):
         find_key("xyz", store)
 
 
-def test_a_table_without_a_mark_or_with_an_unknown_study_is_refused(store, study, tmp_path):
-    (tmp_path / "tables" / "other.tex").write_text("\\begin{tabular}")
-    with pytest.raises(ArtifactError, match=r"neither an artifact .* nor a table whose first line is"):
-        find_target("tables/other.tex", store)
-    (tmp_path / "tables" / "other.tex").write_text("% study: gone\n")
-    with pytest.raises(ArtifactError, match="its study 'gone' has no tables"):
-        find_target("tables/other.tex", store)
-
-
 def _sentences(store, target="tables/main.tex"):
     return list(damages(find_target(target, store), store))
 
@@ -108,50 +102,69 @@ def test_a_raw_input_that_is_no_longer_there_is_not_damage(store, study, tmp_pat
 
 
 def test_the_tree_shows_each_artifact_once(store, study, tmp_path):
-    lines = list(tree(find_target("tables/main.tex", store), store))
-    keys = {name: manifest.key[:8] for name, manifest in study.items()}
-    starts = [
-        f"build_table {keys['table']}  code cccccccc",
-        f"  build_manifest: build_manifest {keys['manifest']}  code cccccccc",
-        f"    raw: {tmp_path / 'raw.txt'}, sha256 ",
-        f"  compute_metrics: compute_metrics {keys['metrics']}  code cccccccc",
-        f"    build_manifest: build_manifest {keys['manifest']} (above)",
+    lines = list(Lineage(Graph(store), lambda made: f"made by {made.action.stage}").lines(study["table"].key))
+    assert lines == [
+        "made by build_table",
+        "  build_manifest: made by build_manifest",
+        f"    raw: {tmp_path / 'raw.txt'}, sha256 {raw_digest(tmp_path / 'raw.txt')[:8]}",
+        "  compute_metrics: made by compute_metrics",
+        f"    above: build_manifest {study['manifest'].key[:8]}",
     ]
-    assert len(lines) == len(starts)
-    assert all(line.startswith(start) for line, start in zip(lines, starts, strict=True)), lines
 
 
-def test_differences_cover_every_part_of_the_key(store, study):
-    old = dataclasses.replace(
-        study["table"],
-        action=Action(
-            stage="build_table",
-            code="c" * 64,
-            spec={"layout": {"digits": 3}, "gone": 1},
-            inputs={"raw": "a" * 64},
-            packages={"polars": "2.0", "numpy": "2"},
-            python="3.10",
-        ),
-        input_keys={},
-    )
-    new = dataclasses.replace(
-        old,
-        action=dataclasses.replace(
-            old.action,
-            spec={"layout": {"digits": 2}, "new": [1]},
-            inputs={"raw": "b" * 64},
-            packages={"polars": "2.1", "scipy": "1"},
-            python="3.11",
-        ),
-    )
-    assert list(differences(old, new, store)) == [
-        "spec gone: removed",
-        "spec layout.digits: 3 -> 2",
-        "spec new: added ([1])",
-        "python: 3.10 -> 3.11",
-        "package numpy: removed",
-        "package polars: 2.0 -> 2.1",
-        "package scipy: added (1)",
-        f"input raw: {'a' * 12} -> {'b' * 12}",
-    ]
-    assert list(differences(old, old, store)) == []
+def test_the_tree_says_what_is_not_in_the_store(store, study):
+    shutil.rmtree(store.entry(study["metrics"].key))
+    lines = Lineage(Graph(store), lambda made: made.action.stage).lines(study["table"].key, "table")
+    assert list(lines)[-1] == f"  compute_metrics: {study['metrics'].key[:8]} is not in the store"
+
+
+def test_a_walk_visits_each_node_once_and_asks_for_its_inputs_afterwards():
+    inputs, seen = {"top": ["left", "right"], "left": ["raw"], "right": ["raw", "raw"], "raw": []}, []
+
+    def below(node):
+        assert seen[-1] == node
+        return inputs[node]
+
+    for node in walk(["top", "left"], below):
+        seen.append(node)
+    assert seen == ["top", "left", "right", "raw"]
+
+
+def test_a_graph_keeps_what_is_behind_an_artifact_and_names_what_is_missing(store, study):
+    shutil.rmtree(store.entry(study["manifest"].key))
+    behind = Graph(store).behind([study["table"].key])
+    assert behind == {study["table"].key: study["table"], study["metrics"].key: study["metrics"]} | {
+        study["manifest"].key: None
+    }
+
+
+def test_every_input_is_reached_once(store):
+    raw = publish(store, "raw", {"a": "1"})
+    left, right = (publish(store, name, {"a": name}, inputs={"raw": raw}) for name in ("left", "right"))
+    top = publish(store, "top", {"a": "2"}, inputs={"left": left, "right": right})
+    publish(store, "other", {"a": "3"})
+    found = reachable([top.key], store)
+    assert sorted(found) == sorted(manifest.key for manifest in (raw, left, right, top))
+
+
+def test_a_missing_entry_is_reached_but_not_its_inputs(store):
+    raw = publish(store, "raw", {"a": "1"})
+    middle = publish(store, "middle", {"a": "1"}, inputs={"raw": raw})
+    top = publish(store, "top", {"a": "2"}, inputs={"middle": middle})
+    shutil.rmtree(store.entry(middle.key))
+    assert sorted(reachable([top.key], store)) == sorted([top.key, middle.key])
+
+
+def test_entries_of_a_store_inside_a_results_folder_are_not_its_artifacts(store, tmp_path):
+    study = publish(store, "raw", {"a": "1"}, output=tmp_path / "results" / "small" / "raw")
+    publish(store, "other", {"a": "3"})
+    assert keys_below(tmp_path / "results", store) == {study.key}
+
+
+def test_an_unreadable_folder_does_not_count_as_empty(store, tmp_path, monkeypatch):
+    def scandir(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.scandir", scandir)
+    with pytest.raises(ArtifactError, match=rf"{tmp_path}: cannot be read \(Permission denied\)"):
+        keys_below(tmp_path, store)

@@ -1,13 +1,17 @@
+"""What differs: results folders in their bytes, and results in the parts of their keys."""
+
 import json
+from dataclasses import replace
 
 import pytest
 
 from dualread.commands import main as program
 from dualread.errors import ConfigError
-from dualread.store.compared import compared
+from dualread.store.differences import compared, differences
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.key import Action
 from dualread.store.manifest import Manifest
+from dualread.store.store import Store
 
 
 def _artifact(folder, place, digests, *, inputs=(), code="c"):
@@ -72,3 +76,39 @@ def test_folders_without_artifacts_and_damaged_manifests_are_refused(folders, tm
     path.write_text(json.dumps({**json.loads(path.read_text()), "code": "another"}))
     assert program.main(["compare", str(before), str(after)]) == 1
     assert "does not match the contents" in capsys.readouterr().err
+
+
+def test_differences_cover_every_part_of_the_key(tmp_path):
+    store = Store(tmp_path)
+    old = Manifest(
+        action=Action(
+            stage="build_table",
+            code="c" * 64,
+            spec={"layout": {"digits": 3}, "gone": 1},
+            inputs={"raw": "a" * 64},
+            packages={"polars": "2.0", "numpy": "2"},
+            python="3.10",
+        ),
+        files={},
+    )
+    new = replace(
+        old,
+        action=replace(
+            old.action,
+            spec={"layout": {"digits": 2}, "new": [1]},
+            inputs={"raw": "b" * 64},
+            packages={"polars": "2.1", "scipy": "1"},
+            python="3.11",
+        ),
+    )
+    assert list(differences(old, new, store)) == [
+        "spec gone: removed",
+        "spec layout.digits: 3 -> 2",
+        "spec new: added ([1])",
+        "python: 3.10 -> 3.11",
+        "package numpy: removed",
+        "package polars: 2.0 -> 2.1",
+        "package scipy: added (1)",
+        f"input raw: {'a' * 12} -> {'b' * 12}",
+    ]
+    assert list(differences(old, old, store)) == []

@@ -1,20 +1,146 @@
-"""Changes to results since they were written are found before a run, reported, and repaired or recomputed."""
+"""What is below results/ is linked to the store; changes since are found before a run, reported, and repaired."""
 
 import errno
+import json
 import os
 import shutil
+import subprocess
 import time
 from dataclasses import replace
 
 import pytest
 
 from dualread.errors import ArtifactError
+from dualread.store import results as module
 from dualread.store.digest import MANIFEST_NAME, sha256_file
 from dualread.store.key import Action
-from dualread.store.link import link
 from dualread.store.manifest import read_manifest
-from dualread.store.repair import check_folders, mend, mend_copies, wrong_copies
+from dualread.store.results import link, mend, wrong_copies
 from dualread.store.store import Store
+
+
+def _store(root, n, **files):
+    store = Store(root / "store")
+    action = Action(stage="grade", code="c0", spec={"n": n}, inputs={}, packages={})
+    with store.scratch(action.key) as scratch:
+        for name, text in files.items():
+            path = scratch / name.replace("__", "/")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        manifest = store.publish(scratch, action, input_keys={}, record={})
+    return store.entry(action.key), manifest
+
+
+def test_files_are_links_and_the_manifest_is_a_copy(tmp_path):
+    entry, manifest = _store(tmp_path, 1, a="1", images__b="2")
+    output = tmp_path / "results" / "x"
+    link(entry, manifest, output)
+    assert (output / "a").samefile(entry / "a")
+    assert (output / "images" / "b").samefile(entry / "images" / "b")
+    documents = [json.loads((folder / "MANIFEST.json").read_bytes()) for folder in (output, entry)]
+    assert documents[0] == {**documents[1], "place": str(output)}
+    assert not (output / "MANIFEST.json").samefile(entry / "MANIFEST.json")
+    assert not (output / "RECORD.json").exists()
+
+
+def test_a_second_link_renews_only_the_manifest(tmp_path):
+    entry, manifest = _store(tmp_path, 1, a="1")
+    output = tmp_path / "x"
+    link(entry, manifest, output)
+    os.utime(output / "MANIFEST.json", ns=(0, 0))
+    before = (output / "a").stat()
+    link(entry, manifest, output)
+    after = (output / "a").stat()
+    assert (after.st_ino, after.st_ctime_ns) == (before.st_ino, before.st_ctime_ns)
+    assert (output / "MANIFEST.json").stat().st_mtime_ns > 0
+
+
+def test_temporary_links_of_running_processes_are_kept_and_others_removed(tmp_path):
+    entry, manifest = _store(tmp_path, 1, a="1")
+    output = tmp_path / "x"
+    output.mkdir()
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    living, left = (output / f".a.{pid}.link" for pid in (os.getppid(), dead.pid))
+    for path in (living, left):
+        os.link(entry / "a", path)
+    link(entry, manifest, output)
+    assert living.exists()
+    assert not left.exists()
+
+
+def test_an_artifact_replaces_an_earlier_one(tmp_path):
+    first, first_manifest = _store(tmp_path, 1, a="1", images__old="2")
+    second, second_manifest = _store(tmp_path, 2, a="3", images__new="4")
+    output = tmp_path / "x"
+    link(first, first_manifest, output)
+    link(second, second_manifest, output)
+    names = {path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file()}
+    assert names == {"a", "images/new", "MANIFEST.json"}
+    assert (output / "a").read_text() == "3"
+    assert (first / "a").read_text() == "1"  # the link was replaced, not written through
+
+
+def test_a_damaged_file_of_equal_size_is_linked_again(tmp_path):
+    entry, manifest = _store(tmp_path, 1, a="1")
+    output = tmp_path / "x"
+    link(entry, manifest, output)
+    (output / "a").unlink()
+    (output / "a").write_text("2")
+    link(entry, manifest, output)
+    assert (output / "a").read_text() == "1"
+
+
+def test_artifacts_below_and_users_files_are_left_alone(tmp_path, capsys):
+    entry, manifest = _store(tmp_path, 1, a="1")
+    output = tmp_path / "metrics"
+    below_entry, below = _store(tmp_path, 2, b="2")
+    link(below_entry, below, output / "qwen" / "rlvr")
+    (output / "notes.txt").write_text("mine")
+    link(entry, manifest, output)
+    assert (output / "qwen" / "rlvr" / "b").read_text() == "2"
+    assert (output / "notes.txt").read_text() == "mine"
+    assert "notes.txt is not part of this artifact" in capsys.readouterr().err
+
+
+def test_a_symbolic_link_is_used_if_no_hard_link_is_possible(tmp_path, monkeypatch):
+    entry, manifest = _store(tmp_path, 1, a="1")
+
+    def across_devices(source, target):
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(module.os, "link", across_devices)
+    output = tmp_path / "x"
+    for _ in range(2):
+        link(entry, manifest, output)
+        assert (output / "a").is_symlink()
+        assert (output / "a").read_text() == "1"
+
+
+def test_a_link_that_fails_half_way_leaves_no_manifest(tmp_path, monkeypatch):
+    first, first_manifest = _store(tmp_path, 1, a="1", b="1")
+    second, second_manifest = _store(tmp_path, 2, a="2", b="2")
+    output = tmp_path / "x"
+    link(first, first_manifest, output)
+    real = module._link_file
+
+    def fails_at_b(source, target):
+        if target.name == "b":
+            raise OSError(5, "Input/output error")
+        real(source, target)
+
+    monkeypatch.setattr(module, "_link_file", fails_at_b)
+    with pytest.raises(ArtifactError, match="cannot write the result here"):
+        link(second, second_manifest, output)
+    assert not (output / "MANIFEST.json").exists()
+
+
+def test_something_in_place_of_the_output_is_reported(tmp_path):
+    entry, manifest = _store(tmp_path, 1, a="1")
+    (tmp_path / "x").write_text("a file")
+    with pytest.raises(ArtifactError, match=r"/x: cannot write the result here.*is safe in"):
+        link(entry, manifest, tmp_path / "x")
+
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
 
@@ -157,15 +283,6 @@ def test_a_broken_manifest_is_reported(store, output, tmp_path, capsys):
     assert not (output / MANIFEST_NAME).exists()
 
 
-def test_something_else_than_a_folder_is_refused(tmp_path):
-    check_folders(tmp_path, tmp_path / "not there yet")
-    (tmp_path / "file").touch()
-    dangle(tmp_path / "link")
-    for name in ("file", "link"):
-        with pytest.raises(ArtifactError, match=f"{name}: is not a folder"):
-            check_folders(tmp_path, tmp_path / name)
-
-
 def test_an_intact_result_restores_its_missing_entry(store, output, tmp_path, capsys):
     expected = store.lookup(_ACTION.key)
     shutil.rmtree(store.entry(_ACTION.key))
@@ -217,100 +334,22 @@ def test_a_future_time_becomes_the_current_time(store, output, tmp_path):
     assert abs((output / MANIFEST_NAME).stat().st_mtime - time.time()) < 60
 
 
-@pytest.fixture(params=["tables", "figures"])
-def copies(tmp_path, request):
-    """Copies of a table or a figure, one minute old, and the older artifact that they are copies of."""
-    source, copies = tmp_path / "results/mine" / request.param / "main", tmp_path / request.param
-    for folder in (source, copies):
-        folder.mkdir(parents=True)
-    texts = {"main.tex": "text\n", "main.csv": "mine,1\n", MANIFEST_NAME: "{}"}
-    if request.param == "figures":
-        texts = {"main.pdf": "text\n", "main.png": "image", "main.csv": "study,value\nmine,1\n", MANIFEST_NAME: "{}"}
-    for name, text in texts.items():
-        (source / name).write_text(text)
-        os.utime(source / name, (1e9, 1e9))
-        if name != MANIFEST_NAME:
-            (copies / name).write_text(("% study: mine\n" if name.endswith(".tex") else "") + text)
-    return copies
-
-
-def first(copies):
-    return copies / ("main.tex" if copies.name == "tables" else "main.pdf")
-
-
-def mend_mine(copies, study="mine"):
-    mend_copies(copies.parent, copies.parent / "results" / study, study)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "% study: mine\ntex",
-        "% stu",
-        "",
-        "% study: mine\ntext\n\n",
-        "% study: mind\ntext\n",
-    ],
-)
-def test_a_damaged_copy_is_reported_and_removed(copies, capsys, text):
-    first(copies).write_text(text)
-    mend_mine(copies)
-    assert f"damaged copy: {first(copies)}" in capsys.readouterr().err
-    assert list(copies.iterdir()) == []  # one job makes all of them
-
-
-@pytest.mark.parametrize("text", [None, "damaged"])
-def test_copies_that_no_job_requests_are_checked_as_well(copies, capsys, text):
-    (copies / "main.csv").unlink()
-    if text:
-        (copies / "main.csv").write_text(text)
-        os.utime(copies / "main.csv", (1, 1))  # older than the artifact, but no copy of it
-    mend_mine(copies)
-    assert f"damaged copy: {copies / 'main.csv'}: " in capsys.readouterr().err
-    assert not first(copies).exists()
-
-
-def test_intact_copies_and_those_of_another_study_are_left_alone(copies, capsys):
-    mend_mine(copies)
-    shutil.copytree(copies.parent / "results/mine", copies.parent / "results/another")
-    for source in (copies.parent / "results/another" / copies.name / "main").iterdir():
-        source.write_text("of another\n")
-    os.utime(copies.parent / "results/another" / copies.name / "main" / MANIFEST_NAME, (1e9, 1e9))
-    mend_mine(copies, "another")
-    (copies / "main.csv").write_text("study\nmine,damaged")
-    mend_mine(copies, "another")
-    os.utime(first(copies), (1e8, 1e8))  # older than the artifact: Snakemake renews it
-    mend_mine(copies)
-    assert capsys.readouterr().err == ""
-    assert first(copies).exists()
-
-
-def test_a_copy_without_its_artifact_is_removed_unless_it_is_of_another_study(copies, capsys):
-    mend_mine(copies, "another")
-    (copies / "own.tex").write_text("of a person")
-    (copies / "own.pdf").write_text("of a person")
-    shutil.rmtree(copies.parent / "results")
-    mend_mine(copies, "another")
-    assert capsys.readouterr().err == ""
-    mend_mine(copies)
-    said = capsys.readouterr().err
-    assert "warning: damaged copy: " in said
-    assert f"{first(copies)}: its artifact " in said
-    assert " is gone; removed it" in said
-    assert {path.name for path in copies.iterdir()} == {"own.tex", "own.pdf"}
-
-
-def test_a_copy_is_wrong_if_it_differs_from_its_source_or_has_none(tmp_path):
+def test_a_copy_is_wrong_if_it_differs_from_its_source_or_one_of_them_is_not_there(tmp_path):
     tex, csv, gone = (tmp_path / name for name in ("a.tex", "a.csv", "b.csv"))
-    sources = {tex: tmp_path / "made.tex", csv: tmp_path / "made.csv", gone: tmp_path / "made.csv"}
-    for source in sources.values():
+    sources = {tex: tmp_path / "made.tex", csv: tmp_path / "made.csv", gone: tmp_path / "gone.csv"}
+    for source in (tmp_path / "made.tex", tmp_path / "made.csv"):
         source.write_text("1")
     tex.write_text("% study: mine\n1")
     csv.write_text("1")
-    assert list(wrong_copies(sources, "% study: mine")) == []
-    assert list(wrong_copies(sources, "% study: another")) == [tex]
+    assert wrong_copies(sources, "% study: mine") == []
+    assert wrong_copies(sources, "% study: another") == [tex]
     csv.write_text("2")
-    assert list(wrong_copies(sources, "% study: mine")) == [csv]
+    assert wrong_copies(sources, "% study: mine") == [csv]
+    csv.unlink()
+    assert wrong_copies(sources, "% study: mine") == [csv]
     csv.write_text("1")
-    (tmp_path / "made.csv").unlink()  # nothing says that the copy is right
-    assert list(wrong_copies(sources, "% study: mine")) == [csv]
+    tex.write_text("% study: mine\n1\n")
+    assert wrong_copies(sources, "% study: mine") == [tex]
+    (tmp_path / "made.csv").unlink()  # it is made again, and then copied
+    tex.write_text("% study: mine\n1")
+    assert wrong_copies(sources, "% study: mine") == [csv]

@@ -1,0 +1,231 @@
+"""What artifacts were made from, and whether all of it is intact.
+
+A MANIFEST.json names the keys of the inputs, so the entries of a store are a graph without circles. Whatever follows
+it uses the one walk of this file: `reachable` for what has to be kept or copied, `Graph` for what a report or
+`dualread explain` says, `damages` for `dualread verify`. The artifacts that a study plans (`dualread.study.again`) are
+such a graph, too.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dualread.errors import ArtifactError
+from dualread.store.digest import MANIFEST_NAME, raw_digest
+from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.place import Target
+from dualread.store.store import Store
+
+_Node = TypeVar("_Node", bound=Hashable)
+
+
+def walk(starts: Iterable[_Node], inputs: Callable[[_Node], Iterable[_Node]]) -> Iterator[_Node]:
+    """Yield `starts` and all that they were made from, directly or indirectly, each once.
+
+    Args:
+        starts: Where to begin.
+        inputs: Returns what a node was made from. It is called for a node when the next one is asked for.
+    """
+    found = dict.fromkeys(starts)
+    for node in (todo := list(found)):  # grows
+        yield node
+        new = [one for one in dict.fromkeys(inputs(node)) if one not in found]
+        found.update(dict.fromkeys(new))
+        todo += new
+
+
+def artifacts_below(
+    folder: Path, store: Store, *, unreadable: Callable[[OSError], None] | None = None
+) -> Iterator[Path]:
+    """Yield the directory of every artifact below `folder`, sorted, without those inside the store.
+
+    Args:
+        folder: The folder to search.
+        store: The store, which may lie in `folder`.
+        unreadable: Called with the error if a folder cannot be read; without it, such a folder counts as empty.
+    """
+    root = store.root.resolve()
+    for parent, folders, files in os.walk(folder, onerror=unreadable):
+        folders[:] = sorted(name for name in folders if name != root.name or Path(parent, name).resolve() != root)
+        if MANIFEST_NAME in files:
+            yield Path(parent)
+
+
+def keys_below(folder: Path, store: Store) -> set[str]:
+    """Return the keys of all artifacts below `folder`.
+
+    Raises:
+        ArtifactError: A MANIFEST.json is damaged, or a folder cannot be read.
+    """
+    directories = artifacts_below(folder, store, unreadable=_refuse)
+    return {read_manifest(directory / MANIFEST_NAME).key for directory in directories}
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise ArtifactError(
+            f"{error.filename}: cannot be read ({error.strerror}). Ask its owner for access."
+        ) from error
+
+
+def reachable(keys: Iterable[str], store: Store) -> list[str]:
+    """Return `keys` and the keys of all entries that they were made from, directly or indirectly.
+
+    The result includes keys that the store lacks; what those were made from is not known.
+
+    Raises:
+        ArtifactError: A MANIFEST.json is damaged, so it is not known what that entry was made from.
+    """
+
+    def inputs(key: str) -> Iterable[str]:
+        return store.manifest(key).input_keys.values() if (store.entry(key) / MANIFEST_NAME).exists() else ()
+
+    return list(walk(sorted(set(keys)), inputs))
+
+
+class Graph:
+    """The entries of a store, each read once and kept."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._manifests: dict[str, Manifest | None] = {}
+        self._records: dict[str, dict[str, Any]] = {}
+
+    def manifest(self, key: str) -> Manifest | None:
+        """Return the manifest of an entry; None where the store has no readable one."""
+        if key not in self._manifests:
+            self._manifests[key] = None
+            with contextlib.suppress(ArtifactError):
+                self._manifests[key] = self.store.manifest(key)
+        return self._manifests[key]
+
+    def record(self, key: str) -> dict[str, Any]:
+        """Return what was measured when an entry was computed; empty where the store has no readable record."""
+        if key not in self._records:
+            self._records[key] = self.store.record(key)
+        return self._records[key]
+
+    def behind(self, keys: Iterable[str]) -> dict[str, Manifest | None]:
+        """Return the manifests of `keys` and of all that they were made from, by key; None where there is none."""
+        return {key: self.manifest(key) for key in walk(keys, self._inputs)}
+
+    def _inputs(self, key: str) -> Iterable[str]:
+        manifest = self.manifest(key)
+        return manifest.input_keys.values() if manifest else ()
+
+
+class Lineage:
+    """The lines that show artifacts and, indented below each, what it was made from; each artifact is shown once.
+
+    Args:
+        graph: The store that has the artifacts.
+        described: Returns the line of an artifact.
+        inputs: Returns which inputs of an artifact are shown, in which order.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        described: Callable[[Manifest], str],
+        inputs: Callable[[Manifest], Iterable[str]] = lambda manifest: sorted(manifest.action.inputs),
+    ) -> None:
+        self._graph, self._described, self._inputs = graph, described, inputs
+        self.shown: dict[str, Manifest] = {}  # by key
+
+    def lines(self, key: str, name: str = "", indent: str = "") -> Iterator[str]:
+        """Yield the lines of the artifact `key`, labelled `name`, and of everything that it was made from."""
+        label = f"{indent}{name}: " if name else indent
+        manifest = self._graph.manifest(key)
+        if manifest is None:
+            yield f"{label}{key[:8]} is not in the store"
+            return
+        if key in self.shown:
+            yield f"{label}{key[:8]}, above"
+            return
+        self.shown[key] = manifest
+        yield f"{label}{self._described(manifest)}"
+        above = []
+        for below in self._inputs(manifest):
+            parent = manifest.input_keys.get(below)
+            if parent is None:
+                path = self._graph.record(key).get("input_paths", {}).get(below, "raw data")
+                yield f"{indent}  {below}: {path}, sha256 {manifest.action.inputs[below][:8]}"
+            elif parent in self.shown:
+                above.append(f"{below} {parent[:8]}")
+            else:
+                yield from self.lines(parent, below, f"{indent}  ")
+        if above:
+            yield f"{indent}  above: {', '.join(above)}"
+
+
+def damages(found: Target, store: Store, locked: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield one sentence per damaged or missing file, of the target and of everything that it was made from.
+
+    Whoever can write into the store can replace an entry's files and its MANIFEST.json consistently. What was made from
+    it still has the digest of the files that were there, and so has `locked`.
+
+    Args:
+        found: The target.
+        store: The store that has what it was made from.
+        locked: The digests that the study's results.lock records, by key.
+    """
+    if found.copy is not None:
+        yield from _copy_damages(found)
+    yield from found.manifest.wrong_bytes(found.directory)
+    # Manifests are not kept: those of a hundred thousand images would take a hundred megabytes each.
+    inputs: dict[str, Sequence[str]] = {}
+    digests: dict[str, str] = {}
+    reads: list[tuple[str, str, str, str]] = []  # reader, name of the input, its key, and its digest then
+    readers = {found.manifest.key: f"{found.directory}"}
+    for key in walk([found.manifest.key], lambda key: inputs.get(key, ())):
+        directory = store.entry(key)
+        if not directory.is_dir():
+            yield f"{directory}: not in the store, and {readers[key]} was made from it"
+            continue
+        try:
+            manifest = store.manifest(key)
+        except ArtifactError as error:
+            yield f"{error} {readers[key]} was made from it."
+            continue
+        if not (key == found.manifest.key and _is_linked(found.directory, directory, manifest)):
+            yield from manifest.wrong_bytes(directory)
+        reader = f"{manifest.action.stage} {key[:8]}"
+        yield from _changed_raw_inputs(reader, manifest, store.record(key).get("input_paths", {}))
+        if locked and locked.get(key, manifest.digest) != manifest.digest:
+            yield f"{directory}: its files are others than the study's results.lock records; somebody replaced them"
+        digests[key], inputs[key] = manifest.digest, [*manifest.input_keys.values()]
+        readers |= {parent: reader for parent in inputs[key] if parent not in readers}
+        reads += [(reader, name, parent, manifest.action.inputs[name]) for name, parent in manifest.input_keys.items()]
+    for reader, name, key, digest in reads:
+        if digests.get(key, digest) != digest:
+            yield f"{store.entry(key)}: its files differ from those that {reader} read as {name}"
+
+
+def _copy_damages(found: Target) -> Iterator[str]:
+    assert found.copy is not None
+    source = found.directory / found.copy.name
+    if not source.is_file():
+        yield f"{found.copy}: the original {source} is missing"
+        return
+    copied, original = found.copy.read_bytes(), source.read_bytes()
+    # The line with the study's name may be part of the table or may have been added to the copy.
+    if copied != original and copied.partition(b"\n")[2] != original:
+        yield f"{found.copy}: differs from the original {source}"
+
+
+def _is_linked(directory: Path, entry: Path, manifest: Manifest) -> bool:
+    return all(
+        (entry / name).exists() and (directory / name).exists() and (entry / name).samefile(directory / name)
+        for name in manifest.files
+    )
+
+
+def _changed_raw_inputs(reader: str, manifest: Manifest, paths: Mapping[str, str]) -> Iterator[str]:
+    """Compare raw inputs that are still on this machine with what the stage read."""
+    for name, digest in manifest.action.inputs.items():
+        if name not in manifest.input_keys and name in paths:
+            path = Path(paths[name])
+            if path.exists() and raw_digest(path) != digest:
+                yield f"{path}: changed since {reader} read it as {name}"
