@@ -1,7 +1,4 @@
-"""What the functions of evaluation say about input that they refuse, and about metrics that have no value.
-
-The messages are in messages.txt. `python -m tests.evaluation.test_messages` writes them anew.
-"""
+"""What the functions of evaluation say about input that they refuse, and about metrics that have no value."""
 
 from pathlib import Path
 
@@ -21,8 +18,8 @@ from dualread.evaluation.statistics.jackknife import Variance, over_retrained_se
 from dualread.evaluation.statistics.t_replicates import t_replicates
 from tests.drawn import attempt
 from tests.evaluation.test_costs import generations
+from tests.golden import check
 
-MESSAGES = Path(__file__).with_name("messages.txt")
 TWO, RIGHT_WRONG = [0.2, 0.4], [True, False]
 IMPUTED = Columns.of(pl.DataFrame({"confidence": [0.5, 0.5], "imputed": [True, True]}))
 DRAWS = ImageDraws(names=("x",), image_ids=("a", "b", "c"), replicates=1)
@@ -131,22 +128,14 @@ CASES = {
 }
 
 
-def messages():
-    lines = [f"{name}: {said(case)}" for name, case in CASES.items()]
-    for name, given in MALFORMED.items():
-        found = {said(lambda metric=metric, given=given: metric(*given)) for metric in OF_CONFIDENCES.values()}
-        lines += [f"every metric of confidences, {name}: {message}" for message in sorted(found)]
-    return "\n".join(lines) + "\n"
-
-
 def said(case):
     _, error = attempt(case, Exception)
     return f"{type(error).__name__}: {error}"
 
 
 def test_the_messages():
-    assert messages().splitlines() == MESSAGES.read_text(encoding="utf-8").splitlines()
-
-
-if __name__ == "__main__":
-    MESSAGES.write_text(messages(), encoding="utf-8")
+    found = {name: said(case) for name, case in CASES.items()}
+    for name, given in MALFORMED.items():
+        of_metrics = {said(lambda metric=metric, given=given: metric(*given)) for metric in OF_CONFIDENCES.values()}
+        found[f"every metric of confidences: {name}"] = "\n".join(sorted(of_metrics))
+    check(Path(__file__).with_name("messages.txt"), found)

@@ -43,10 +43,10 @@ def replaced(found, table, **key):
     changes = {name: key.pop(name) for name in ("mean", "std", "reason") if name in key}
     chosen = pl.all_horizontal(pl.col(name) == value for name, value in key.items())
     assert len(found[table].filter(chosen)) == 1
-    changed = [
+    columns = [
         pl.when(chosen).then(pl.lit(value)).otherwise(pl.col(name)).alias(name) for name, value in changes.items()
     ]
-    return {**found, table: found[table].with_columns(changed)}
+    return {**found, table: found[table].with_columns(columns)}
 
 
 def _cells(table):

@@ -109,6 +109,11 @@ def test_the_verdict_on_a_bar_is_counted_in_the_headline(estimate, p, verdict):
     assert headline.endswith(counts)
 
 
+def test_a_difference_on_few_images_is_not_significant():
+    rows = [r if r["baseline"] != "answer" else row("answer", 0.1, 0.001, short="donor") for r in against_all()]
+    assert against(rows, "Answer prior (null)")[-1] == "not distinguishable"
+
+
 def test_another_adjusted_p_value_on_one_backbone_changes_only_the_sentence_on_it():
     result = found(against_all() + against_all(p=0.2, backbone=MEDGEMMA))
     assert [line.rpartition(": ")[2] for line in result.headline] == [

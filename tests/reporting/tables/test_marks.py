@@ -198,6 +198,9 @@ def test_an_ece_that_chance_explains_has_a_circle_which_the_caption_explains():
     assert r"$\mathbf{.100}_{\pm.000}{}^{\circ}$" in table.tex
     for text in (table.tex, table.html):
         assert text.count("An ECE that calibrated confidences reach by chance") == 1
+    rows[3:] = over_seeds("psr", "ece15_noise_floor", [0.12, 0.05, 0.12], dataset="pmc_vqa")  # one seed is above it
+    table = build("calib", *rows, datasets=tuple(datasets("pmc_vqa")))
+    assert cell(table, "psr", "ece15", "pmc_vqa")["printed"] == ".100±.000"
 
 
 def test_a_study_without_ood_data_sets_shows_the_in_distribution_one_in_their_place():

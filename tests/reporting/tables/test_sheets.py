@@ -1,6 +1,6 @@
 """What all tables of metrics have in common. Where a cell stands is read off the labels beside and above it.
 
-The words of the tables are in words.txt. `python -m tests.reporting.tables.test_sheets` writes it anew.
+The words of the tables are in words.txt.
 """
 
 import re
@@ -16,6 +16,7 @@ from dualread.plugins import known, load
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import Sheet
 from dualread.reporting.tables.values import Key, summarize
+from tests.golden import check
 from tests.reporting.tables import cases
 from tests.reporting.tables.cases import CASES
 from tests.reporting.tables.layouts import PAPER_METHODS, layout, metrics
@@ -33,7 +34,6 @@ from tests.reporting.tables.synthetic import (
 from tests.study.embedded import EMBEDDED
 
 SHEETS = {name: sheet for name in known("tables") if isinstance(sheet := load("tables", name).build, Sheet)}
-WORDS = Path(__file__).with_name("words.txt")
 MEANS = ("ood6", "ood_ccg")
 OF_THE_PAPER = [name for name, case in CASES.items() if case.source]
 LOW_IS_GOOD = ("ece15", "brier", "aurc", "hce90")
@@ -44,19 +44,15 @@ NEVER_BOLD = re.compile(
 )
 
 
-def words():
-    """All lines of each table but its rows, each line once: caption, head, headings, and what separates rows."""
-    lines, apart = {}, (r"\multicolumn", r"\addlinespace", r"\midrule")
-    for name in CASES:
-        found = build(name, rows_of(name)).tex.splitlines()[1:]
-        n = found.index(r"\midrule")
-        shown = [*found[:n], *(line for line in found[n:] if line.startswith(apart))]
-        lines |= dict.fromkeys(f"{name}: {line}" for line in shown)
-    return "\n".join(lines) + "\n"
-
-
 def test_the_words_of_all_tables():
-    assert words().splitlines() == WORDS.read_text(encoding="utf-8").splitlines()
+    """All lines of each table but its rows, each line once: caption, head, headings, and what separates rows."""
+    found, apart = {}, (r"\multicolumn", r"\addlinespace", r"\midrule")
+    for name in CASES:
+        lines = build(name, rows_of(name)).tex.splitlines()[1:]
+        n = lines.index(r"\midrule")
+        shown = [*lines[:n], *(line for line in lines[n:] if line.startswith(apart))]
+        found[name] = "\n".join(dict.fromkeys(shown))
+    check(Path(__file__).with_name("words.txt"), found)
 
 
 def test_every_sheet_has_the_name_of_its_file():
@@ -191,7 +187,3 @@ def test_swapped_domains_leave_their_mean(name):
     )
     assert "---" not in before.values()
     assert after == exchanged(before, "dataset", one, other)
-
-
-if __name__ == "__main__":
-    WORDS.write_text(words(), encoding="utf-8")
