@@ -26,9 +26,6 @@ import polars as pl
 from _simulated import CALIBRATIONS, Design, answers, source
 
 import dualread
-from dualread.commands.evaluate.cells import cells_of
-from dualread.commands.evaluate.inputs.table import given_of
-from dualread.commands.evaluate.metrics import measure
 from dualread.commands.text import aligned
 from dualread.declared.metrics import ContrastSpec
 from dualread.errors import UndefinedMetricError
@@ -38,6 +35,9 @@ from dualread.evaluation.metrics import certified_threshold, threshold
 from dualread.evaluation.metrics.calibration_error import bins
 from dualread.evaluation.metrics.risk_control import starts
 from dualread.evaluation.pair_metrics import PAIR_METRICS
+from dualread.own.cells import cells_of
+from dualread.own.inputs import given_of
+from dualread.own.metrics import measure
 
 DESIGNS = (
     Design(name="100 images", images=100),

@@ -1,16 +1,20 @@
-# Records: the two tables that the reported numbers rest on, and our numbers beside the paper's.
+# Records: the two tables that the reported numbers rest on, all answers, and our numbers beside the paper's.
 #
-# REQUIRES results/<study>/metrics/, and results/<study>/tables/<table>/ of the tables that the paper has too
-# PROVIDES results/<study>/records/, and results/<study>/paper_comparison.csv and .md where the study has a backbone of
-#          the paper
+# REQUIRES results/<study>/metrics/, predictions/..., graded/..., manifests, pairs, and results/<study>/tables/<table>/ of
+#          the tables that the paper has too
+# PROVIDES results/<study>/records/, results/<study>/answers/<backbone>/<actor>/<seed>/, and
+#          results/<study>/paper_comparison.csv and .md where the study has a backbone of the paper
 
 
 from dualread.reporting.comparison import compared
-from dualread.declared.metrics import CompareWithPaperSpec, ExportRecordsSpec
+
+from dualread.declared.metrics import CompareWithPaperSpec, ExportAnswersSpec, ExportRecordsSpec
 
 # The tables that the paper has, too; none for a study without a backbone of the paper.
 COMPARED = compared(STUDY.backbones, STUDY.tables)
-RECORDS = [artifact("records"), *(f"{RESULTS}/paper_comparison.{kind}" for kind in ("csv", "md") if COMPARED)]
+RUNS = [(b, a, seed) for b in STUDY.backbones for a in SHARDS.answering for seed in SHARDS.seeds(b, a)]
+ANSWERS = [artifact("answers", *run) for run in RUNS]
+RECORDS = [artifact("records"), *ANSWERS, *(f"{RESULTS}/paper_comparison.{kind}" for kind in ("csv", "md") if COMPARED)]
 
 
 def export_records(w):
@@ -20,6 +24,30 @@ def export_records(w):
 
 
 stage(export_records, artifact("records"), local=True)
+
+
+def export_answers(w):
+    """Of all runs together, because each takes a moment."""
+    return {}, [answers_of_run(SimpleNamespace(backbone=b, actor=a, seed=seed)) for b, a, seed in RUNS]
+
+
+def answers_of_run(w):
+    methods = SHARDS.methods_of(w.actor)
+    wanted = [shard for shard in SHARDS.reported(w.actor) if shard[2] in ("original", "donor")]
+    spec = ExportAnswersSpec(
+        **{"study": STUDY.study, "backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)},
+        methods=tuple(methods),
+        splits={name: tuple(sorted({s for d, s, _ in wanted if d == name})) for name, _, _ in wanted},
+        replicates=STUDY.metrics.bootstrap.replicates,
+    )
+    inputs = {**answers(w, ("graded",), wanted), **pairs(wanted)}
+    predictions = {f"predictions/{method}": of_actor("predictions", w, method) for method in methods}
+    return entry(of_actor("answers", w), spec, **inputs, **predictions)
+
+
+if ANSWERS:
+
+    stage(export_answers, ANSWERS, local=True)
 
 
 def compare_with_paper(w):

@@ -28,9 +28,8 @@ import polars as pl
 from IPython.display import Image
 from matplotlib import pyplot as plt
 
-from dualread import Scorer
+from dualread import Question, Scorer
 from dualread.commands.main import main
-from dualread.scoring.questions import Question
 
 study = Path("results/embedded")
 if not (study / "results.lock").exists():  # it is written when a study has finished

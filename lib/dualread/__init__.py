@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 from dualread import read_once
 
 if TYPE_CHECKING:
-    from dualread.commands.evaluate.evaluation import Evaluation as Evaluation
-    from dualread.commands.evaluate.evaluation import evaluate as evaluate
-    from dualread.scoring.scorer import Scorer as Scorer
+    from dualread.own.evaluation import Evaluation as Evaluation
+    from dualread.own.evaluation import evaluate as evaluate
+    from dualread.own.scoring.results import Question as Question
+    from dualread.own.scoring.scorer import Scorer as Scorer
 
 __version__ = "0.3.0"
 
 # Names that are imported on their first use, so that `import dualread` is fast. Their modules are texts without
 # "dualread.": an import, or a module's full name, would make them part of the code of every stage.
 _PUBLIC = {
-    **dict.fromkeys(("evaluate", "Evaluation"), "commands.evaluate.evaluation"),
-    "Scorer": "scoring.scorer",
+    **dict.fromkeys(("evaluate", "Evaluation"), "own.evaluation"),
+    "Scorer": "own.scoring.scorer",
+    "Question": "own.scoring.results",
 }
 
 

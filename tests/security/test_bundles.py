@@ -5,8 +5,8 @@ import json
 import pytest
 
 from dualread.errors import ArtifactError
-from dualread.scoring.bundle import Bundle, read_bundle, write_bundle
-from dualread.scoring.thresholds import Threshold
+from dualread.evaluation.thresholds import Threshold
+from dualread.own.scoring.bundle import Bundle, read_bundle, write_bundle
 
 GOOD = Threshold(method="psr", rule="empirical", target_risk_percent=10, value=0.5, reason=None)
 BUNDLE = Bundle(

@@ -14,7 +14,7 @@ from PIL import Image
 
 from dualread.commands.demo import application as app
 from dualread.commands.demo import asked
-from dualread.scoring.results import Failed
+from dualread.own.scoring.results import Failed
 
 
 class Reader:

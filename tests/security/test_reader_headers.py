@@ -6,8 +6,8 @@ import pytest
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import DualReadError
-from dualread.scoring.loading import load
-from tests.scoring import small
+from dualread.own.scoring.loading import load
+from tests.own.scoring import small
 
 SHA = "0" * 64
 VIEW = {"name": "v", "image": "original", "prompt": {"name": "shared", "sha256": SHA}, "forced": False}
@@ -90,7 +90,7 @@ def opened(reader, actor):
 @pytest.mark.parametrize(("place", "value"), WRONG, ids=lambda value: f"{value!r:.40}")
 def test_a_wrong_value_is_refused_in_a_sentence_before_anything_is_opened(study, tmp_path, monkeypatch, place, value):
     if place.startswith("scoring"):
-        monkeypatch.setattr("dualread.scoring.loading.open_checkpoint", None)
+        monkeypatch.setattr("dualread.own.scoring.loading.open_checkpoint", None)
     with pytest.raises(DualReadError) as refused:
         opened(edited(study, tmp_path, place, value), study.actor)
     assert len(str(refused.value)) < 3000

@@ -1,13 +1,9 @@
 """No text of a study is a formula in the CSVs that people open in a spreadsheet (D8)."""
 
-from types import SimpleNamespace
-
 import polars as pl
 import pytest
 
 from dualread.artifacts.tables import for_spreadsheets
-from dualread.commands import main as program
-from dualread.commands.evaluate.inputs import study
 from dualread.grading.canonical import canonical, question_key
 
 FORMULAS = [
@@ -64,24 +60,3 @@ def test_the_apostrophe_changes_neither_grades_nor_questions(text):
     written = for_spreadsheets(pl.DataFrame({"text": [text]}))["text"][0]
     assert canonical(written) == canonical(text)
     assert question_key(written) == question_key(text)
-
-
-def test_exported_answers_hold_no_formula(tmp_path, monkeypatch):
-    answers = pl.DataFrame({"question": FORMULAS, "answer": FORMULAS, "confidence": [0.5] * len(FORMULAS)})
-    tables = SimpleNamespace(answers=answers, pairs=None)
-    monkeypatch.setattr(study, "read_study", lambda *_, **__: tables)
-    words = [
-        "export",
-        "results/x",
-        "--backbone",
-        "b",
-        "--actor",
-        "a",
-        "--seed",
-        "1",
-        "--predictions",
-        f"{tmp_path}/p.csv",
-    ]
-    assert program.main(words) == 0
-    written = pl.read_csv(tmp_path / "p.csv", infer_schema=False)
-    assert all(cell.startswith("'") for name in ("question", "answer") for cell in written[name])

@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 
 from dualread.errors import ConfigError
 from dualread.models.backbones.checkpoint import load
-from dualread.scoring.export import export
-from dualread.scoring.scorer import Scorer
+from dualread.own.scoring.export import export
+from dualread.own.scoring.scorer import Scorer
 from tests.workflow.checkout import Checkout
 
 pytestmark = pytest.mark.rest

@@ -8,7 +8,7 @@ import yaml
 
 from dualread.commands import main as program
 from dualread.declared.recorded import Facts
-from dualread.scoring.scorer import Scorer
+from dualread.own.scoring.scorer import Scorer
 from tests import families
 from tests.more_families import MORE
 from tests.workflow.checkout import Checkout

@@ -123,7 +123,7 @@ def test_every_table_figure_and_page_is_there(given, monkeypatch, capsys):
     assert run(given).did_nothing()
     for verb in (
         ["browse", "results/given", "--out", "browse.html"],
-        ["evaluate", "results/given", "--run", GIVEN, "--method", "sc8"],
+        ["evaluate", f"results/given/answers/{GIVEN}/answers.parquet", "--method", "sc8"],
         ["verify", "tables/main.tex"],
         ["explain", "tables/main.tex"],
         ["plan", "--configfile", str(SMOKE), "given.yaml"],
@@ -211,5 +211,7 @@ def test_a_new_study_goes_from_a_table_of_questions_to_its_report(tmp_path, monk
     done = checkout.snakemake(study="mine.yaml")
     assert done.returncode == 0, done.text
     assert "The answers of base are given" in Path("results/mine/report.html").read_text()
-    assert program.main(["evaluate", "results/mine", "--run", "some-model/base/0", "--method", "p_true"]) == 0
+    assert (
+        program.main(["evaluate", "results/mine/answers/some-model/base/0/answers.parquet", "--method", "p_true"]) == 0
+    )
     assert "auroc" in capsys.readouterr().out

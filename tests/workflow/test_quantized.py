@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 import yaml
 
-from dualread.scoring.export import export
-from dualread.scoring.scorer import Scorer
+from dualread.own.scoring.export import export
+from dualread.own.scoring.scorer import Scorer
 from dualread.store.manifest import read_manifest
 from tests.workflow.checkout import Checkout
 

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from dualread.commands import main as program
-from dualread.scoring.questions import Question
-from dualread.scoring.scorer import Scorer
+from dualread.own.scoring.results import Question
+from dualread.own.scoring.scorer import Scorer
 
 BACKBONES = ("qwen3-vl-tiny", "medgemma-tiny")
 # All kinds of methods that draw nothing: stated, likelihood, self-check with an answer, network, linear, prior.

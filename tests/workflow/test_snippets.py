@@ -40,7 +40,7 @@ NOT_RUN = {
     " tests/commands/ask runs it",
     "hf upload owner/name mine": "needs the network, and an account",
     'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
-    " network; tests/scoring/test_export.py scores from a hub on this machine",
+    " network; tests/own/scoring/test_export.py scores from a hub on this machine",
     "python -m tests.workflow.recount results/embedded": "tests/workflow/test_recount.py runs it",
     "OMP_NUM_THREADS=1 python benchmarks/coverage.py --quick": "takes minutes; tests/test_coverage.py runs parts of it",
     "OMP_NUM_THREADS=1 python benchmarks/coverage.py": "takes a quarter of an hour; tests/test_coverage.py runs parts",

@@ -1,11 +1,9 @@
-"""`dualread export`: a study's reader as a folder to share, or its confidences as tables."""
+"""`dualread export`: a study's reader as a folder to share."""
 
 import argparse
 from pathlib import Path
 
-from dualread.errors import ConfigError
-
-HELP = "write a study's reader as a folder to share, or its tables"
+HELP = "write a study's reader as a folder to share"
 DESCRIPTION = """
 Write the reader of one actor of a finished study into FOLDER, with all that scoring needs: the reader and its settings,
 the thresholds that the study chose on validation, its metrics, and a model card in the form of the Hugging Face hub.
@@ -20,12 +18,6 @@ the thresholds that the study chose on validation, its metrics, and a model card
 Without --with-checkpoint, the actor is named by the digests of its files, and `score` needs it as --checkpoint.
 Readers of other methods travel along only if --methods names them: those of some methods, such as question_prior, hold
 the questions of the training data as text.
-
-With --predictions, write the test answers of one run and what all methods, or those in --methods, say about them, as
-the table that `dualread evaluate` reads; with --pairs, the donor pairs too:
-
-  dualread export results/embedded --backbone qwen3-vl-tiny --actor rlvr --seed 17 --predictions p.csv --pairs pairs.csv
-  dualread evaluate p.csv --pairs pairs.csv
 """
 
 
@@ -35,9 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backbone", required=True, help="config name of the backbone")
     parser.add_argument("--actor", required=True, help="config name of the actor")
     parser.add_argument("--seed", required=True, type=int, help="seed of the actor; 0 for the base")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where to write; may hold an export")
-    parser.add_argument("--predictions", type=Path, metavar="FILE", help="write the answers and confidences as .csv")
-    parser.add_argument("--pairs", type=Path, metavar="FILE", help="with --predictions: write the donor pairs as .csv")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write; may hold an export")
     parser.add_argument(
         "--method", default="dualread", help="the method whose reader gives the confidence (%(default)s)"
     )
@@ -52,35 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Export what `options` name; return the exit code."""
-    if options.pairs is not None and options.predictions is None:
-        raise ConfigError("--pairs without --predictions: expected both files, since pairs name their questions.")
-    if options.out is None and options.predictions is None:
-        raise ConfigError(
-            "neither --out nor --predictions: expected a folder for the reader or a file for the answers."
-        )
-    if options.predictions is not None:
-        _write_tables(options)
-    if options.out is not None:
-        _write_bundle(options)
-    return 0
-
-
-def _write_tables(options: argparse.Namespace) -> None:
-    from dualread.artifacts.tables import for_spreadsheets
-    from dualread.commands.evaluate.inputs.study import read_study
-
-    run = f"{options.backbone}/{options.actor}/{options.seed}"
-    tables = read_study(options.study, run=run, methods=options.methods)
-    if options.pairs is not None and tables.pairs is None:
-        raise ConfigError(f"--pairs {options.pairs}: no data set of {options.study} has donor pairs. Leave it out.")
-    for path, table in ((options.predictions, tables.answers), (options.pairs, tables.pairs)):
-        if path is not None and table is not None:
-            for_spreadsheets(table).write_csv(path)  # the apostrophe changes no grade: punctuation at an end is cut
-            print(f"wrote {path}: {len(table)} rows")
-
-
-def _write_bundle(options: argparse.Namespace) -> None:
-    from dualread.scoring.export import export
+    from dualread.own.scoring.export import export
 
     bundle = export(
         options.study,
@@ -97,3 +59,4 @@ def _write_bundle(options: argparse.Namespace) -> None:
         for word, of in {"reader": bundle.readers, "threshold": bundle.thresholds}.items()
     )
     print(f"wrote {options.out}: {counts}, {with_actor}")
+    return 0

@@ -141,6 +141,27 @@ class ExportRecordsSpec(Section):
     """The data sets with donor pairs."""
 
 
+class ExportAnswersSpec(Section):
+    """The answers of one run, as tables that `dualread evaluate` reads."""
+
+    study: str
+    """The study's name, which seeds the resamples."""
+    backbone: str
+    actor: str
+    seed: int
+    methods: Listed[str]
+    """The methods whose confidences are in the tables."""
+    splits: dict[str, Listed[str]]
+    """The splits of each data set."""
+    replicates: int
+    """The number of resamples behind the study's intervals."""
+
+    @property
+    def run(self) -> dict[str, str | int]:
+        """What identifies the run: backbone, actor, seed."""
+        return {"backbone": self.backbone, "actor": self.actor, "seed": self.seed}
+
+
 class CompareWithPaperSpec(OodMeans):
     """The comparison of a study's tables with the paper's."""
 

@@ -8,28 +8,48 @@ kept_risk_at_risk_10, the error rate of the kept answers.
 Three more have the prefix certified_. Their threshold is the smallest one for which the risk of new answers is at most
 10%, with a probability of error of at most `risk_control.DELTA`. This holds for each method and target by itself, and
 as long as no new image has more questions than the validation image with the most.
+
+A threshold travels with the reader that it is for (`Threshold`), and decides whether to keep an answer (`decide`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from dualread.errors import UndefinedMetricError
-from dualread.evaluation.columns import Columns, OfColumns, all_rows
-from dualread.evaluation.estimates import measure
+from dualread.errors import ConfigError, UndefinedMetricError
+from dualread.evaluation.columns import Columns, all_rows
+from dualread.evaluation.estimates import Estimate
 from dualread.evaluation.metrics import risk_control, selective
 from dualread.evaluation.statistics.proportion import share_interval
 
-# The threshold for each rule and target risk in percent, or the reason why there is none.
+EMPIRICAL, CERTIFIED = "empirical", "certified"
+# What the names of a rule's metrics begin with.
+RULES = {"": EMPIRICAL, "certified_": CERTIFIED}
+_KINDS = ("threshold", "coverage", "kept_risk")
+_METRIC = re.compile(r"(?P<prefix>certified_|)(?P<kind>threshold|coverage|kept_risk)_at_risk_(?P<percent>\d+)")
+
+# The threshold for each rule's prefix and target risk in percent, or the reason why there is none.
 Thresholds = Mapping[tuple[str, int], float | str]
 
-# How a threshold is chosen, by the prefix of its metrics: a function of validation answers and the target risk.
-RULES: dict[str, Callable[[Columns, float], float]] = {
-    "": lambda answers, risk: selective.threshold(answers["confidence"], answers["correct"], target_risk=risk),
-    "certified_": lambda answers, risk: risk_control.certified_threshold(
-        answers["confidence"], answers["correct"], answers.image_numbers("image_id")[0], target_risk=risk
-    ),
-}
+
+class Confidences(NamedTuple):
+    """Answers: confidence, float64 [n]; correct, bool [n]; and image, int64 [n], the number of each one's image."""
+
+    confidence: np.ndarray
+    correct: np.ndarray
+    image: np.ndarray
+
+
+class Judged(NamedTuple):
+    """What a threshold leads to: a value with the ends of its interval, or the reason why there is none."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
 
 
 def metric_name(kind: str, percent: int) -> str:
@@ -39,7 +59,68 @@ def metric_name(kind: str, percent: int) -> str:
 
 def is_rate(metric: str) -> bool:
     """Return whether the metric is a share of answers at a threshold, which can be averaged over data sets."""
-    return metric.removeprefix("certified_").startswith(("coverage_at_risk_", "kept_risk_at_risk_"))
+    found = _METRIC.fullmatch(metric)
+    return found is not None and found["kind"] != "threshold"
+
+
+def threshold(
+    rule: str,
+    answers: Confidences,
+    *,
+    target_risk: float,
+    delta: float = risk_control.DELTA,
+    max_per_image: int | None = None,
+) -> float:
+    """Return the smallest confidence at or above which answers can be kept.
+
+    Args:
+        rule: "empirical", if at most the target share of these `answers` may be wrong; "certified", if this is to hold
+            for new ones.
+        answers: Those that choose.
+        target_risk: Largest error rate of the kept answers, in (0, 1).
+        delta: Of a certified one: how often it may be wrong, see `risk_control.certified_threshold`.
+        max_per_image: As there.
+
+    Raises:
+        UndefinedMetricError: There is none.
+    """
+    if rule == EMPIRICAL:
+        return selective.threshold(answers.confidence, answers.correct, target_risk=target_risk)
+    return risk_control.certified_threshold(*answers, target_risk=target_risk, delta=delta, max_per_image=max_per_image)
+
+
+def judged(answers: Confidences, found: float | str) -> dict[str, Judged]:
+    """Return the threshold, and coverage and kept_risk of other answers with their intervals.
+
+    An interval (`proportion.share_interval`) holds for new images and this threshold: that other validation answers
+    would have chosen another one is not in it.
+
+    Args:
+        answers: The answers to judge.
+        found: The threshold, or the reason why there is none.
+    """
+    if isinstance(found, str):
+        return dict.fromkeys(_KINDS, Judged(None, reason=found))
+    kept, values = answers.confidence >= found, {"threshold": Judged(found)}
+    for kind, positive, image in (
+        ("coverage", kept, answers.image),
+        ("kept_risk", ~answers.correct[kept], answers.image[kept]),
+    ):
+        try:
+            value = _RATES[kind](answers, found)
+        except UndefinedMetricError as error:
+            values[kind] = Judged(None, reason=str(error))
+        else:
+            ends = share_interval(positive, image)
+            assert ends is not None  # a rate without rows has no value
+            values[kind] = Judged(value, *ends)
+    return values
+
+
+_RATES = {
+    "coverage": lambda answers, found: selective.coverage(answers.confidence, found),
+    "kept_risk": lambda answers, found: selective.kept_risk(answers.confidence, answers.correct, threshold=found),
+}
 
 
 def choose(answers: Columns, target_risk_percent: Iterable[int]) -> Thresholds:
@@ -49,69 +130,127 @@ def choose(answers: Columns, target_risk_percent: Iterable[int]) -> Thresholds:
         answers: image_id, confidence and correct; one row per answer.
         target_risk_percent: Largest error rates of the kept answers; whole numbers from 1 to 99.
     """
+    rows = Confidences(answers["confidence"], answers["correct"], answers.image_numbers("image_id")[0])
     found: dict[tuple[str, int], float | str] = {}
     for percent in target_risk_percent:
-        for rule, chosen in RULES.items():
+        for prefix, rule in RULES.items():
             try:
-                found[rule, percent] = chosen(answers, percent / 100)
+                found[prefix, percent] = threshold(rule, rows, target_risk=percent / 100)
             except UndefinedMetricError as error:
-                found[rule, percent] = f"validation: {error}"
+                found[prefix, percent] = f"validation: {error}"
     return found
 
 
 def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
     """Return one mapping per metric as `estimates.estimate` does.
 
-    Coverage and kept risk have the interval of `proportion.share_interval`. It holds for new images and this threshold:
-    that other validation answers would have chosen another one is not in it.
-
     Args:
         answers: The joined answers of one (data set, split): image_id, confidence and correct.
         thresholds: What `choose` found on validation.
     """
+    rows = Confidences(answers["confidence"], answers["correct"], answers.codes("image_id"))
     n, n_clusters = len(answers), answers.n_distinct("image_id", all_rows(answers))
-    rows = []
-    for (rule, percent), found in thresholds.items():
-        for kind, value in _VALUES.items():
-            name = metric_name(rule + kind, percent)
-            row = measure("all", name, _defined(found, value), answers, n=n, n_clusters=n_clusters)
-            if kind in _COUNTED and isinstance(found, float) and row.estimate is not None:
-                low, high = _limits(answers, _COUNTED[kind](answers, found))
-                row = row._replace(low=low, high=high)
-            rows.append(row._asdict())
-    return rows
+    return [
+        Estimate(
+            subset="all",
+            metric=metric_name(prefix + kind, percent),
+            estimate=of.value,
+            low=of.low,
+            high=of.high,
+            n=n,
+            n_clusters=n_clusters,
+            reason=of.reason,
+        )._asdict()
+        for (prefix, percent), found in thresholds.items()
+        for kind, of in judged(rows, found).items()
+    ]
 
 
 def names_of(target_risk_percent: Iterable[int]) -> Iterator[str]:
     """Yield the name of every metric of these target risks."""
-    yield from (metric_name(rule + kind, n) for n in target_risk_percent for rule in RULES for kind in _VALUES)
+    yield from (metric_name(rule + kind, n) for n in target_risk_percent for rule in RULES for kind in _KINDS)
 
 
-_VALUES: dict[str, Callable[[Columns, float], float]] = {
-    "threshold": lambda answers, threshold: threshold,
-    "coverage": lambda answers, threshold: selective.coverage(answers["confidence"], threshold),
-    "kept_risk": lambda answers, threshold: selective.kept_risk(
-        answers["confidence"], answers["correct"], threshold=threshold
-    ),
-}
-# For the rates: the rows of which the share is taken, and those that it counts.
-_COUNTED: dict[str, Callable[[Columns, float], tuple[np.ndarray, np.ndarray]]] = {
-    "coverage": lambda answers, threshold: (all_rows(answers), answers["confidence"] >= threshold),
-    "kept_risk": lambda answers, threshold: (answers["confidence"] >= threshold, ~answers["correct"]),
-}
+@dataclass(frozen=True, kw_only=True)
+class Threshold:
+    """The smallest confidence at or above which answers are kept, chosen for a target risk on validation answers.
+
+    Attributes:
+        method: The method whose confidences it is for.
+        rule: How it was chosen: "empirical" if at most the target share of the validation answers that are kept is
+            wrong; "certified" if this holds for new answers with high probability.
+        target_risk_percent: The largest share of wrong answers, in percent, among those that are kept.
+        value: The threshold; None if no threshold reaches the target on the validation answers.
+        reason: Why there is no value; None if there is one.
+    """
+
+    method: str
+    rule: str
+    target_risk_percent: int
+    value: float | None
+    reason: str | None
+
+    @classmethod
+    def of_metric(cls, row: Mapping) -> "Threshold | None":
+        """Return the threshold in a row of a metrics table; None if it holds another metric."""
+        if (name := _METRIC.fullmatch(row["metric"])) is None or name["kind"] != "threshold":
+            return None
+        return cls(
+            method=row["method"],
+            rule=RULES[name["prefix"]],
+            target_risk_percent=int(name["percent"]),
+            value=row["estimate"],
+            reason=row["reason"],
+        )
 
 
-def _limits(answers: Columns, counted: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
-    among, positive = counted
-    ends = share_interval(positive[among], answers.codes("image_id")[among])
-    assert ends is not None  # a rate without rows has no estimate
-    return ends
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """Whether to keep an answer.
+
+    Attributes:
+        keep: Whether the confidence reaches the threshold; None if there is no threshold.
+        threshold: The threshold; None if there is none.
+        target_risk_percent: The target risk that the threshold is for; None without thresholds.
+        reason: The rule, or why nothing was decided.
+    """
+
+    keep: bool | None
+    threshold: float | None
+    target_risk_percent: int | None
+    reason: str
 
 
-def _defined(threshold: float | str, value: Callable[[Columns, float], float]) -> OfColumns:
-    def metric(answers: Columns) -> float:
-        if isinstance(threshold, str):
-            raise UndefinedMetricError(threshold)
-        return value(answers, threshold)
+def deciding(thresholds: Sequence[Threshold], target_risk_percent: int | None, *, certified: bool) -> Threshold | None:
+    """Return the threshold of a rule for a target risk, or for the smallest one; None if none was asked for or travels.
 
-    return metric
+    Raises:
+        ConfigError: The threshold that was asked for is not among them; the message lists those that are.
+    """
+    rule = CERTIFIED if certified else EMPIRICAL
+    of_rule = sorted((one for one in thresholds if one.rule == rule), key=lambda one: one.target_risk_percent)
+    wanted = [one for one in of_rule if target_risk_percent in (None, one.target_risk_percent)]
+    if wanted or (target_risk_percent is None and not certified):
+        return wanted[0] if wanted else None
+    known = ", ".join(f"{one.rule} at {one.target_risk_percent}%" for one in thresholds) or "none"
+    asked = rule if target_risk_percent is None else f"{rule} at {target_risk_percent}%"
+    raise ConfigError(
+        f"threshold {asked}: does not travel with the reader. Known: {known}. A study has thresholds for its"
+        " `metrics.target_risk_percent`, and `dualread export` writes them beside its readers."
+    )
+
+
+def decide(confidence: float, threshold: Threshold | None) -> Decision:
+    """Return whether an answer with this confidence is kept."""
+    if threshold is None:
+        reason = "no threshold travels with this reader; dualread export writes those of a study beside its readers"
+        return Decision(keep=None, threshold=None, target_risk_percent=None, reason=reason)
+    target, value = threshold.target_risk_percent, threshold.value
+    if value is None:
+        reason = f"no {threshold.rule} threshold for a risk of {target}%: {threshold.reason}"
+        return Decision(keep=None, threshold=None, target_risk_percent=target, reason=reason)
+    keep = confidence >= value
+    reason = (
+        f"{confidence:.4f} is {'at least' if keep else 'below'} {value:.4f}, the {threshold.rule} threshold for a risk"
+    )
+    return Decision(keep=keep, threshold=value, target_risk_percent=target, reason=f"{reason} of {target}%")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pytest
 
 from dualread.commands.demo.application import application, listen, server
-from dualread.scoring.scorer import Scorer
+from dualread.own.scoring.scorer import Scorer
 from tests import tiny
-from tests.scoring import small
+from tests.own.scoring import small
 
 
 @dataclass(frozen=True, kw_only=True)

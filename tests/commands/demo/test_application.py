@@ -17,8 +17,8 @@ from dualread.commands import main as program
 from dualread.commands.demo import asked
 from dualread.commands.demo.application import listen
 from dualread.commands.demo.examples import EXAMPLES
-from dualread.scoring import scorer as scoring
-from tests.scoring.test_scorer import LESION
+from dualread.own.scoring import scorer as scoring
+from tests.own.scoring.test_scorer import LESION
 
 
 def request(demo, method="GET", path="/", body=None, **headers):
@@ -89,10 +89,12 @@ def test_a_second_image_shows_both_confidences_and_the_drop(demo):
 
 
 def test_the_threshold_that_travels_with_a_reader_decides(demo, monkeypatch):
-    from dualread.scoring.thresholds import Threshold
+    from dualread.evaluation.thresholds import Threshold
 
     found = Threshold(method="dualread", rule="empirical", target_risk_percent=10, value=0.0, reason=None)
-    monkeypatch.setattr(demo.scorer, "_loaded", scoring.Loaded(**{**vars(demo.scorer._loaded), "threshold": found}))
+    monkeypatch.setattr(
+        demo.scorer, "_loaded", scoring.LoadedScorer(**{**vars(demo.scorer._loaded), "threshold": found})
+    )
     shown = words(ask(demo, demo.study.image(1).read_bytes())[1])
     assert "Keep : " in shown
     assert "is at least 0.0000, the empirical threshold for a risk of 10%" in shown

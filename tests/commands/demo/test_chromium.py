@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from dualread.commands.demo.examples import EXAMPLES
+from tests.own.scoring.test_scorer import LESION
 from tests.reporting.devtools import needs_chromium
-from tests.scoring.test_scorer import LESION
 
 pytestmark = needs_chromium
 

@@ -12,7 +12,7 @@ import pytest
 import dualread
 from dualread.commands import evaluate
 from dualread.commands import main as program
-from tests.commands.evaluate.tables import ANSWERS, PAIRS, write
+from tests.own.tables import ANSWERS, PAIRS, write
 
 PAGE = Path(__file__).parents[3] / "docs/evaluate.md"
 _HEAVY = ("torch", "transformers", "sklearn", "matplotlib")

@@ -7,10 +7,10 @@ import pytest
 
 from dualread.commands import main as program
 from dualread.commands.score import lines
-from dualread.commands.score.questions import read_lines
-from dualread.scoring import scorer as scoring
-from dualread.scoring.results import Confidence, Failed, Scored
-from dualread.scoring.thresholds import decide
+from dualread.commands.score.questions import read_rows
+from dualread.evaluation.thresholds import decide
+from dualread.own.scoring import scorer as scoring
+from dualread.own.scoring.results import Confidence, Failed, Scored
 
 
 def scored(question):
@@ -36,7 +36,7 @@ def scorer(asked, digest="here"):
 
 def run(file, out, digest="here"):
     asked = []
-    lines.score(scorer(asked, digest), read_lines(file), out)
+    lines.score(scorer(asked, digest), read_rows(file), out)
     return asked
 
 
@@ -85,7 +85,16 @@ def test_a_line_without_a_question_says_why_and_keeps_its_place(tmp_path):
     found = read(tmp_path / "out.jsonl")
     assert [row["line"] for row in found] == list(range(1, 11))
     assert [k for k, row in enumerate(found) if "error" not in row] == [0, 9]
-    said = ["not JSON", "not JSON", "not an object", "no image", "no question", "image is 3", "donor is []", "options"]
+    said = [
+        "is empty",
+        "not JSON",
+        "is a list, expected an object",
+        "no image",
+        "no question",
+        "image is 3",
+        "donor is []",
+        "options",
+    ]
     assert all(words in row["error"] for words, row in zip(said, found[1:9], strict=True))
 
 
@@ -100,7 +109,7 @@ def test_an_interrupted_run_goes_on_behind_its_last_line(tmp_path, torn):
     with pytest.raises(KeyboardInterrupt):
         run(file, out)
     assert out.read_bytes() == done
-    lines.score(SimpleNamespace(each=lambda questions: map(scored, questions), digest="here"), read_lines(file), out)
+    lines.score(SimpleNamespace(each=lambda questions: map(scored, questions), digest="here"), read_rows(file), out)
     assert [row["line"] for row in read(out)] == [1, 2, 3, 4]
     assert out.read_bytes().startswith(done)
     assert run(file, out) == []
@@ -119,7 +128,7 @@ def test_results_of_other_questions_or_options_are_not_continued(tmp_path):
 
 
 def test_images_are_looked_for_beside_the_file(tmp_path):
-    [line] = read_lines(written(tmp_path, "a"))
+    [line] = read_rows(written(tmp_path, "a"))
     assert line.question.image == tmp_path / "x.png"
 
 

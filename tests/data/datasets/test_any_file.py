@@ -22,4 +22,8 @@ def test_any_official_file_is_read_or_refused_by_name(tmp_path, content):
         found, error = attempt(read, DataError)
         assert error is None or str(path) in str(error)
         json.dumps(found, ensure_ascii=False).encode()  # as it is written to a table
-    assert attempt(lambda: read_columns(path), DataError)
+    for suffix in ("json", "jsonl", "csv", "parquet"):
+        path = tmp_path / f"test.{suffix}"
+        path.write_bytes(content)
+        _, error = attempt(lambda path=path: read_columns(path), DataError)
+        assert error is None or str(path) in str(error)

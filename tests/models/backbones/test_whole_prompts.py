@@ -12,7 +12,7 @@ from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls, without_calls
 from dualread.models.probe import probe
-from dualread.scoring.agreement import checkpoint_digests
+from dualread.own.scoring.loading import checkpoint_digests
 from tests import families
 from tests.models.backbones.damage import copied, edit_json
 from tests.tiny import MODEL, image

@@ -16,8 +16,8 @@ from uvicorn.protocols.http import h11_impl
 
 from dualread.commands.demo import asked, page
 from dualread.errors import ConfigError, DataError
-from dualread.scoring.results import Failed
-from dualread.scoring.scorer import Scorer
+from dualread.own.scoring.results import Failed
+from dualread.own.scoring.scorer import Scorer
 
 HOST = "127.0.0.1"
 # The names of this machine under which the page may be opened. A site that points a name of its own here (DNS

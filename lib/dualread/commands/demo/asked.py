@@ -6,7 +6,7 @@ import json
 from dualread.data.given_images import read as read_image
 from dualread.data.images import Decoded
 from dualread.errors import DataError
-from dualread.scoring.questions import Question
+from dualread.own.scoring.results import Question
 
 MAX_IMAGE_MEGABYTES = 20
 _MAX_TEXT = 100_000  # far more than fits into a prompt

@@ -9,8 +9,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 import dualread.reporting
 from dualread.commands.demo.asked import MAX_IMAGE_MEGABYTES
 from dualread.commands.demo.examples import EXAMPLES
-from dualread.scoring.results import Reading, Scored
-from dualread.scoring.scorer import Scorer
+from dualread.own.scoring.results import Reading, Scored
+from dualread.own.scoring.scorer import Scorer
 
 _FOLDER = Path(__file__).parent
 _SHARED = Path(dualread.reporting.__file__).parent  # the look of the other pages

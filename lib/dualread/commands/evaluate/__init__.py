@@ -1,22 +1,11 @@
 """`dualread evaluate`: compute every metric for your own confidences, read from plain tables and other harnesses' logs.
 
-`evaluation` is the way from the tables to the results, and is `dualread.evaluate` in Python. It has one file per step:
-
-1. `tables` reads what the user gives. `given` is one table, and `inputs/` are the places it may come from. `texts` says
-   what a cell means, and `options` which option of a multiple-choice question.
-2. `answers` and `cells` convert the rows to the form from which the workflow computes metrics; `grades` says which
-   answers are right, and `scale` which confidences are probabilities.
-3. `metrics` computes every metric, and the differences between methods, on their `common_questions`.
-4. `thresholds` finds from which confidence on an answer can be kept.
-5. `report` prints the results in the words of `words`, and `files` writes them.
-
-`expect` answers `--expect`, for which there are no tables yet. The heavy imports are inside `run`, so that the program
-starts fast.
+`dualread.own.evaluation` computes them; here are the arguments. `report` prints the results, and `files` writes them.
+The heavy imports are inside `run`, so that the program starts fast.
 """
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from dualread.errors import ConfigError
 
@@ -25,8 +14,8 @@ DESCRIPTION = """
 Compute all metrics of the workflow, CCG-AUC included, with their intervals, for confidences from any model and any
 method. No model is loaded.
 
-PREDICTIONS is the folder of a finished study (results/<study>), or a table (.csv, .tsv, .jsonl, .ndjson, .json or
-.parquet, each also as .gz) with one row per answer and these columns:
+PREDICTIONS is a table (.csv, .tsv, .jsonl, .ndjson, .json or .parquet, each also as .gz) with one row per answer and
+these columns:
 
   confidence        probability that the answer is correct, from 0 to 1. Other numbers, such as log-probabilities, get
                     only metrics of ranks: AUROC, AURC, CCG-AUC
@@ -95,7 +84,12 @@ For example, predictions.csv and pairs.csv:
   dualread evaluate --expect .75 .8 --per-image 3 --target-risk .1 .2
   dualread evaluate mine.csv --columns confidence=score correct=label
   dualread evaluate lesions.eval --from inspect --score match
-  dualread evaluate results/embedded --run qwen3-vl-tiny/rlvr/17 --method dualread rlvr --compare dualread rlvr
+
+A study writes such tables of each of its runs to results/<study>/answers. They give the study's own numbers:
+
+  answers=results/embedded/answers/qwen3-vl-tiny/rlvr/17
+  dualread evaluate $answers/answers.parquet --pairs $answers/pairs.parquet --method dualread rlvr --compare dualread
+  dualread evaluate $answers/answers.parquet --target-risk .1 --calibration $answers/validation.parquet
 """
 
 
@@ -106,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "predictions",
         nargs="?",
         metavar="PREDICTIONS",
-        help="table of answers, log or study, see above; not with --expect",
+        help="table of answers, or log, see above; not with --expect",
     )
     parser.add_argument("--pairs", help="table of donor pairs, see above")
     parser.add_argument(
@@ -156,9 +150,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="largest error rate of the answers that a threshold keeps, such as .1",
     )
-    parser.add_argument(
-        "--calibration", metavar="FILE", help="answers that choose the threshold; by default a study's own"
-    )
+    parser.add_argument("--calibration", metavar="FILE", help="answers that choose the threshold")
     parser.add_argument(
         "--delta", type=float, default=0.1, help="how often a certified threshold may be wrong (%(default)s)"
     )
@@ -192,17 +184,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="resample the values of this column, such as patients, instead of image_id",
     )
     parser.add_argument(
-        "--replicates", type=int, help="number of resamples; 0 for none (10000, or as many as the study has)"
+        "--replicates", type=int, help="number of resamples; 0 for none (10000, or as many as a study's table says)"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the resampling (%(default)s)")
-    parser.add_argument(
-        "--run",
-        dest="run_of_study",
-        metavar="RUN",
-        help="of a study: <backbone>/<actor>/<seed>; needed if it has several",
-    )
-    parser.add_argument("--method", nargs="+", default=[], metavar="NAME", help="of a study: only these methods")
-    parser.add_argument("--dataset", nargs="+", default=[], metavar="NAME", help="of a study: only these data sets")
+    parser.add_argument("--method", nargs="+", default=[], metavar="NAME", help="only these methods")
+    parser.add_argument("--dataset", nargs="+", default=[], metavar="NAME", help="only these data sets")
     parser.add_argument(
         "--out",
         type=Path,
@@ -213,24 +199,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate the files that `options` names; return the exit code."""
-    from dualread.commands.evaluate import evaluation, expect, files, report
+    from dualread.commands.evaluate import files, report
+    from dualread.own import evaluation
 
     if options.expect is not None:
         if options.predictions is not None:
             raise ConfigError(f"--expect: is for no answers yet. Leave out {options.predictions}, or --expect.")
-        for line in expect.plan(options):
+        for line in report.plan(options):
             print(line)
         return 0
     if options.predictions is None:
         options.refuse("the following arguments are required: PREDICTIONS, or --expect ACCURACY AUROC")
-    predictions, pairs, calibration, replicates = _tables(options)
-    options.replicates = replicates if options.replicates is None else options.replicates
     found = evaluation.evaluate(
-        predictions,
-        pairs,
+        options.predictions,
+        options.pairs,
         cluster=options.cluster,
         compare=options.compare,
-        calibration=calibration,
+        calibration=options.calibration,
         target_risk=options.target_risk,
         delta=options.delta,
         share_delta=options.share_delta,
@@ -243,10 +228,12 @@ def run(options: argparse.Namespace) -> int:
         alternatives=options.alternatives,
         stated_scale=options.stated_scale,
         options=options.options,
+        methods=options.method,
+        datasets=options.dataset,
     )
     for line in found.notes:
         print(line)
-    for line in report.lines(found, replicates=options.replicates, seed=options.seed, everything=options.all):
+    for line in report.lines(found, seed=options.seed, everything=options.all):
         print(line)
     if options.out is not None:
         written = files.write(found, options.out)
@@ -265,28 +252,3 @@ def _columns(words: list[str]) -> dict[str, str]:
             raise ConfigError(f"--columns: {name}={found[name]} and {name}={own}; expected one column per name.")
         found[name] = own
     return found
-
-
-def _tables(options: argparse.Namespace) -> tuple[Any, Any, Any, int]:
-    """Return predictions, pairs, calibration, and the number of resamples where none is given."""
-    from dualread.commands.evaluate import evaluation
-    from dualread.commands.evaluate.inputs import study
-    from dualread.commands.evaluate.inputs.table import given_of
-
-    folder = Path(options.predictions)
-    if not folder.is_dir():
-        if named := [name for name in ("run_of_study", "method", "dataset") if getattr(options, name)]:
-            raise ConfigError(
-                f"--{named[0].removesuffix('_of_study')}: needs a study (results/<study>), but {folder} is a table."
-            )
-        return options.predictions, options.pairs, options.calibration, evaluation.REPLICATES
-    for name in ("columns", "log_format", "score", "stated_scale"):
-        if getattr(options, name):
-            option = name.replace("log_format", "from").replace("_", "-")
-            raise ConfigError(f"--{option}: needs a table or a log, but {folder} is a folder. Give one file.")
-    tables = study.read_study(folder, run=options.run_of_study, methods=options.method, datasets=options.dataset)
-    calibration = options.calibration
-    if options.target_risk and calibration is None and tables.calibration is not None:
-        calibration = given_of(tables.calibration, f"{folder}, validation")
-    pairs = None if tables.pairs is None else given_of(tables.pairs, f"{folder}, pairs")
-    return given_of(tables.answers, str(folder)), options.pairs or pairs, calibration, tables.replicates

@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.tables import for_spreadsheets
-from dualread.commands.evaluate.cells import Cells
-from dualread.commands.evaluate.evaluation import Evaluation
 from dualread.declared.tables import FigureLayout, Labeled
 from dualread.errors import DataError
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
+from dualread.own.cells import Cells
+from dualread.own.evaluation import Evaluation
 
 _LONGEST_NAME = 80  # characters of a data set in the name of a file
 

@@ -1,26 +1,94 @@
-"""Step 5: the lines that `dualread evaluate` prints."""
+"""The lines that `dualread evaluate` prints: what each metric means, how a number is written, what is remarked on it.
 
-from collections.abc import Collection, Iterator
+With --expect, there are no answers yet: how many calibration images would certify a threshold.
+"""
+
+import argparse
+from collections.abc import Collection, Iterator, Mapping
 
 import polars as pl
 
-from dualread.commands.evaluate.answers import IMAGE
-from dualread.commands.evaluate.cells import NO_PAIRS, Cells
-from dualread.commands.evaluate.evaluation import Evaluation
-from dualread.commands.evaluate.metrics import donors_only
-from dualread.commands.evaluate.words import (
-    MODEL,
-    SHORT,
-    few_of_a_kind,
-    interval_text,
-    number_text,
-    p_text,
-    remark_on,
-)
 from dualread.commands.text import aligned
+from dualread.errors import ConfigError
+from dualread.evaluation.answer_metrics import FEW_IMAGES, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.explained import COUNTS, METRICS
+from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
-from dualread.evaluation.planning import ENOUGH, LARGEST, Expected, images_needed
+from dualread.evaluation.planning import ENOUGH, LARGEST, REPETITIONS, Expected, images_needed, planned
+from dualread.own.cells import IMAGE, NO_PAIRS, Cells
+from dualread.own.evaluation import Evaluation
+from dualread.own.metrics import UNDEFINED, donors_only
+from dualread.own.thresholds import Certainty, check_options
+
+# Printed by default.
+SHORT = (
+    *("accuracy", "auroc", "ece15", "squared_calibration_error", "brier", "aurc"),
+    *("natural_ccg_auc", "strict_ccg_auc"),
+)
+
+MODEL = "calibrated confidences"  # of which answers are simulated, to say how many images are needed
+
+
+def interval_text(row: Mapping) -> str:
+    """Return the ends of an interval, `low` and `high` of a row; "" where there is none."""
+    return "" if row["low"] is None else f"{number_text(row['low'])} to {number_text(row['high'])}"
+
+
+def number_text(value: float | None) -> str:
+    """Return a whole number without decimals, so that "1" means exactly 1, and other numbers with four."""
+    return "-" if value is None else str(int(value)) if value.is_integer() else f"{value:.4f}"
+
+
+def p_text(value: float | None, at_most: bool | None) -> str:
+    """Return a p-value, with "<=" where the resamples can say no more."""
+    return "-" if value is None else f"{'<=' if at_most else ''}{value:.3g}"
+
+
+def remark_on(row: dict, cell: dict[tuple[str, str], dict]) -> str:
+    """Return the remark on a metric: undefined resamples, or what the images of a CCG-AUC are enough for, and ties."""
+
+    def estimate(name: str) -> float | None:
+        return cell.get((row["method"], name), {}).get("estimate")
+
+    if row["metric"] == "ece15":
+        return _beside_chance(row["estimate"], estimate(NOISE_FLOOR))
+    if not row["metric"].endswith("_ccg_auc"):
+        few, undefined = few_of_a_kind(row["metric"], [row["method"]], cell), estimate(f"{row['metric']}{UNDEFINED}")
+        return few or (f"{undefined:.0f} resamples undefined" if undefined else "")
+    kind, remarks = row["metric"].removesuffix("_ccg_auc"), []
+    prefix = "" if kind == "natural" else f"{kind}_"
+    few = [
+        f"{estimate(f'{prefix}{side}_images'):.0f} {side} images"
+        for side in ("source", "donor")
+        if estimate(f"{kind}_few_{side}s")
+    ]
+    if few:
+        told = estimate(f"{kind}_detectable")
+        enough = f"tells {told:.2f} from .5" if told else "tells nothing from .5"
+        remarks.append(f"underpowered: only {' and '.join(few)}, {enough} (power .8)")
+    if ties := estimate(f"{kind}_ties"):
+        remarks.append(f"{ties:.0%} ties")
+    return "; ".join(remarks)
+
+
+def _beside_chance(ece: float, floor: float | None) -> str:
+    """Return what the ECE says, beside what calibrated confidences reach."""
+    if floor is None:
+        return ""
+    if is_by_chance(ece, floor):
+        return f"not above {floor:.4f}, which calibrated confidences reach by chance"
+    return f"above {floor:.4f}, which calibrated confidences rarely exceed by chance"
+
+
+def few_of_a_kind(metric: str, methods: Collection[str], cell: Mapping[tuple[str, str], dict]) -> str:
+    """Return which kind of answers is on few images only, for a metric that rests on both."""
+    found = []
+    for kind in ("right", "wrong"):
+        counts = [cell[method, f"images_with_{kind}"]["estimate"] for method in methods if metric in WITH_PERCENTILES]
+        if counts and min(counts) < FEW_IMAGES:
+            found.append(f"{min(counts):.0f} image{'' if min(counts) == 1 else 's'} with {kind} answers")
+    return f"only {' and '.join(found)}" if found else ""
+
 
 _SHOWN = 5  # number of donors that a message lists
 _WITHOUT_INTERVAL = (
@@ -30,17 +98,16 @@ _WITHOUT_INTERVAL = (
 _RANKS_ONLY = "metrics of probabilities have no value, those of ranks (AUROC, AURC, CCG-AUC) have"
 
 
-def lines(found: Evaluation, *, replicates: int, seed: int, everything: bool) -> Iterator[str]:
+def lines(found: Evaluation, *, seed: int, everything: bool) -> Iterator[str]:
     """Yield the lines to print.
 
     Args:
         found: What was computed.
-        replicates: Number of resamples.
         seed: Seed of the resampling.
         everything: Whether to print all metrics, all subsets and the counts.
     """
     for cells in found.parts:
-        yield from _of_data_set(found, cells, replicates, seed, everything)
+        yield from _of_data_set(found, cells, seed, everything)
         yield ""
     yield from found.warnings
     yield from found.unused
@@ -48,8 +115,8 @@ def lines(found: Evaluation, *, replicates: int, seed: int, everything: bool) ->
         yield "--all prints all metrics, open and closed questions apart, and the counts behind CCG-AUC."
 
 
-def _of_data_set(found: Evaluation, cells: Cells, replicates: int, seed: int, everything: bool) -> Iterator[str]:
-    yield from _about(cells, replicates, seed)
+def _of_data_set(found: Evaluation, cells: Cells, seed: int, everything: bool) -> Iterator[str]:
+    yield from _about(cells, found.replicates, seed)
     metrics = cells.rows_of(found.metrics)
     if metrics["reason"].eq_missing(NO_PAIRS).any():
         yield "CCG-AUC needs a table of donor pairs (--pairs)"
@@ -224,3 +291,40 @@ def _needed(row: dict, unit: str) -> str | None:
         f"with {alike}, about {n} {unit}s with {per_image} {answers} each certify something in {ENOUGH:.0%} of cases;"
         f" these are {row['calibration_images']}"
     )
+
+
+def plan(options: argparse.Namespace) -> Iterator[str]:
+    """Yield lines about how many calibration images certify a threshold, for what a user expects.
+
+    Raises:
+        ConfigError: An option is missing or out of range.
+    """
+    if not options.target_risk:
+        raise ConfigError("--expect: needs --target-risk, the largest error rate of the answers that are kept.")
+    certainty = Certainty(
+        delta=options.delta, share_delta=options.share_delta, max_per_image=options.max_per_image or options.per_image
+    )
+    check_options(options.target_risk, certainty)
+    expected = _expected(*options.expect, per_image=options.per_image, max_per_image=certainty.max_per_image)
+    each = "1 answer" if expected.per_image == 1 else f"{expected.per_image} answers"
+    most = "" if expected.max_per_image == expected.per_image else f" (at most {expected.max_per_image})"
+    yield (
+        f"calibration images with {each} each{most}, {MODEL} with accuracy {expected.accuracy:g} and AUROC"
+        f" {expected.auroc:g}, delta {certainty.level:g}, {REPETITIONS} simulated sets for each number of images"
+    )
+    for risk in options.target_risk:
+        found = planned(expected, target_risk=risk, delta=certainty.level)
+        yield ""
+        if not found:
+            yield f"target risk {risk:g}: {LARGEST // expected.per_image} images are not enough"
+            continue
+        table = [("target risk", "images", "certify a threshold", "answers kept, mean")]
+        table += [(f"{risk:g}", str(one.images), f"{one.certified:.0%}", f"{one.kept:.0%}") for one in found]
+        yield from aligned(table, numbers=(0, 1, 2, 3))
+
+
+def _expected(accuracy: float, auroc: float, *, per_image: int, max_per_image: int | None) -> Expected:
+    try:
+        return Expected(accuracy=accuracy, auroc=auroc, per_image=per_image, max_per_image=max_per_image or per_image)
+    except ValueError as error:
+        raise ConfigError(f"--expect {accuracy:g} {auroc:g} --per-image {per_image}: {error}") from error

@@ -1,8 +1,7 @@
 """`dualread new`: write a study about your own model and your own questions.
 
-`data` looks at the questions (`columns` at the names of their columns) and `model` at the checkpoint; `study` lays both
-over config.yaml, and `page` writes the commented file. Nothing is guessed: what has to be decided is said, with the
-option that decides it.
+`data` looks at the questions and `model` at the checkpoint; `study` lays both over config.yaml, and writes the file.
+Nothing is guessed: what has to be decided is said, with the option that decides it.
 """
 
 import argparse
@@ -77,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the study that `options` describe, and print what was found; return the exit code."""
-    from dualread.commands.new import data, model, page, study
+    from dualread.commands.new import data, model, study
     from dualread.study.files import load
 
     if not Path("config.yaml").is_file():
@@ -100,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     found.refuse_tokens(backbone.tokens)
     for line in (*found.lines, *backbone.lines):
         print(printable(line))
-    text = page.written(study.laid_over(options.name, found, backbone), found, backbone, out)
+    text = study.written(study.laid_over(options.name, found, backbone), found, backbone, out)
     out.write_text(text, encoding="utf-8")
     try:
         load([out], Path())

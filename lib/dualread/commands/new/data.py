@@ -1,19 +1,21 @@
-"""Look at a table of questions: its columns, rows, splits and images, as the loader `table` reads them."""
+"""Look at a table of questions: its columns, rows, splits and images, as the loader `table` reads them.
+
+Which columns are which is guessed only to be said: an option has to confirm it.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dualread.commands.new.columns import about, chosen
 from dualread.data.datasets.base import Row, refuse
-from dualread.data.datasets.own_forms import unfolded
 from dualread.data.datasets.own_gold import gold_way, with_texts, without_booleans
-from dualread.data.datasets.own_tables import SPLITS, Line, find_tables, read_table, usual_tables
-from dualread.data.datasets.table import formed, loaded
+from dualread.data.datasets.own_tables import SPLITS, Line, find_tables, read_table, unfolded, usual_tables
+from dualread.data.datasets.table import COLUMNS, formed, loaded
 from dualread.data.foreign_tables.read import SUFFIXES, suffix_of
 from dualread.data.frames import locate
 from dualread.data.given_images import unreadable
@@ -23,11 +25,79 @@ from dualread.data.questions.pictures import leads_out
 from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.grading.canonical import canonical, question_key
 
+_NEEDED = ("question", "reference_answers", "image")
+# What columns are often called.
+_OFTEN = {
+    "question": ("query", "prompt", "frage", "question_text", "text"),
+    "reference_answers": ("answer", "answers", "reference", "reference_answer", "gold", "label", "target", "antwort"),
+    "image": (
+        "images",
+        "image_path",
+        "image_file",
+        "img",
+        "img_name",
+        "filename",
+        "file_name",
+        "file",
+        "picture",
+        "path",
+        "bild",
+    ),
+}
+_OFTEN_IDS = ("question_id", "qid", "index", "uid", "sample_id", "questionid")
+
+
+def chosen(lines: Sequence[Line], columns: Mapping[str, str]) -> dict[str, Any]:
+    """Return the setting `columns` of the loader `table`.
+
+    Args:
+        lines: The rows of all tables.
+        columns: {name of a column that the loader reads: its name in the table}, as the user says.
+
+    Raises:
+        ConfigError: A needed column is missing; the message says which one it could be.
+    """
+    found = list(dict.fromkeys(name for line in lines for name in line.record))
+    missing = [name for name in _NEEDED if name not in columns and name not in found]
+    if not missing:
+        others = [name for name in found if name not in COLUMNS]
+        return {"columns": dict(columns)} if columns or others else {}  # which also ignores the others
+    guesses = {name: guess for name in missing if (guess := _guess(name, found, columns.values())) is not None}
+    meant = " ".join(f"{name}={guesses.get(name, 'YOURS')}" for name in missing)
+    advice = "If this is meant, add" if len(guesses) == len(missing) else "Add"
+    given = "".join(f" {name}={own}" for name, own in columns.items())
+    raise ConfigError(
+        f"{lines[0].file if lines else 'the table'}: no column {', '.join(missing)}. Found: {', '.join(found)}."
+        f" {advice}: --columns{given} {meant}"
+    )
+
+
+def about(lines: Sequence[Line], columns: Mapping[str, str]) -> list[str]:
+    """Return sentences that name the columns that are read, and those that are not."""
+    found = dict.fromkeys(name for line in lines for name in line.record)
+    named = [f"{name} is {own!r}" for name, own in columns.items()]
+    used = [name for name in found if name in COLUMNS and name not in columns and name not in columns.values()]
+    unused = [name for name in found if name not in used and name not in columns.values()]
+    said = [f"columns: {', '.join([*used, *named])}"]
+    if unused:
+        said.append(f"columns that are not read: {', '.join(unused)}")
+    if "id" not in (*used, *columns) and (ids := [name for name in unused if name.lower() in _OFTEN_IDS]):
+        said.append(f"ids are digests of the rows; --columns id={ids[0]} takes those of the table")
+    return said
+
+
+def _guess(name: str, found: Sequence[str], taken: Any) -> str | None:
+    spelled = {one.lower(): one for one in found if one not in taken}
+    named = [spelled[one] for one in _OFTEN[name] if one in spelled]
+    close = get_close_matches(name, spelled, n=1, cutoff=0.7)
+    return named[0] if named else spelled[close[0]] if close else None
+
+
 _SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class UserQuestions:
     """Questions that the loader `table` can read.
 
     Attributes:
@@ -74,7 +144,7 @@ def look(
     download: Path | None,
     bits: int | None = None,
     meant: Mapping[str, str | None] = MappingProxyType({}),
-) -> Found:
+) -> UserQuestions:
     """Return what the table holds.
 
     Args:
@@ -110,7 +180,7 @@ def look(
         if has_donors
         else "no test question recurs with another image and another answer: there will be no CCG-AUC"
     )
-    return Found(
+    return UserQuestions(
         folder=folder,
         bits=bits,
         hub=hub,

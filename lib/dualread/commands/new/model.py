@@ -27,7 +27,7 @@ _DTYPES = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
+class UserModel:
     """A checkpoint as a backbone of a study.
 
     Attributes:
@@ -55,7 +55,7 @@ class Model:
         return (f"snakemake --cores 2 --configfile {file} -- questions", f"dualread ask {file}")
 
 
-def look(place: str) -> Model:
+def look(place: str) -> UserModel:
     """Return what a checkpoint is.
 
     Args:
@@ -83,7 +83,7 @@ def look(place: str) -> Model:
 
 def _described(
     place: str, config: Mapping[str, Any], weights: Mapping[str, int], files: Path, source: Mapping[str, str]
-) -> Model:
+) -> UserModel:
     """Return what a checkpoint is.
 
     Args:
@@ -109,7 +109,7 @@ def _described(
         **dict(zip(("min_pixels", "max_pixels"), pixels, strict=True)),
         "max_prompt_tokens": max(_PROMPT_TOKENS, -(-pixels[1] // size["pixels_per_token"]) + _TEXT_TOKENS),
     }
-    return Model(
+    return UserModel(
         name=_name(label),
         label=label,
         entry={"settings": settings, "source": source, "size": size},
@@ -141,7 +141,7 @@ def _dtype(config: Mapping[str, Any], weights: Mapping[str, int]) -> tuple[str, 
     return "float32", f"{source} says {found or 'nothing'}{exactly}; bfloat16 takes half the memory"
 
 
-def served(name: str, folder: str) -> Model:
+def served(name: str, folder: str) -> UserModel:
     """Return a model whose answers are given: its name is all that is known of it.
 
     Args:
@@ -151,7 +151,7 @@ def served(name: str, folder: str) -> Model:
     n_files = len(list(Path(folder, "responses").glob("*.jsonl")))
     there = f"{n_files} files of responses are there" if n_files else "no responses are there yet"
     label = _plain(name.rpartition("/")[2] or name)
-    return Model(
+    return UserModel(
         name=_name(label),
         label=label,
         entry={"source": {"service": name}},

@@ -14,7 +14,7 @@ _SIDES = (64, 200, 336, 896, 2048)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class PixelLimits:
     """Between which numbers of pixels a checkpoint's own image processor brings pictures.
 
     Attributes:
@@ -26,7 +26,7 @@ class Limits:
     source: str
 
 
-def own_limits(checkpoint: Path) -> Limits | None:
+def own_limits(checkpoint: Path) -> PixelLimits | None:
     """Return the limits of a checkpoint's own image processor; None if it has no files, or keeps to no such limits.
 
     Raises:
@@ -45,7 +45,9 @@ def own_limits(checkpoint: Path) -> Limits | None:
         return None
     said = [file.name for file in files if _says(read_json(file))]
     kind = type(images).__name__.removesuffix("Pil")
-    return Limits(pixels=(low, high), source=said[0] if said else f"the defaults of {kind}: {files[0].name} has none")
+    return PixelLimits(
+        pixels=(low, high), source=said[0] if said else f"the defaults of {kind}: {files[0].name} has none"
+    )
 
 
 def _says(entries: dict[str, Any]) -> bool:
@@ -55,7 +57,7 @@ def _says(entries: dict[str, Any]) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownPictures:
     """What pictures of many sizes become.
 
     Attributes:
@@ -67,7 +69,7 @@ class Shown:
     per_token: int
 
 
-def shown(checkpoint: Path) -> Shown:
+def shown(checkpoint: Path) -> ShownPictures:
     """Encode pictures from 64 x 64 to 2048 x 2048 pixels, tall and wide ones too.
 
     Raises:
@@ -84,4 +86,4 @@ def shown(checkpoint: Path) -> Shown:
             prompt = encoder.prompt("?", image=Image.new("RGB", (width, height)), row=f"{checkpoint}: a picture")
             pixels.append(pixels_of(prompt.image["pixel_values"]))
             tokens.append(prompt.token_ids.count(encoder.image_token_id))
-    return Shown(pixels=(min(pixels), max(pixels)), per_token=max(1, round(sum(pixels) / sum(tokens))))
+    return ShownPictures(pixels=(min(pixels), max(pixels)), per_token=max(1, round(sum(pixels) / sum(tokens))))

@@ -1,17 +1,18 @@
-"""What a new study lays over config.yaml: one backbone that answers as it is, one data set, and what reads them.
+"""A study about a user's model and questions: laid over config.yaml, and written as YAML with comments.
 
-Everything that needs a trained actor or another data set is left out, by what config.yaml has at this time.
+The comments say what each part is and what to look at.
 """
 
 from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from textwrap import fill, indent
 from typing import Any
 
 import yaml
 
-from dualread.commands.new.data import Found
-from dualread.commands.new.model import Model
+from dualread.commands.new.data import UserQuestions
+from dualread.commands.new.model import UserModel
 from dualread.errors import ConfigError
 
 # Tables and figures that make sense for one data set and one actor.
@@ -22,7 +23,7 @@ _LABELS = {"verbalized": "Stated confidence", "expected_confidence": "Expected c
 _OF_DONORS = ("counterfactuals",)
 
 
-def laid_over(name: str, found: Found, model: Model, root: Path = Path()) -> dict[str, Any]:
+def laid_over(name: str, found: UserQuestions, model: UserModel, root: Path = Path()) -> dict[str, Any]:
     """Return the study as a mapping; null removes what config.yaml has.
 
     Raises:
@@ -54,12 +55,12 @@ def laid_over(name: str, found: Found, model: Model, root: Path = Path()) -> dic
     }
 
 
-def _of_given(model: Model) -> dict[str, Any]:
+def _of_given(model: UserModel) -> dict[str, Any]:
     """Return the changes to tables where answers are given: most methods are left out, and there are no costs."""
     return {} if model.answers is None else {"main": {"without": None}, "sc_tradeoff": None, "costs": None}
 
 
-def _actor(model: Model) -> dict[str, Any]:
+def _actor(model: UserModel) -> dict[str, Any]:
     return {"label": model.label, **({} if model.answers is None else {"answers": {"folder": model.answers}})}
 
 
@@ -72,7 +73,7 @@ def _changes(entries: Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:
     return {name: entry for name, entry in entries.items() if entry != {}}
 
 
-def _dataset(found: Found, name: str) -> dict[str, Any]:
+def _dataset(found: UserQuestions, name: str) -> dict[str, Any]:
     source = {"folder": str(found.folder)}
     if found.hub is not None:
         source |= dict(zip(("hub", "revision"), found.hub, strict=True))
@@ -118,3 +119,100 @@ def _of(entry: Mapping[str, Any], kept: Collection[str]) -> dict[str, Any] | Non
             changed[key] = listed
     single = {entry[key] for key in ("method", "baseline") if key in entry}
     return None if changed.get("methods") == [] or single - set(kept) else changed
+
+
+_INTRODUCTION = """\
+# How far can the answers of {model} be trusted? A study that `dualread new` wrote; it is laid over config.yaml, which
+# explains every key. The model answers as it is, and only the readers of its confidence are fitted.
+#
+#     dualread plan --configfile {file}
+{before}#     snakemake --cores 8 --configfile {file}
+"""
+_DATA = """\
+# The questions, read by lib/dualread/data/datasets/table.py. Paths are relative to the repository.
+{found}
+"""
+_MODEL = """\
+# The model, opened the same way in every stage.
+{settings}
+# A question that is longer than max_prompt_tokens, with its image, is an error and never cut off. Only `dualread plan`
+# reads `size`.
+"""
+_ACTOR = """\
+# It answers by the prompt lib/dualread/models/prompts/shared.txt, and should keep to that format. If it was trained
+# with another one, put a file of your own beside it, and name it as `prompt` of the data set.
+"""
+_LEFT_OUT = """\
+# What judges the answers, and what shows it. null leaves out what config.yaml has for trained actors and other data.
+"""
+_SERVICE = """\
+# The model, by the name that the service knows it by. `dualread ask` sends it questions, or writes them into files.
+"""
+_GIVEN = """\
+# It answers by the prompt lib/dualread/models/prompts/shared.txt, and should keep to that format: look at some answers
+# before you ask all questions. `dualread ask {file}` writes {folder}/requests-*.jsonl; what a service replies belongs
+# into {folder}/responses. `body` is laid over the body of every request, and `max_choices` is the most
+# completions that the service gives per request.
+"""
+_LONGEST = """\
+# Longest answers.
+generation:
+  decoding: {max_completion_tokens: 256}
+views:
+  samples: {decoding: {max_completion_tokens: 256}}
+"""
+# Sizes of a real model, in place of those of config.yaml for tiny ones; the same as in workflow/studies/one_gpu.yaml.
+_RUNNING = """\
+# Longest answers, and how many are computed at once: choose less if memory is short. A faster engine for many answers:
+# --configfile {file} workflow/studies/vllm.yaml
+generation:
+  settings: {{batch_size: 32}}
+  decoding: {{max_completion_tokens: 256}}
+views:
+  samples: {{decoding: {{max_completion_tokens: 256}}}}
+replay:
+  settings: {{batch_size: 8}}
+  agreement: {{max_argmax_mismatch_share: 1.0e-2}}   # the others of config.yaml widen with the measured rounding
+"""
+
+
+def written(study: Mapping[str, Any], found: UserQuestions, model: UserModel, file: Path) -> str:
+    """Return the text of the file."""
+    said = "\n".join(f"#   {line}" for line in found.lines)
+    before = "".join(f"#     {line}\n" for line in model.before(file))
+    parts = [
+        _INTRODUCTION.format(model=model.label, file=file, before=before),
+        _yaml(study, "study"),
+        "seeds: [17]                  # seeds of readers derive from it; the model itself has none\n",
+        _yaml(study, "phantoms"),
+        "\n",
+        _DATA.format(found=said),
+        _yaml(study, "datasets"),
+        "\n",
+        *_of_model(study, model, file),
+        "\n",
+        _LEFT_OUT,
+        *(_yaml(study, key) for key in ("conditions", "methods", "contrasts", "tables", "figures")),
+    ]
+    return "".join(parts)
+
+
+def _of_model(study: Mapping[str, Any], model: UserModel, file: Path) -> list[str]:
+    """Return the parts on the model, and on how it answers."""
+    if model.answers is not None:
+        actor = _GIVEN.format(file=file, folder=model.answers)
+        return [_SERVICE, _yaml(study, "backbones"), "\n", actor, _yaml(study, "actors"), "\n", _LONGEST]
+    opened = _MODEL.format(settings=fill(model.settings_from, 118, initial_indent="# ", subsequent_indent="# "))
+    running = _RUNNING.format(file=file)
+    return [opened, _yaml(study, "backbones"), "\n", _ACTOR, _yaml(study, "actors"), "\n", running]
+
+
+def _yaml(study: Mapping[str, Any], key: str) -> str:
+    value = study[key]
+    if not isinstance(value, Mapping):
+        return f"{key}: {'null' if value is None else value}\n"
+    text = yaml.dump(dict(value), sort_keys=False, allow_unicode=True, width=108, default_flow_style=None)
+    # PyYAML writes a mapping without nested ones in one line; the entries of a section stand one below the other.
+    if text.startswith("{"):
+        text = "".join(yaml.dump({name: entry}, default_flow_style=False) for name, entry in value.items())
+    return f"{key}:\n{indent(text, '  ')}"

@@ -46,7 +46,7 @@ STAGES = (  # in the order of the pipeline
     *("replay", "read_likelihoods"),
     *("fit_readers", "score_answers", "compute_metrics", "measure_costs", "collect_metrics", "compare_methods"),
     "measure_difficulty",
-    *("build_table", "preview_tables", "draw_figure", "export_records", "compare_with_paper"),
+    *("build_table", "preview_tables", "draw_figure", "export_records", "export_answers", "compare_with_paper"),
 )
 
 
@@ -142,12 +142,12 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
     # Those of all actors together, and those of each actor that a table shows alone.
     n_collected = len({None, *map(StudyTables(study.typed).only_actor, study.config["tables"])})
     yield Work(stage="collect_metrics", what="tables", jobs=n_collected, items=n_collected, seconds=start)
+    runs = sum(
+        len(shards.seeds(backbone, actor)) * len(shards.methods_of(actor))
+        for backbone in study.config["backbones"]
+        for actor in shards.answering
+    )
     if any(plugins.declared("tables", table, "READS") == "contrasts" for table in study.config["tables"]):
-        runs = sum(
-            len(shards.seeds(backbone, actor)) * len(shards.methods_of(actor))
-            for backbone in study.config["backbones"]
-            for actor in shards.answering
-        )
         seconds = {"cpu": start["cpu"] + runs * study.costs["cpu"]["compare_methods"]}
         yield Work(stage="compare_methods", what="methods", jobs=1, items=runs, seconds=seconds)
     n_judged = len(shards.with_known_difficulty())
@@ -156,6 +156,7 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
     yield Work(stage="preview_tables", what="pages", jobs=1, items=1, seconds=start)
     yield _scaled(Work(stage="draw_figure", what="figures", jobs=1, items=1, seconds=start), n_figures)
     yield Work(stage="export_records", what="records", jobs=1, items=2, seconds=start)
+    yield Work(stage="export_answers", what="methods", jobs=1, items=runs, seconds=start)
     if in_paper := compared(study.config["backbones"], study.config["tables"]):
         yield Work(stage="compare_with_paper", what="tables", jobs=1, items=len(in_paper), seconds=start)
 

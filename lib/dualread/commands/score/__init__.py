@@ -1,7 +1,7 @@
 """`dualread score`: answer questions about images of one's own, and say how far each answer can be trusted.
 
-`loading` loads reader and actor, `questions` reads a file of questions, `lines` writes one line for each of them, and
-`report` prints one result.
+`loading` loads reader and actor, `questions` reads a table of questions, and `lines` writes one line for each of them,
+or prints one result.
 """
 
 import argparse
@@ -29,7 +29,8 @@ PSR is read before the answer exists, PER after it; the confidence of the method
 With --donor, the same question is asked about another image as well, where its answer should be another one: the
 confidence should drop. With --methods, other methods of the study say what they think of the same answer.
 
-With --input, many questions are read from a .jsonl file, and one line is written for each of its lines, in order:
+With --input, many questions are read from a table (.jsonl, .json, .csv, .tsv, .parquet, each also as .gz), and one line
+is written for each of its rows, in order. In JSON lines:
 
   {"image": "x.png", "question": "Is there a lesion?"}
   {"image": "x.png", "question": "Which organ is shown?", "donor": "y.png", "id": "my name for it"}
@@ -38,7 +39,7 @@ With --input, many questions are read from a .jsonl file, and one line is writte
 An image is a PNG, JPEG, TIFF, WebP, GIF, BMP, JPEG 2000, PGM or DICOM file; of one with several frames, x.tif#2 is the
 second. What was chosen to show an image, and that little can be seen of it, is said under "notes".
 
-Images are looked for beside the file. Other keys are ignored, and no gold answer is needed. A line whose question
+Images are looked for beside the file. Other columns are ignored, and no gold answer is needed. A row whose question
 cannot be answered says why under "error"; no other line is affected. With --out, a run that was interrupted goes on
 after the last line that it wrote, if it is given again.
 
@@ -54,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--question", help="the question about it")
     parser.add_argument("--options", nargs=4, metavar="TEXT", help="the options of a multiple-choice question")
     parser.add_argument("--donor", type=Path, metavar="IMAGE", help="another image to ask the same question about")
-    parser.add_argument("--input", type=Path, metavar="FILE", help="a .jsonl file of questions, see above")
+    parser.add_argument("--input", type=Path, metavar="FILE", help="a table of questions, see above")
     parser.add_argument("--out", type=Path, metavar="FILE", help="with --input: write to FILE; go on if it exists")
     parser.add_argument("--json", action="store_true", help="print the whole result as JSON, with the completion")
     parser.add_argument("--batch-size", type=int, default=16, help="questions that are answered at once (%(default)s)")
@@ -63,14 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Score what `options` name; return the exit code."""
     _check(options)
-    from dualread.commands.score import lines, questions, report
+    from dualread.commands.score import lines, questions
 
-    asked = None if options.input is None else questions.read_lines(options.input)
+    asked = None if options.input is None else questions.read_rows(options.input)
     scorer = loading.load(options, batch_size=options.batch_size)
     if asked is not None:
         return lines.score(scorer, asked, options.out)
     scored = scorer(options.image, options.question, options=options.options or (), donor=options.donor)
-    print(json.dumps(scored.to_json(), ensure_ascii=False) if options.json else report.text(scored, scorer.method))
+    print(json.dumps(scored.to_json(), ensure_ascii=False) if options.json else lines.text(scored, scorer.method))
     return 0
 
 

@@ -1,8 +1,8 @@
-"""Questions in, results out, line by line: line k of the output is about line k of the input.
+"""What `score` prints about one question, and what it writes about many, line by line.
 
-Each result has a `key`, the digest of its question, the readers, the actor, the prompt and the threshold. An output
-file that exists is continued if the keys of its lines are those of the first questions; a line that an interruption has
-cut off is written again.
+Line k of the output is about row k of the input. Each result has a `key`, the digest of its question, the readers, the
+actor, the prompt and the threshold. An output file that exists is continued if the keys of its lines are those of the
+first questions; a line that an interruption has cut off is written again.
 """
 
 import json
@@ -10,15 +10,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from dualread.commands.score.questions import Line
+from dualread.commands.score.questions import QuestionRow
+from dualread.commands.text import aligned
 from dualread.errors import DataError
+from dualread.own.scoring.results import Failed, Reading, Scored
+from dualread.own.scoring.scorer import Scorer
 from dualread.progress import say, track
-from dualread.scoring.results import Failed, Scored
-from dualread.scoring.scorer import Scorer
 from dualread.store.digest import digest_of
 
 
-def score(scorer: Scorer, lines: list[Line], out: Path | None) -> int:
+def score(scorer: Scorer, lines: list[QuestionRow], out: Path | None) -> int:
     """Score the lines that are not done; return 0, since each failure is told in its own line.
 
     Args:
@@ -40,7 +41,7 @@ def score(scorer: Scorer, lines: list[Line], out: Path | None) -> int:
         for line, key, result in zip(todo, keys[n_done:], results, strict=True):
             n_failed += isinstance(result, Failed)
             row = {"line": line.number, "id": line.id, **result.to_json(), "key": key}
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+            stream.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
             stream.flush()
     finally:
         if stream is not sys.stdout:
@@ -49,7 +50,7 @@ def score(scorer: Scorer, lines: list[Line], out: Path | None) -> int:
     return 0
 
 
-def _results(scorer: Scorer, lines: list[Line]) -> Iterator[Scored | Failed]:
+def _results(scorer: Scorer, lines: list[QuestionRow]) -> Iterator[Scored | Failed]:
     """Yield one result per line, in order; lines without a question take no place in a batch."""
     scored = scorer.each(line.question for line in lines if line.question is not None)
     for line in lines:
@@ -81,3 +82,39 @@ def _key(line: bytes) -> str | None:
         return json.loads(line)["key"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+_NO_ANSWER = "none; the completion has no valid answer block"
+_DECISIONS = {True: "keep", False: "do not keep", None: "undecided"}
+
+
+def text(scored: Scored, method: str) -> str:
+    """Return a few aligned lines: answer, confidences, decision, and what differs on the donor's image."""
+    rows = [
+        ["answer", scored.answer or _NO_ANSWER],
+        ["confidence", _confidence(scored)],
+        *(
+            [name, f"{of.confidence:.4f}{_imputed(of.imputed)}"]
+            for name, of in scored.methods.items()
+            if name != method
+        ),
+        ["decision", f"{_DECISIONS[scored.decision.keep]}: {scored.decision.reason}"],
+    ]
+    if scored.donor is not None:
+        rows += [
+            ["on the donor's image", scored.donor.answer or _NO_ANSWER],
+            ["  confidence", f"{_confidence(scored.donor)}"],
+            ["  drop", f"{scored.drop:+.4f}"],
+        ]
+    rows += [["note", note] for note in scored.notes]
+    return "\n".join(aligned(rows, numbers=()))
+
+
+def _confidence(reading: Reading) -> str:
+    parts = {"PSR {:.4f} before the answer": reading.psr, "PER {:.4f} after it": reading.per}
+    shown = ", ".join(text.format(value) for text, value in parts.items() if value is not None)
+    return f"{reading.confidence:.4f}" + (f"  {shown}" if shown else "")
+
+
+def _imputed(imputed: bool) -> str:
+    return "  imputed: the method has no value here" if imputed else ""

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dualread.scoring.scorer import Scorer
+    from dualread.own.scoring.scorer import Scorer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def load(options: argparse.Namespace, *, batch_size: int) -> "Scorer":
     """Load the reader and the actor that `options` name."""
-    from dualread.scoring.scorer import Scorer  # here, because --help does not need torch
+    from dualread.own.scoring.scorer import Scorer  # here, because --help does not need torch
 
     return Scorer.load(
         options.reader,

@@ -1,23 +1,30 @@
-"""Read a .jsonl file of questions; a line that holds none keeps its place and says what is wrong."""
+"""Read a table of questions; a row that holds none keeps its place and says what is wrong."""
 
+import hashlib
 import json
-from dataclasses import dataclass
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
+from dualread.data.datasets.own_tables import Line, image_in, in_form, unfolded
+from dualread.data.foreign_tables.objects import Broken
+from dualread.data.foreign_tables.read import read_every_row
 from dualread.errors import DataError
-from dualread.scoring.questions import Question
+from dualread.own.scoring.results import Question
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
-    """One line of the file.
+class QuestionRow:
+    """One row of the file.
 
     Attributes:
-        number: Its number, from 1.
-        text: The line.
+        number: Its number, from 1: of its line, or of its row in a file without lines.
+        text: What it says, as one text.
         id: What its `id` says; None without one.
-        question: The question; None if the line holds none.
+        question: The question; None if the row holds none.
         problem: Why it holds none; "" if it holds one.
     """
 
@@ -28,61 +35,76 @@ class Line:
     problem: str = ""
 
 
-def read_lines(file: Path) -> list[Line]:
-    """Return the lines of a .jsonl file; images are looked for beside the file.
+def read_rows(file: Path) -> list[QuestionRow]:
+    """Return the rows of a table of questions, as the data sets' loader `table` reads them.
+
+    Images are looked for beside the file.
 
     Raises:
-        DataError: The file cannot be read, is not UTF-8, or has no line.
+        DataError: The file cannot be read, has no rows, or can be read in two ways; ids have lost digits; or a
+            conversation is not one question and one answer.
     """
-    try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read ({error.strerror}). Expected a .jsonl file of questions.") from error
-    except ValueError as error:
-        raise DataError(f"{file}: is not UTF-8 text ({error}). Expected a .jsonl file of questions.") from error
-    while lines and not lines[-1].strip():  # many programs end a file with blank lines
-        lines.pop()
-    if not lines:
-        raise DataError(f'{file}: is empty. Expected a line such as {{"image": "x.png", "question": "..."}}.')
-    return [_line(number, text, file.parent) for number, text in enumerate(lines, start=1)]
+    read = read_every_row(file)
+    rows = list(read.rows)
+    if not rows:
+        raise DataError(f'{file}: is empty. Expected a row such as {{"image": "x.png", "question": "..."}}.')
+    lines = [
+        Line(file=file, unit=read.unit, number=number - 1, record=record)
+        for number, record in rows
+        if not isinstance(record, Broken)
+    ]
+    formed = iter(in_form([line.converted() for line in unfolded(lines)]))
+    return [
+        QuestionRow(number=number, text=found.why, problem=f"{read.unit} {number}: {found.why}")
+        if isinstance(found, Broken)
+        else _row(read.unit, number, found, next(formed).record, file.parent)
+        for number, found in rows
+    ]
 
 
-def _line(number: int, text: str, folder: Path) -> Line:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return Line(number=number, text=text, problem=f"line {number}: not JSON ({error}). Expected one object.")
-    if _has_half_characters(text, found):
-        return Line(number=number, text=text, problem=f"line {number}: an escape is half of a character. Correct it.")
-    if not isinstance(found, dict):
-        return Line(number=number, text=text, problem=f"line {number}: not an object. Expected image and question.")
-    own = Line(number=number, text=text, id=found.get("id"))
+def _row(unit: str, number: int, own: Mapping[str, Any], formed: Mapping[str, Any], folder: Path) -> QuestionRow:
+    name = own.get("id") if type(own.get("id")) is int else formed.get("id")
+    row = QuestionRow(number=number, text=_text(own), id=name)
+    asked: dict[str, Any] = {"question": formed.get("question")}
+    asked |= {name: _picture(image_in(formed.get(name)), folder) for name in ("image", "donor")}
+    options = formed.get("options") or []
     problems = [
-        *(f"no {name}" for name in ("image", "question") if found.get(name) is None),
+        *(f"no {name}" for name in ("image", "question") if asked[name] is None),
         *(
-            f"{name} is {found[name]!r}, expected a text"
-            for name in ("image", "question", "donor")
-            if not isinstance(found.get(name), str | None)
+            f"{name} is {reprlib.repr(own.get(name))}, expected {expected}"
+            for name, kinds, expected in _KINDS
+            if asked[name] is not None and not isinstance(asked[name], kinds)
         ),
-        *(["options: expected a list of texts"] if not isinstance(found.get("options"), list | None) else []),
+        *([] if not options or _are_options(options) else [_OPTIONS]),
     ]
     if problems:
-        return Line(**{**vars(own), "problem": f"line {number}: {'; '.join(problems)}."})
-    donor = found.get("donor")
-    question = Question(
-        image=folder / found["image"],
-        question=found["question"],
-        options=found.get("options") or (),
-        donor=None if donor is None else folder / donor,
-    )
-    return Line(**{**vars(own), "question": question})
+        return replace(row, problem=f"{unit} {number}: {'; '.join(problems)}.")
+    return replace(row, question=Question(**asked, options=tuple(options)))
 
 
-def _has_half_characters(text: str, found: Any) -> bool:
-    """Return whether an escape of JSON is half of a surrogate pair, which no text file can hold."""
-    try:
-        if "\\ud" in text.lower():
-            json.dumps(found, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
+_OPTIONS = f"options: expected none, or a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts"
+_KINDS = (
+    ("image", Path | bytes, "a path, or the bytes of an image"),
+    ("question", str, "a text"),
+    ("donor", Path | bytes, "a path, or the bytes of an image"),
+)
+
+
+def _are_options(options: Any) -> bool:
+    whole = isinstance(options, Sequence) and FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS
+    return whole and not isinstance(options, str) and all(isinstance(one, str) for one in options)
+
+
+def _picture(value: Any, folder: Path) -> Any:
+    """Return the path or the bytes of a picture, which datasets writes as {bytes, path}; what is neither as it is."""
+    if isinstance(value, Mapping):
+        value = value.get("path") if value.get("bytes") is None else value["bytes"]
+    return folder / value if isinstance(value, str) else value
+
+
+def _text(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, sort_keys=True, ensure_ascii=False, default=_of_other)
+
+
+def _of_other(value: Any) -> str:
+    return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else str(value)

@@ -49,9 +49,17 @@ from typing import Any
 
 from dualread.data.datasets._files import check_request, is_texts, leaves_folder, lower
 from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS, AuditStep, Loaded, Row, refuse
-from dualread.data.datasets.own_forms import in_form, unfolded
 from dualread.data.datasets.own_gold import with_texts
-from dualread.data.datasets.own_tables import SPLITS, Line, drawn_splits, find_tables, read_table, renamed
+from dualread.data.datasets.own_tables import (
+    SPLITS,
+    Line,
+    drawn_splits,
+    find_tables,
+    in_form,
+    read_table,
+    renamed,
+    unfolded,
+)
 from dualread.declared.base import Settings
 from dualread.errors import DataError, did_you_mean
 from dualread.grading.canonical import canonical
@@ -104,7 +112,7 @@ _Column = tuple[Callable[[Any], bool], str]
 _TEXT: _Column = (lambda value: isinstance(value, str), "text")
 _ANSWERS: _Column = (
     lambda value: isinstance(value, list) and value != [] and all(isinstance(item, str | bool) for item in value),
-    "text or a list of texts",
+    'text or a list of texts (as text, every one in quotes: ["a", "b"])',
 )
 _OPTIONS: _Column = (
     lambda value: value == [] or (is_texts(value) and all(map(str.strip, value)) and _may_be_asked(len(value))),

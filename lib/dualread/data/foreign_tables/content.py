@@ -7,7 +7,8 @@ import codecs
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -167,3 +168,15 @@ class _Unpacked(io.RawIOBase):
         self._inner.close()
         self._stream.close()
         super().close()
+
+
+def plain_names(path: Path | str, names: Iterable[str]) -> list[str]:
+    """Return names of columns without spaces around them.
+
+    Raises:
+        DataError: Two are equal then.
+    """
+    plain = [name.strip() for name in names]
+    if twice := [name for name, n in Counter(plain).items() if n > 1]:
+        raise DataError(f"{path}: column {twice[0]!r} occurs more than once. Rename or delete the others.")
+    return plain

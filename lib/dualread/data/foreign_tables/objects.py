@@ -12,12 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.data.foreign_tables.content import LARGEST_COLUMNS, LARGEST_ROWS, Content, look_through
+from dualread.data.foreign_tables.content import LARGEST_COLUMNS, LARGEST_ROWS, Content, look_through, plain_names
 from dualread.errors import DataError
 
 _SPACE = re.compile(r"\s*")
 _LISTED = 10  # problems that one error lists
 _START = 1_000_000  # characters that tell the form; a first line of objects is shorter
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A line of JSON lines that holds no object, and why."""
+
+    why: str
+
+
+_BLANK = Broken("the line is empty. Write one object per line.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,36 +44,43 @@ class Objects:
     form: str
     unit: str
 
-    def rows(self, numbers: Callable[[str], Any] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    def rows(self, numbers: Callable[[str], Any] | None = None, *, every: bool = False) -> Iterator[tuple[int, Any]]:
         """Yield (number from 1, object); blank lines are counted.
 
         Args:
             numbers: What reads the text of a number, NaN and Infinity included; by default, Python's int and float.
+            every: Whether a `Broken` stands for a line that holds no object, also for a blank one before others.
 
         Raises:
             DataError: Something is no object, has a key twice, or is half of a surrogate pair; up to ten are listed.
         """
         if self.form == "JSON lines":
-            found = _of_lines(self.content, numbers)
+            found = _every_line(self.content, numbers) if every else _of_lines(self.content, numbers)
         else:
             path, text = self.content.path, self.content.text()
             of_list = self.form == "a JSON list"
             found = enumerate(
                 _of_list(path, text, numbers) if of_list else _of_columns(path, _read(path, text, numbers)), 1
             )
-        names: dict[str, None] = {}
+        names: dict[str, str] = {}
+        is_plain = True
         for number, one in found:
+            if isinstance(one, Broken):
+                yield number, one
+                continue
             if not isinstance(one, dict):
                 raise DataError(f"{self.content.path}: {self.unit} {number}: is {_kind(one)}, expected an object.")
             if number > LARGEST_ROWS:
                 raise DataError(f"{self.content.path}: has more than {LARGEST_ROWS:,} rows. Split it.")
-            names.update(dict.fromkeys(one))
+            if one.keys() - names.keys():
+                names |= {name: name.strip() for name in one}
+                is_plain = all(name == plain for name, plain in names.items())
             if len(names) > LARGEST_COLUMNS:
                 raise DataError(
                     f"{self.content.path}: has more than {LARGEST_COLUMNS:,} columns up to {self.unit} {number}."
                     " Expected one object per row, with the names of columns as keys."
                 )
-            yield number, one
+            yield number, one if is_plain else dict(zip(plain_names(self.content.path, one), one.values(), strict=True))
 
 
 def open_objects(path: Path) -> Objects:
@@ -92,24 +109,33 @@ def _is_object(line: str) -> bool:
         return False
 
 
-def _of_lines(content: Content, numbers: Callable[[str], Any] | None) -> Iterator[tuple[int, Any]]:
-    problems, n = [], 0
+def _every_line(content: Content, numbers: Callable[[str], Any] | None) -> Iterator[tuple[int, Any]]:
+    """Yield the object of each line, or why it holds none; blank lines at the end are no lines."""
+    blank: list[int] = []
     for number, line in enumerate(content.lines(), start=1):
         if not line.strip():
+            blank.append(number)
             continue
+        yield from ((one, _BLANK) for one in blank)
+        blank = []
         try:
             found = parsed(line, numbers)
         except (ValueError, RecursionError) as error:
-            why = f"not JSON ({_reason(error)}). Write one object per line."
+            yield number, Broken(f"not JSON ({_reason(error)}). Write one object per line.")
         else:
-            if isinstance(found, dict):
-                if not n:
-                    yield number, found
-                continue
-            why = f"is {_kind(found)}, expected an object."
-        n += 1
-        if n <= _LISTED:
-            problems.append(f"{content.path}: line {number}: {why}")
+            yield number, found if isinstance(found, dict) else Broken(f"is {_kind(found)}, expected an object.")
+
+
+def _of_lines(content: Content, numbers: Callable[[str], Any] | None) -> Iterator[tuple[int, Any]]:
+    problems, n = [], 0
+    for number, found in _every_line(content, numbers):
+        if isinstance(found, dict):
+            if not n:
+                yield number, found
+        elif found is not _BLANK:
+            n += 1
+            if n <= _LISTED:
+                problems.append(f"{content.path}: line {number}: {found.why}")
     if n:
         raise DataError("\n".join([*problems, *([f"... and {n - _LISTED} more"] if n > _LISTED else [])]))
 

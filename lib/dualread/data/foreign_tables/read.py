@@ -1,11 +1,16 @@
 """Read a table that another program wrote, as columns or row by row.
 
 The suffix says which reader is meant: .csv and .tsv, .json, .jsonl and .ndjson, .parquet; with or without .gz. Within a
-kind, the content decides: what separates cells, the encoding, whether JSON is one list or one object per line.
+kind, the content decides: what separates cells, the encoding, whether JSON is one list or one object per line. Spaces
+around names of columns do not count.
+
+Class labels of Hugging Face's datasets are numbers in a .parquet, whose names stand in its metadata. They are read by
+their names: what 0 means is not in the numbers, since `correct` may have the names ("right", "wrong") in this order.
 """
 
 import io
-from collections.abc import Callable, Collection, Iterator, Sequence
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,11 +19,55 @@ from typing import Any
 
 import polars as pl
 
-from dualread.data.foreign_tables.class_names import features_in, with_class_names
-from dualread.data.foreign_tables.content import LARGEST_COLUMNS, LARGEST_ROWS, is_packed, unpacked
+from dualread.data.foreign_tables.content import LARGEST_COLUMNS, LARGEST_ROWS, is_packed, plain_names, unpacked
 from dualread.data.foreign_tables.delimited import Delimited, open_delimited
 from dualread.data.foreign_tables.objects import open_objects
 from dualread.errors import DataError, in_a_line
+
+
+def features_in(metadata: Mapping[Any, Any] | None) -> Mapping[str, Any]:
+    """Return {column: what datasets says of it} from the metadata of a .parquet or of an arrow table."""
+    found = {str(_text(key)): _text(value) for key, value in (metadata or {}).items()}.get("huggingface")
+    try:
+        return dict(json.loads(found or "{}")["info"]["features"])
+    except (KeyError, RecursionError, TypeError, ValueError):
+        return {}
+
+
+def with_class_names(table: pl.LazyFrame, features: Mapping[str, Any]) -> pl.LazyFrame:
+    """Return the table with the names of class labels in place of their numbers; -1, which is no label, is null."""
+    schema = table.collect_schema()
+    named = []
+    for column, kind in schema.items():
+        names, of_list = _names(features.get(column))
+        if names is None:
+            continue
+        if not of_list and kind.is_integer():
+            named.append(_named(pl.col(column), names).alias(column))
+        elif of_list and isinstance(kind, pl.List) and kind.inner.is_integer():  # type: ignore[union-attr]
+            named.append(pl.col(column).list.eval(_named(pl.element(), names)).alias(column))
+    return table.with_columns(named) if named else table
+
+
+def _named(numbers: pl.Expr, names: list[str]) -> pl.Expr:
+    known = {**dict(enumerate(names)), -1: None}
+    numbers = numbers.cast(pl.Int64)
+    return numbers.replace_strict(known, default=numbers.cast(pl.String), return_dtype=pl.String)
+
+
+def _names(feature: Any) -> tuple[list[str] | None, bool]:
+    """Return the names of a class label, and whether the column holds lists of them; None for other columns."""
+    inner = feature[0] if isinstance(feature, list) and len(feature) == 1 else None
+    if isinstance(feature, dict) and feature.get("_type") in ("List", "Sequence", "LargeList"):
+        inner = feature.get("feature")
+    label = feature if inner is None else inner
+    names = label.get("names") if isinstance(label, dict) and label.get("_type") == "ClassLabel" else None
+    return (list(map(str, names)) if isinstance(names, list) else None), inner is not None
+
+
+def _text(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _CHUNK = 50_000  # rows that are Python objects at one time
@@ -30,7 +79,7 @@ _PLAIN = ("commas, utf-8", "tabs, utf-8", "semicolons, utf-8", "JSON lines, utf-
 
 
 @dataclass(frozen=True, kw_only=True)
-class Columns:
+class TableColumns:
     """A table as columns.
 
     Attributes:
@@ -57,12 +106,12 @@ class Records:
     """A table as rows.
 
     Attributes:
-        rows: (number, values) of each row, from 1, as `unit` counts them.
+        rows: (number, values) of each row, from 1, as `unit` counts them; of `read_every_row`, or a `Broken`.
         unit: "line" or "row".
         form: In words, how the file was read.
     """
 
-    rows: Iterator[tuple[int, dict[str, Any]]]
+    rows: Iterator[tuple[int, Any]]
     unit: str
     form: str
 
@@ -73,7 +122,7 @@ def suffix_of(path: Path) -> str:
     return Path(name).suffix
 
 
-def read_columns(path: Path, used: Collection[str] | None = None) -> Columns:
+def read_columns(path: Path, used: Collection[str] | None = None) -> TableColumns:
     """Read a table as columns, in bounded memory beside those that are used.
 
     Args:
@@ -87,18 +136,18 @@ def read_columns(path: Path, used: Collection[str] | None = None) -> Columns:
     kind = _kind(path)
     if kind == ".parquet":
         frame = _read_parquet(path, used)
-        return Columns(frame=frame, rows=pl.int_range(1, len(frame) + 1, eager=True), form="parquet")
+        return TableColumns(frame=frame, rows=pl.int_range(1, len(frame) + 1, eager=True), form="parquet")
     if kind in (".csv", ".tsv"):
         table = open_delimited(path)
         frame, rows = _text_columns(table, used)
-        return Columns(frame=frame, rows=rows, form=table.form)
+        return TableColumns(frame=frame, rows=rows, form=table.form)
     objects = open_objects(path)
     frame, rows = _object_columns(objects.rows(str), used)
-    return Columns(frame=frame, rows=rows, form=f"{objects.form}, {objects.content.encoding_words}")
+    return TableColumns(frame=frame, rows=rows, form=f"{objects.form}, {objects.content.encoding_words}")
 
 
 def _is_used(name: str, used: Collection[str] | None) -> bool:
-    return used is None or name.strip() in used
+    return used is None or name in used
 
 
 def _with_others(frame: pl.DataFrame, names: Sequence[str], filled: pl.Series) -> pl.DataFrame:
@@ -121,19 +170,30 @@ def _with_others(frame: pl.DataFrame, names: Sequence[str], filled: pl.Series) -
 def read_records(path: Path) -> Records:
     """Read a table row by row; numbers and Booleans of JSON and parquet are Python's, cells of .csv are text.
 
-    Equal texts, and equal bytes, are one object: questions, answers and images recur.
+    Rows without any value are left out. Equal texts, and equal bytes, are one object: questions, answers and images
+    recur.
 
     Raises:
         DataError: As in `read_columns`; while rows are taken, too.
     """
-    found = _records(path)
+    found = _records(path, every=False)
     return replace(found, rows=_with_shared_values(found.rows))
 
 
-def _with_shared_values(rows: Iterator[tuple[int, dict[str, Any]]]) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_every_row(path: Path) -> Records:
+    """Read a table as `read_records` does, with a row for every line, also for one that holds nothing.
+
+    Raises:
+        DataError: As in `read_records`, but where a line of JSON lines holds no object: a `Broken` stands in its place.
+    """
+    return _records(path, every=True)
+
+
+def _with_shared_values(rows: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
     known: dict[str | bytes, str | bytes] = {}
     for number, record in rows:
-        yield number, {name: _shared(value, known) for name, value in record.items()}
+        if any(value is not None for value in record.values()):
+            yield number, {name: _shared(value, known) for name, value in record.items()}
 
 
 def _shared(value: Any, known: dict[str | bytes, str | bytes]) -> Any:
@@ -144,7 +204,7 @@ def _shared(value: Any, known: dict[str | bytes, str | bytes]) -> Any:
     return [_shared(item, known) for item in value] if isinstance(value, list) else value
 
 
-def _records(path: Path) -> Records:
+def _records(path: Path, *, every: bool) -> Records:
     kind = _kind(path)
     if kind == ".parquet":
         rows = enumerate(_parquet_records(path), start=1)
@@ -158,7 +218,7 @@ def _records(path: Path) -> Records:
         return Records(rows=cells, unit="line", form=table.form)
     objects = open_objects(path)
     form = f"{objects.form}, {objects.content.encoding_words}"
-    return Records(rows=objects.rows(), unit=objects.unit, form=form)
+    return Records(rows=objects.rows(every=every), unit=objects.unit, form=form)
 
 
 def _kind(path: Path) -> str:
@@ -226,15 +286,16 @@ def _open_parquet(path: Path) -> Iterator[tuple[Callable[[], pl.LazyFrame], int]
         packed = stream.read() if is_packed(path) else None
     source = (lambda: path) if packed is None else (lambda: io.BytesIO(packed))
     try:
-        n_columns = len(pl.scan_parquet(source(), glob=False).collect_schema())
+        names = pl.scan_parquet(source(), glob=False).collect_schema().names()
         features = features_in(pl.read_parquet_metadata(source()))
         n = pl.scan_parquet(source(), glob=False).select(pl.len()).collect().item()
-        if n_columns > LARGEST_COLUMNS or n > LARGEST_ROWS:
+        if len(names) > LARGEST_COLUMNS or n > LARGEST_ROWS:
             raise DataError(
-                f"{path}: has {n_columns:,} columns and {n:,} rows, expected at most {LARGEST_COLUMNS:,} and"
+                f"{path}: has {len(names):,} columns and {n:,} rows, expected at most {LARGEST_COLUMNS:,} and"
                 f" {LARGEST_ROWS:,}."
             )
-        yield lambda: with_class_names(pl.scan_parquet(source(), glob=False), features), n
+        plain = dict(zip(names, plain_names(path, names), strict=True))
+        yield lambda: with_class_names(pl.scan_parquet(source(), glob=False), features).rename(plain), n
     except (OSError, pl.exceptions.PolarsError) as error:
         raise DataError(f"{path}: is not a .parquet table ({in_a_line(error)}). Write it again.") from error
 

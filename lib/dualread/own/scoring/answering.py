@@ -1,0 +1,206 @@
+"""Ask an actor about images of one's own, read its states and views as the workflow does, and what readers say.
+
+`OpenActor` answers; `readings` are what the readers say about its answers.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from dualread.declared.answers import Decoding
+from dualread.declared.recorded import RequiredView, Requirements
+from dualread.errors import DualReadError, ReaderError, in_a_line
+from dualread.grading.answers import graded_answer
+from dualread.grading.canonical import question_key
+from dualread.models import prompts
+from dualread.models.backbones.opened import Opened
+from dualread.models.conditions import black, question_field
+from dualread.models.generation.base import Completion, Request, SeededDecoding
+from dualread.models.generation.choices import score_choices
+from dualread.models.generation.transformers_engine import TransformersEngine
+from dualread.models.replay.forward import VECTORS, replay_completions, stacked
+from dualread.own.scoring.results import Confidence, Reading, ShownQuestion
+from dualread.readers.answers import COLUMNS, Answers, View
+from dualread.readers.base import FittedReader, Scores, score
+from dualread.readers.requirements import requirements_of
+from dualread.seeding import derive_seed
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_ORIGINAL = "original"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """An actor's answers.
+
+    Attributes:
+        completions: The completion of each question.
+        texts: The answer in each completion; None if it has no valid one.
+        answers: The same answers as readers see them, without views.
+        views: Views of the answers by name.
+    """
+
+    completions: Sequence[Completion]
+    texts: Sequence[str | None]
+    answers: Answers
+    views: Mapping[str, View]
+
+
+class OpenActor:
+    """An opened checkpoint that answers as a reader requires."""
+
+    def __init__(self, opened: Opened, requirements: Requirements, *, kappa: float | None, batch_size: int):
+        self.encoder = opened.encoder
+        self._opened = opened
+        self._engine = TransformersEngine(opened, batch_size)
+        self._requirements = requirements
+        self._kappa = kappa
+        self._batch_size = batch_size
+
+    def answer(self, asked: Sequence[ShownQuestion], views: Sequence[RequiredView], *, states: bool) -> Answered:
+        """Return the actor's answers, with the `views` of them, and with hidden states if readers need them.
+
+        Raises:
+            DataError: A prompt is too long, or its image cannot be read.
+        """
+        requests = [self._request(one, self._requirements.prompt.name) for one in asked]
+        completions = self._complete(requests, self._requirements.decoding, "answer")
+        committed = [of_one[0] for of_one in completions]
+        graded = [graded_answer(found.text, self._requirements.contract) for found in committed]
+        texts = [row["answer"] for row in graded]
+        table = pl.DataFrame(
+            [_row(one, row) for one, row in zip(asked, graded, strict=True)],
+            schema=dict.fromkeys(COLUMNS, pl.String) | {"verbalized_confidence": pl.Float64},
+        )
+        source = self._states(requests, committed) if states else dict[str, np.ndarray]().__getitem__
+        answers = Answers(table=table, source=source, rows=np.arange(len(asked)))
+        taken = {view.name: self._view(view, asked, committed, texts) for view in views}
+        return Answered(completions=committed, texts=texts, answers=answers, views=taken)
+
+    def _view(
+        self,
+        view: RequiredView,
+        asked: Sequence[ShownQuestion],
+        committed: Sequence[Completion],
+        texts: Sequence[str | None],
+    ) -> View:
+        """Return a view of the answers `texts`; a prompt that contains the answer is not put where there is none."""
+        places_answer = "{ANSWER}" in prompts.template(view.prompt.name)
+        requests = {
+            i: self._request(one, view.prompt.name, answer=texts[i], image=view.image)
+            for i, one in enumerate(asked)
+            if not places_answer or texts[i] is not None
+        }
+        chosen = list(requests.values())
+        if view.forced:
+            return View(name=view.name, source=self._states(chosen, committed), rows=np.arange(len(asked)))
+        if view.choices is not None:
+            scored = score_choices(self._engine, chosen, [committed[i].token_ids for i in requests], view.choices)
+            of_row = {i: found.log_probs for i, found in zip(requests, scored, strict=True)}
+            names = dict.fromkeys(name for log_probs in of_row.values() for name in log_probs)
+            every = range(len(asked))
+            log_probs = {name: np.array([of_row.get(i, {}).get(name, np.nan) for i in every]) for name in names}
+            return View(name=view.name, log_probs=log_probs)
+        assert view.decoding is not None, "a view has completions, choices, or states"
+        completions = self._complete(chosen, view.decoding, view.name)
+        replies = {i: tuple(one.text for one in of) for i, of in zip(requests, completions, strict=True)}
+        return View(name=view.name, texts=tuple(replies.get(i, ()) for i in range(len(asked))))
+
+    def _request(
+        self, one: ShownQuestion, prompt: str, *, answer: str | None = None, image: str = _ORIGINAL
+    ) -> Request:
+        text = prompts.render(prompt, question=question_field(one.question, list(one.options)), answer=answer)
+        shown: Path | Image = one.image if image == _ORIGINAL else black(one.image)
+        return Request(text=text, image=shown, image_name=one.content, row=one.name)
+
+    def _complete(self, requests: Sequence[Request], decoding: Decoding, name: str) -> list[list[Completion]]:
+        return self._engine.generate(requests, SeededDecoding(**decoding.model_dump(), seed=derive_seed("score", name)))
+
+    def _states(self, requests: Sequence[Request], committed: Sequence[Completion]) -> Callable[[str], np.ndarray]:
+        assert self._kappa is not None, "a reader of states says how they were pooled"
+        ids = [found.token_ids for found in committed]
+        replayed = replay_completions(self._opened, requests, ids, kappa=self._kappa, batch_size=self._batch_size)
+        return lambda name: stacked(replayed, name)
+
+
+def _row(one: ShownQuestion, graded: Mapping[str, object]) -> dict[str, object]:
+    return {
+        **dict.fromkeys(COLUMNS),
+        "sample_id": one.name,
+        "condition": _ORIGINAL,
+        "question_key": question_key(one.question),
+        **{name: graded[name] for name in ("canonical_answer", "verbalized_confidence", "parse_status")},
+    }
+
+
+# The roles under which a reader of both branches holds its parts.
+_PSR, _PER = "pre", "post"
+
+
+def readings(readers: Mapping[str, FittedReader], method: str, answered: Answered) -> list[Reading]:
+    """Return what the readers say about each answer; the confidence is that of `method`.
+
+    Raises:
+        ReaderError: A reader does not fit the actor's states.
+    """
+    own = readers[method]
+    scores = {name: _scores(name, reader, answered) for name, reader in readers.items()}
+    parts = {role: _scores(role, own.parents[role], answered) for role in (_PSR, _PER) if role in own.parents}
+    statuses = answered.answers.table["parse_status"].to_list()
+    return [
+        Reading(
+            answer=answer,
+            completion=completion.text,
+            parse_status=statuses[i],
+            finish_reason=completion.finish_reason,
+            confidence=float(scores[method].confidence[i]),
+            psr=float(parts[_PSR].confidence[i]) if _PSR in parts else None,
+            per=float(parts[_PER].confidence[i]) if _PER in parts else None,
+            methods={name: _confidence(of, i) for name, of in scores.items()},
+        )
+        for i, (answer, completion) in enumerate(zip(answered.texts, answered.completions, strict=True))
+    ]
+
+
+def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
+    """Let each reader of states score one answer with states of `width` numbers, before any question is asked.
+
+    Raises:
+        ReaderError: A reader was fitted on states of another width.
+    """
+    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")], schema=dict.fromkeys(COLUMNS, pl.String))
+    states = {name: np.full((1, width), 0.5, np.float32) for name in VECTORS}
+    states["answer_log_prob"] = np.full((1, 1), -0.5, np.float32)
+    answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))
+    for name, reader in readers.items():
+        if reader.provenance.get("features") and not requirements_of(reader, where=name).views:
+            _scored(name, reader, answers)
+
+
+def _scores(name: str, reader: FittedReader, answered: Answered) -> Scores:
+    views = tuple(answered.views[view.name] for view in requirements_of(reader, where=name).views)
+    return _scored(name, reader, replace(answered.answers, views=views))
+
+
+def _scored(name: str, reader: FittedReader, answers: Answers) -> Scores:
+    try:
+        return score(reader, answers)
+    except DualReadError:
+        raise
+    except Exception as error:  # whatever the numbers and texts of a file from elsewhere make of it
+        raise ReaderError(
+            f"{name}: the reader's weights do not fit the states of this actor ({in_a_line(error)}). Expected the actor"
+            " on whose answers it was fitted."
+        ) from error
+
+
+def _confidence(scores: Scores, i: int) -> Confidence:
+    return Confidence(
+        confidence=float(scores.confidence[i]), score=float(scores.score[i]), imputed=bool(scores.imputed[i])
+    )

@@ -1,0 +1,175 @@
+"""A question about an image, and what scoring returns: an answer with its confidences, or why there is none.
+
+A question is checked before an actor sees it. The threshold that travels with a reader decides whether to keep an
+answer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
+from dualread.data.given_images import read
+from dualread.data.images import Decoded, content_sha256
+from dualread.data.questions.markup import Markup, control_tokens
+from dualread.errors import DataError
+from dualread.evaluation.thresholds import Decision
+
+if TYPE_CHECKING:
+    import numpy as np
+    from PIL.Image import Image
+
+    from dualread.models.backbones.encode import Encoder
+
+    GivenImage = Path | str | bytes | BinaryIO | Image | np.ndarray | Decoded
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A question about an image.
+
+    Attributes:
+        image: The image's file, its bytes, or a picture in memory; see `given_images.read`.
+        question: The question, verbatim.
+        options: The two to ten options of a multiple-choice question; empty for other questions.
+        donor: Another image, about which the same question is asked as well.
+    """
+
+    image: "GivenImage"
+    question: str
+    options: Sequence[str] = ()
+    donor: "GivenImage | None" = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownQuestion:
+    """One question as it is put to an actor, with one image.
+
+    Attributes:
+        image: The image's file, or a decoded picture.
+        content: The digest of the image's content.
+        question: The question.
+        options: The options of a multiple-choice question, or none.
+        notes: What a person has to know about how the image is shown.
+    """
+
+    image: "Path | Image"
+    content: str
+    question: str
+    options: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What errors name; samples are drawn by it, so that they depend on the image's content, never on its name."""
+        return f"image {self.content[:12]}, {self.question!r}"
+
+
+def shown(asked: Question, image: "GivenImage", encoder: "Encoder", *, bits: int | None = None) -> ShownQuestion:
+    """Return `asked` about `image`, which is the question's own or its donor; `bits` is as in `given_images.read`.
+
+    Raises:
+        DataError: The question is no text, empty, or contains a control token of the model or other markup of
+            chats; there are one option or more than ten; or the image cannot be read.
+    """
+    _check_text(asked, encoder.tokenizer)
+    found = image if isinstance(image, Decoded) else read(image, bits=bits)
+    picture = Path(image) if isinstance(image, str | Path) and found.own else found.image
+    return ShownQuestion(
+        image=picture,
+        content=content_sha256(picture),
+        question=asked.question,
+        options=tuple(asked.options),
+        notes=(*found.notes, *found.doubts),
+    )
+
+
+def _check_text(asked: Question, tokenizer: Any) -> None:
+    options = asked.options
+    if isinstance(options, str) or not all(isinstance(text, str) for text in (asked.question, *options)):
+        raise DataError(f"question {asked.question!r}, options {options!r}: expected a text and a list of texts.")
+    if any("\ud800" <= character <= "\udfff" for text in (asked.question, *options) for character in text):
+        raise DataError("the text holds half of a character (a lone surrogate), which no file can hold. Correct it.")
+    if not asked.question.strip():
+        raise DataError("the question is empty. Expected a text such as 'Is there a lesion?'.")
+    if options and not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
+        raise DataError(f"{len(options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}.")
+    if problem := Markup(control_tokens(tokenizer)).problem("the question", [asked.question, *options]):
+        raise DataError(problem)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confidence:
+    """What one method says about an answer.
+
+    Attributes:
+        confidence: The probability in [0, 1] that the answer is correct.
+        score: The raw score, on the method's own scale; higher is more confident.
+        imputed: Whether the method has no value here, so that its confidence is 0.5.
+    """
+
+    confidence: float
+    score: float
+    imputed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """An actor's answer about one image, and how far it can be trusted.
+
+    Attributes:
+        answer: The answer; None if the completion has no valid answer block.
+        completion: All that the actor said.
+        parse_status: Whether answer and stated confidence are valid, see `grading.parse.Parsed.status`.
+        finish_reason: "stop", or "length" if the completion was cut off at its largest number of tokens.
+        confidence: The reader's probability that the answer is correct.
+        psr: PSR, the part of it that is read before the answer; None if the reader has no such part.
+        per: PER, the part of it that is read after the answer; None if the reader has no such part.
+        methods: What each method that was asked for says, by name.
+    """
+
+    answer: str | None
+    completion: str
+    parse_status: str
+    finish_reason: str
+    confidence: float
+    psr: float | None
+    per: float | None
+    methods: Mapping[str, Confidence]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored(Reading):
+    """A scored question.
+
+    Attributes:
+        decision: Whether to keep the answer, by the threshold that travels with the reader.
+        donor: The same question about the donor's image; None if no donor was given.
+        notes: What differs from what the reader was fitted on, and how an image is shown where there was a choice or
+            little can be seen of it; mostly empty.
+    """
+
+    decision: Decision
+    donor: Reading | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def drop(self) -> float | None:
+        """By how much confidence is lower on the donor's image; negative if it is higher, None without a donor."""
+        return None if self.donor is None else self.confidence - self.donor.confidence
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {**asdict(self), "drop": self.drop, "notes": list(self.notes)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """A question without a result, and why."""
+
+    error: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the reason as JSON values."""
+        return {"error": self.error}

@@ -1,0 +1,104 @@
+"""Stage export_answers: the answers of one run and what all methods say about them, for `dualread evaluate`.
+
+inputs:  predictions/<method>; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>; pairs/<dataset>/test
+output:  answers.parquet, one row per method and test question; validation.parquet, the same of the validation splits;
+         pairs.parquet, one row per method and donor pair of the test splits
+From these tables `dualread evaluate` computes the study's own estimates and intervals, because the columns study,
+dataset, split and replicates name the resamples. A table that would have no rows is not written, and a method without
+confidences is not in them.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from dualread.artifacts.tables import reason_of, scan_table
+from dualread.declared.columns import GRADED, MANIFEST, PAIRS
+from dualread.declared.metrics import ExportAnswersSpec
+from dualread.stages._joined import check_predictions, read
+
+_ORIGINAL, _DONOR = "original", "donor"
+_OF_MANIFEST = ("dataset", "split", "sample_id", "image_id", "question", "answer_type", "reference_answers")
+
+
+def compute(spec: ExportAnswersSpec, inputs: Mapping[str, Path], out: Path) -> str:
+    """Read the inputs, write the tables, and return one line about them.
+
+    Raises:
+        ArtifactError: An input is missing, or predictions are of another run.
+    """
+    shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
+    tables, left_out = {}, []
+    for method in spec.methods:
+        place = inputs[f"predictions/{method}"]
+        check_predictions(place, spec.run | {"method": method}, shards)
+        table = place / "predictions.parquet"
+        if reason_of(table) is None:
+            tables[method] = table
+        else:
+            left_out.append(method)
+    found: dict[str, list[pl.DataFrame]] = {"answers": [], "validation": [], "pairs": []}
+    for shard in shards:
+        answers = _answers(spec, shard, tables, inputs)
+        found["answers" if shard[1] == "test" else "validation"].append(answers)
+        if shard[1] == "test" and f"pairs/{'/'.join(shard)}" in inputs:
+            found["pairs"].append(_pairs(spec, shard, tables, inputs))
+    counts = {}
+    for name, parts in found.items():
+        if parts and (counts_of := sum(map(len, parts))):
+            pl.concat(parts).write_parquet(out / f"{name}.parquet", compression="zstd")
+            counts[name] = counts_of
+    written = ", ".join(f"{n} rows of {name}" for name, n in counts.items()) or "nothing"
+    return f"wrote {written}" + (f"; without confidences: {', '.join(left_out)}" if left_out else "")
+
+
+def _answers(
+    spec: ExportAnswersSpec, shard: tuple[str, str], tables: Mapping[str, Path], inputs: Mapping[str, Path]
+) -> pl.DataFrame:
+    place = "/".join(shard)
+    questions = read(inputs, f"manifest/{place}", MANIFEST, _OF_MANIFEST)
+    grades = read(inputs, f"graded/{place}/{_ORIGINAL}", GRADED, ("sample_id", "answer", "correct"))
+    return (
+        _confidences(shard, _ORIGINAL, tables)
+        .join(questions, on="sample_id", how="left", validate="m:1")
+        .join(grades, on="sample_id", how="left", validate="m:1")
+        .select(
+            *("method", pl.lit(spec.study).alias("study"), pl.lit(spec.replicates).alias("replicates")),
+            *("dataset", "split", "sample_id", "image_id", "question", "answer_type", "answer"),
+            pl.col("reference_answers").alias("reference_answer"),
+            *("correct", "confidence"),
+        )
+        .sort("method", "sample_id")
+    )
+
+
+def _pairs(
+    spec: ExportAnswersSpec, shard: tuple[str, str], tables: Mapping[str, Path], inputs: Mapping[str, Path]
+) -> pl.DataFrame:
+    place = "/".join(shard)
+    pairs = read(inputs, f"pairs/{place}", PAIRS, ("sample_id", "donor_image_id"))
+    grades = read(inputs, f"graded/{place}/{_DONOR}", GRADED, ("sample_id", "answer", "correct"))
+    dataset, split = (pl.lit(value).alias(name) for name, value in zip(("dataset", "split"), shard, strict=True))
+    return (
+        _confidences(shard, _DONOR, tables)
+        .join(pairs, on="sample_id", how="left", validate="m:1")
+        .join(grades, on="sample_id", how="left", validate="m:1")
+        .select(
+            *("method", pl.lit(spec.study).alias("study"), dataset, split, "sample_id", "donor_image_id"),
+            pl.col("answer").alias("donor_answer"),
+            pl.col("correct").alias("donor_correct"),
+            pl.col("confidence").alias("donor_confidence"),
+        )
+        .sort("method", "sample_id")
+    )
+
+
+def _confidences(shard: tuple[str, str], condition: str, tables: Mapping[str, Path]) -> pl.DataFrame:
+    of = dict(zip(("dataset", "split"), shard, strict=True))
+    rows: Sequence[pl.LazyFrame] = [
+        scan_table(table, ("method", "sample_id", "confidence"), **of, condition=condition) for table in tables.values()
+    ]
+    if not rows:
+        return pl.DataFrame(schema={"method": pl.String, "sample_id": pl.String, "confidence": pl.Float64})
+    return pl.concat(rows).collect(engine="streaming")

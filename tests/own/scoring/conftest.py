@@ -1,0 +1,16 @@
+import pytest
+
+from dualread.own.scoring.scorer import Scorer
+from tests.own.scoring import small
+
+OTHERS = ["rlvr", "question_prior", "expected", "sequence_likelihood"]
+
+
+@pytest.fixture(scope="session")
+def study(tiny, tmp_path_factory):
+    return small.build(tiny, tmp_path_factory.mktemp(f"scoring {tiny.family}") / "results" / "small")
+
+
+@pytest.fixture(scope="session")
+def scorer(study):
+    return Scorer.load(study.reader("dualread"), study.actor, methods=OTHERS, batch_size=4)

@@ -1,0 +1,114 @@
+"""A table in memory means what the same table means in a file."""
+
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import dualread
+from dualread.errors import ConfigError, DataError
+from dualread.own.inputs import given_in_memory
+
+C, Z = [0.9, 0.2, 0.3], [0, 1, 1]
+PLAIN = {"confidence": C, "correct": Z}
+FRAME = pd.DataFrame(PLAIN)
+
+
+def forms():
+    yield "mapping", PLAIN
+    yield "arrays", {"confidence": np.array(C), "correct": np.array(Z, dtype=bool)}
+    yield "rows", [{"confidence": c, "correct": z} for c, z in zip(C, Z, strict=True)]
+    yield "pandas", FRAME
+    yield "polars", pl.DataFrame(PLAIN)
+    yield "lazy", pl.LazyFrame(PLAIN)
+    yield "pyarrow", pa.table(PLAIN)
+    yield "batch", pa.RecordBatch.from_pydict(PLAIN)
+    yield "nullable", FRAME.astype({"confidence": "Float64", "correct": "boolean"})
+    yield "guessed", FRAME.convert_dtypes()
+    yield (
+        "decimals",
+        {"confidence": [decimal.Decimal(str(c)) for c in C], "correct": ["True" if z else "False" for z in Z]},
+    )
+    for kind in (np.float32, np.float16, np.longdouble):
+        yield kind.__name__, {"confidence": kind(C), "correct": np.array(Z)}
+        yield f"pandas {kind.__name__}", pd.DataFrame({"confidence": kind(C), "correct": Z})
+    yield "objects", pd.DataFrame({"confidence": pd.Series([np.float32(0.9), 0.2, "0.3"], dtype=object), "correct": Z})
+    yield "nullable 32", FRAME.astype({"confidence": "Float32", "correct": "Int64"})
+    yield "arrow 32", FRAME.astype({"confidence": "float[pyarrow]", "correct": "bool[pyarrow]"})
+    yield "polars 32", pl.DataFrame(PLAIN).cast({"confidence": pl.Float32})
+    yield "polars 16", pl.DataFrame({"confidence": pl.Series(C, dtype=pl.Float16), "correct": Z})
+    yield "pyarrow 32", pa.table({"confidence": pa.array(C, pa.float32()), "correct": Z})
+    yield "index", FRAME.set_index(pd.Index(["a", "b", "c"], name="sample_id"))
+    yield "own index", FRAME.set_index("confidence")
+
+
+@pytest.mark.parametrize(("name", "table"), forms())
+def test_every_form_gives_the_same_numbers(name, table):
+    found = dualread.evaluate(table, replicates=0).metrics.filter(subset="all")
+    values = dict(found.select("metric", "estimate").rows())
+    # the wrong answer has .9: hce90 1/3; Brier (.81 + .64 + .49) / 3
+    assert (values["accuracy"], values["auroc"], values["hce90"]) == pytest.approx((2 / 3, 0, 1 / 3), abs=1e-15)
+    assert values["brier"] == pytest.approx(1.94 / 3, abs=1e-12)
+
+
+def test_tensors_and_datasets():
+    torch, datasets = pytest.importorskip("torch"), pytest.importorskip("datasets")
+    for kind in (torch.float32, torch.bfloat16, torch.float64):
+        given = given_in_memory(
+            {"confidence": torch.tensor([0.9, 0.2], dtype=kind), "correct": torch.tensor([0, 1])}, "x"
+        )
+        assert given.number("confidence").to_list() == [0.9, 0.2]
+    given = given_in_memory(
+        {"confidence": [torch.tensor(0.9, requires_grad=True)], "correct": [torch.tensor(True)]}, "x"
+    )
+    assert (given.number("confidence")[0], given.truth("correct")[0]) == (0.9, True)
+    chosen = datasets.Dataset.from_dict(PLAIN).select([2, 0])
+    assert given_in_memory(chosen, "x").number("confidence").to_list() == [0.3, 0.9]
+    with pytest.raises(ConfigError, match=r"has several splits: test\. Give one of them"):
+        given_in_memory(datasets.DatasetDict({"test": chosen}), "x")
+
+
+def test_what_stands_for_a_missing_value_is_one():
+    table = pd.DataFrame(
+        {
+            "confidence": [0.9, 0.8],
+            "answer": pd.array([2, None], dtype="Int64"),
+            "taken": pd.to_datetime(["2020-01-01", None]),
+            "kind": pd.Categorical(["a", None]),
+            "mask": [b"\xff\x00", None],
+            "golds": [["x", None], None],
+        }
+    )
+    given = given_in_memory(table, "x")
+    for name in ("answer", "taken", "kind"):
+        assert given.optional_text(name).is_null().to_list() == [False, True]
+    assert given.optional_text("answer")[0] == "2"
+    assert given.alternatives("golds") == [["x"], []]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            pd.DataFrame([[0.9, 0.1, 1]], columns=["confidence", "confidence", "correct"]),
+            "'confidence' occurs more than",
+        ),
+        (pa.table([[0.9], [0.1]], names=["a", "a"]), "'a' occurs more than once"),
+        ({"confidence": np.ones((2, 2)), "correct": [0, 1]}, r"'confidence' has the shape \(2, 2\)"),
+        ({"confidence": 0.9, "correct": [0, 1]}, "'confidence' is one float; expected one value per row"),
+        ({"confidence": "high", "correct": [0, 1]}, "'confidence' is one str"),
+        ({"confidence": [0.9], "correct": [0, 1]}, r"different lengths \(confidence: 1, correct: 2\)"),
+        ({"confidence": np.ma.array([0.9, 0.2], mask=[0, 1]), "correct": [0, 1]}, "row 1 is masked"),
+        ({"confidence": np.array([0.9 + 1j]), "correct": [1]}, "expected a finite number"),
+        ({str(k): [1] for k in range(6000)}, "has 6,000 columns, expected at most 5,000"),
+        (pd.Series([1, 2]), "Series; expected a data frame"),
+        ({}, "has no rows"),
+        ([], "has no rows"),
+    ],
+)
+def test_what_is_no_table_is_a_sentence(table, message):
+    with pytest.raises(DataError, match=f"^predictions: .*{message}"):
+        dualread.evaluate(table, replicates=0)

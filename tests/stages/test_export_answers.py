@@ -1,0 +1,151 @@
+"""From the tables of one run that a study exports, `dualread evaluate` computes the study's own numbers."""
+
+import polars as pl
+import pytest
+
+import dualread
+from dualread.artifacts.tables import read_table
+from dualread.commands import main as program
+from dualread.declared.columns import METRICS
+from dualread.declared.metrics import Bootstrap, ComputeMetricsSpec, ExportAnswersSpec, Metrics
+from dualread.errors import ArtifactError
+from dualread.stages import compute_metrics, export_answers
+from tests.evaluation.cells import cell
+
+SHARDS = [("slake", "test"), ("slake", "validation"), ("vqa_rad", "test")]
+SPLITS = {"slake": ("test", "validation"), "vqa_rad": ("test",)}
+RUN = {"backbone": "tiny", "actor": "rlvr", "seed": 17}
+METHODS = ("per", "psr")
+REPLICATES = 40
+
+
+def write(frame, folder, name):
+    folder.mkdir(parents=True, exist_ok=True)
+    frame.write_parquet(folder / f"{name}.parquet")
+    return folder
+
+
+def spec():
+    return ExportAnswersSpec(**{"study": "mine", **RUN, "methods": METHODS, "splits": SPLITS, "replicates": REPLICATES})
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    """The artifacts of one run of two methods."""
+    found, predictions = {}, []
+    for dataset, split in SHARDS:
+        questions, donors, grades, predicted = cell(dataset, split)
+        place = f"{dataset}/{split}"
+        found[f"manifest/{place}"] = write(questions, tmp_path / "manifests" / place, "manifest")
+        found[f"pairs/{place}"] = write(donors, tmp_path / "pairs" / place, "pairs")
+        for condition, frame in grades.items():
+            name = f"graded/{place}/{condition}"
+            found[name] = write(frame, tmp_path / name, "graded")
+        factor = 0.9 if split == "validation" else 1.0  # other answers than those of the test split
+        predictions += [frame.with_columns(pl.col("confidence") * factor) for frame in predicted.values()]
+    for k, method in enumerate(METHODS):
+        mine = pl.concat(predictions).with_columns(
+            method=pl.lit(method), confidence=(pl.col("confidence") + 0.1 * k).clip(0, 1)
+        )
+        found[f"predictions/{method}"] = write(mine, tmp_path / "predictions" / method, "predictions")
+    return found
+
+
+@pytest.fixture
+def tables(inputs, tmp_path):
+    """What the stage writes of them."""
+    out = tmp_path / "answers"
+    out.mkdir()
+    export_answers.compute(spec(), inputs, out)
+    return out
+
+
+@pytest.fixture
+def own_rows(inputs, tmp_path):
+    """The study's own metrics of the test splits, by method, data set, subset and metric."""
+    found = {}
+    for method in METHODS:
+        (out := tmp_path / "metrics" / method).mkdir(parents=True)
+        of_method = ComputeMetricsSpec(
+            **RUN,
+            study="mine",
+            method=method,
+            splits=SPLITS,
+            metrics=Metrics(bootstrap=Bootstrap(replicates=REPLICATES), target_risk_percent=[30]),
+            thresholds_from="slake/validation",
+        )
+        needed = {name: path for name, path in inputs.items() if not name.startswith("predictions/")}
+        compute_metrics.compute(of_method, {**needed, "predictions": inputs[f"predictions/{method}"]}, out)
+        for row in read_table(out / "metrics.parquet", METRICS).filter(split="test").iter_rows(named=True):
+            found[method, row["dataset"], row["subset"], row["metric"]] = row
+    return found
+
+
+def test_the_numbers_are_the_studys_own_to_the_last_bit(tables, own_rows):
+    found = dualread.evaluate(tables / "answers.parquet", tables / "pairs.parquet")
+    assert (found.replicates, found.unused) == (REPLICATES, [])
+    names = ("estimate", "low", "high", "n", "n_clusters", "reason")
+    rows = found.metrics.to_dicts()
+    assert {(row["method"], row["dataset"]) for row in rows} == {(m, d) for m in METHODS for d in SPLITS}
+    assert {"auroc", "natural_ccg_auc", "strict_ccg_auc"} <= {row["metric"] for row in rows}
+    for row in rows:
+        expected = own_rows[row["method"], row["dataset"], row["subset"], row["metric"]]
+        assert {name: row[name] for name in names} == {name: expected[name] for name in names}
+
+
+def test_thresholds_are_those_of_the_study(tables, own_rows):
+    found = dualread.evaluate(
+        tables / "answers.parquet", calibration=tables / "validation.parquet", target_risk=0.3, replicates=0
+    ).thresholds
+    assert found is not None
+    for row in found.iter_rows(named=True):
+        prefix = {"empirical": "", "certified": "certified_"}[row["rule"]]
+        for column, metric in {"threshold": "threshold", "coverage": "coverage", "risk": "kept_risk"}.items():
+            expected = own_rows[row["method"], row["dataset"], "all", f"{prefix}{metric}_at_risk_30"]["estimate"]
+            assert row[column] == expected
+
+
+def test_the_program_reads_them(tables, capsys):
+    path = tables / "answers.parquet"
+    assert program.main(["evaluate", str(path), "--method", "psr", "--dataset", "vqa_rad"]) == 0
+    printed = capsys.readouterr().out
+    assert f"{path}, vqa_rad: 40 answers, 1 method\n95% intervals: {REPLICATES} resamples of image_id" in printed
+    assert "slake" not in printed
+
+
+def test_the_folder_of_a_study_is_no_table(tables, capsys):
+    assert program.main(["evaluate", str(tables)]) == 1
+    assert "is a folder, expected a table. A study writes those of each run to" in capsys.readouterr().err
+
+
+def test_a_method_without_confidences_is_left_out(inputs, tmp_path):
+    place = inputs["predictions/per"] / "predictions.parquet"
+    empty = pl.read_parquet(place).clear()
+    empty.write_parquet(place, metadata={"dualread.reason": "none was fitted"})
+    said = export_answers.compute(spec(), inputs, tmp_path)
+    assert said.endswith("; without confidences: per")
+    assert set(pl.read_parquet(tmp_path / "answers.parquet")["method"]) == {"psr"}
+
+
+def test_predictions_of_another_run_are_refused(inputs, tmp_path):
+    other = pl.read_parquet(inputs["predictions/per"] / "predictions.parquet").with_columns(seed=pl.lit(18))
+    write(other, inputs["predictions/per"], "predictions")
+    with pytest.raises(ArtifactError, match=r"has predictions of seed 18\. Expected only 17"):
+        export_answers.compute(spec(), inputs, tmp_path)
+
+
+def test_confidences_that_are_float32_stay_what_they_are(inputs, tmp_path):
+    """0.8999999761581421 is .9 in other tables: it had been float32 there. A study's metrics know no .9 here."""
+    for method in METHODS:
+        frame = pl.read_parquet(inputs[f"predictions/{method}"] / "predictions.parquet")
+        write(
+            frame.with_columns(pl.lit(0.8999999761581421).alias("confidence")),
+            inputs[f"predictions/{method}"],
+            "predictions",
+        )
+    export_answers.compute(spec(), inputs, tmp_path)
+    found = dualread.evaluate(tmp_path / "answers.parquet", tmp_path / "pairs.parquet", replicates=0)
+    for cells in found.parts:
+        for joined in cells.methods.values():
+            assert set(joined.answers["confidence"]) == {0.8999999761581421}
+            assert set(joined.pairs["confidence_donor"]) == {0.8999999761581421}
