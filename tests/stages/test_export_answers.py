@@ -8,7 +8,6 @@ from dualread.artifacts.tables import read_table
 from dualread.commands import main as program
 from dualread.declared.columns import METRICS
 from dualread.declared.metrics import Bootstrap, ComputeMetricsSpec, ExportAnswersSpec, Metrics
-from dualread.errors import ArtifactError
 from dualread.stages import compute_metrics, export_answers
 from tests.evaluation.cells import cell
 
@@ -125,13 +124,6 @@ def test_a_method_without_confidences_is_left_out(inputs, tmp_path):
     said = export_answers.compute(spec(), inputs, tmp_path)
     assert said.endswith("; without confidences: per")
     assert set(pl.read_parquet(tmp_path / "answers.parquet")["method"]) == {"psr"}
-
-
-def test_predictions_of_another_run_are_refused(inputs, tmp_path):
-    other = pl.read_parquet(inputs["predictions/per"] / "predictions.parquet").with_columns(seed=pl.lit(18))
-    write(other, inputs["predictions/per"], "predictions")
-    with pytest.raises(ArtifactError, match=r"has predictions of seed 18\. Expected only 17"):
-        export_answers.compute(spec(), inputs, tmp_path)
 
 
 def test_confidences_that_are_float32_stay_what_they_are(inputs, tmp_path):

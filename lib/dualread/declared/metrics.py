@@ -156,11 +156,6 @@ class ExportAnswersSpec(Section):
     replicates: int
     """The number of resamples behind the study's intervals."""
 
-    @property
-    def run(self) -> dict[str, str | int]:
-        """What identifies the run: backbone, actor, seed."""
-        return {"backbone": self.backbone, "actor": self.actor, "seed": self.seed}
-
 
 class CompareWithPaperSpec(OodMeans):
     """The comparison of a study's tables with the paper's."""
