@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dualread
-from dualread.data.foreign_tables.values import listed, whole
+from dualread.data.foreign_tables.values import whole
 from dualread.errors import ConfigError, DataError
 from dualread.own.grades import form_of
 
@@ -17,34 +17,6 @@ def accuracy(answers, references, **options):
 
 def estimate(found, metric):
     return found.metrics.filter(subset="all", metric=metric)["estimate"][0]
-
-
-@pytest.mark.parametrize(
-    ("text", "items"),
-    [
-        ("['liver', 'hepatic']", ["liver", "hepatic"]),
-        ('["liver", "h\\u00e9p"]', ["liver", "hép"]),
-        ("['liver' 'hepatic']", ["liver", "hepatic"]),  # numpy; Python would join the two to liverhepatic
-        ("['a'\n 'b']", ["a", "b"]),
-        ("array(['a', 'b'], dtype=object)", ["a", "b"]),
-        ("[\"Crohn's disease\", 'x']", ["Crohn's disease", "x"]),
-        ("['a, b', None, nan]", ["a, b"]),
-        ("[1, 2.5]", ["1", "2.5"]),
-        ("[1. 2.]", ["1", "2"]),
-        ("('a', 'b')", ["a", "b"]),
-        ("{'a'}", ["a"]),
-        ("[]", []),
-        *((text, None) for text in ("liver", "[left]", "(A)", "(2)", "(a, b)", "['a'] b", "", "[")),
-    ],
-)
-def test_a_list_in_a_cell(text, items):
-    assert listed(text) == items
-
-
-@pytest.mark.parametrize("text", ["[liver, hepatic]", "['Crohn's disease']", "['a' ... 'z']", "[['a'], ['b']]"])
-def test_a_list_that_cannot_be_read_is_refused(text):
-    with pytest.raises(ValueError, match="not known"):
-        listed(text)
 
 
 def test_a_list_in_a_cell_is_what_the_list_is():
