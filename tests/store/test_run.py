@@ -181,14 +181,6 @@ def test_a_missing_input_is_reported(library):
     assert "results/study/gone/MANIFEST.json: cannot be read" in done.stderr
 
 
-def test_an_unknown_stage_or_plugin_is_reported_without_a_traceback(library):
-    for stage, spec in (("no_stage", {}), ("join_texts", {"voice": {"module": "voices.none"}})):
-        done = library.run(stage, [{"spec": spec, "output": "results/x"}])
-        assert done.returncode == 1
-        assert "no such module" in done.stderr
-        assert "Traceback" not in done.stderr
-
-
 def test_an_unexpected_error_keeps_its_traceback_and_leaves_nothing(library):
     library.edit("words.py", "text.strip()", "text.no_such_method()")
     done = library.run("write_text", [_TEXT])
@@ -220,14 +212,6 @@ def test_a_full_disk_is_reported(library):
     done = library.run("write_text", [_TEXT])
     assert done.returncode == 1
     assert "no space left on the device" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_an_unwritable_store_is_reported(library):
-    (library.root / "occupied").write_text("a file")
-    done = library.run("write_text", [_TEXT], store="occupied")
-    assert done.returncode == 1
-    assert "occupied: cannot write into the store" in done.stderr
     assert "Traceback" not in done.stderr
 
 

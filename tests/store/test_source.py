@@ -123,7 +123,7 @@ def test_several_writers_leave_an_intact_file(package, tmp_path):
         writer.join()
         assert writer.exitcode == 0
     body = cache.read_text().partition("\n")[2]
-    assert "parse.py" in json.loads(body)["sources"]
+    assert "parse.py" in json.loads(body)["table"]
     for number in range(4):
         roots = [f"mini.stages.own_{number}"]
         assert CodeIndex(package, cache).table(roots) == CodeIndex(package).table(roots)

@@ -93,47 +93,70 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class StatCache:
-    """A cache of the sha256 of raw files by (size, mtime, ctime, inode), in one JSON file of the store.
+class KeptTable:
+    """A table in one JSON file of the store, which may be deleted at any time.
 
-    Several processes may share the file: each replaces it atomically, and an update that another process overwrites
-    only means that a file is read again. A cache file that cannot be read counts as empty.
+    Several processes and checkouts may share the file: each replaces it atomically, and an update that another process
+    overwrites only means that a row is computed again. Keys are computed from the rows. So a file that is damaged, or
+    was written by another `version`, counts as empty.
+
+    Args:
+        path: The file; None keeps nothing.
+        version: Identifies what computes the rows.
     """
 
+    def __init__(self, path: Path | None, version: str = "") -> None:
+        self._path, self._version = path, version
+        self._known: dict[str, Any] | None = None
+        self._new: dict[str, Any] = {}
+
+    def get(self, name: str) -> Any:
+        """Return a row; None if there is none."""
+        if self._known is None:
+            self._known = self._read()
+        return self._new.get(name, self._known.get(name))
+
+    def keep(self, name: str, row: Any) -> None:
+        """Keep a row, until `save` writes it."""
+        self._new[name] = row
+
+    def save(self) -> None:
+        """Add the new rows to the file; a store that cannot be written is left alone."""
+        if not self._new or self._path is None:
+            return
+        self._known, self._new = {**self._read(), **self._new}, {}
+        body = json.dumps({"version": self._version, "table": self._known}, separators=(",", ":"))
+        with contextlib.suppress(OSError):
+            replace_text(self._path, f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}")
+
+    def _read(self) -> dict[str, Any]:
+        if self._path is None:
+            return {}
+        try:
+            digest, _, body = plain(self._path).read_text(encoding="utf-8").partition("\n")
+            kept = json.loads(body) if digest == hashlib.sha256(body.encode()).hexdigest() else {}
+        except (OSError, ValueError):
+            return {}
+        return kept["table"] if kept.get("version") == self._version else {}
+
+
+class StatCache:
+    """A cache of the sha256 of raw files by (size, mtime, ctime, inode), in one JSON file of the store."""
+
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._known: dict[str, list] | None = None
-        self._new: dict[str, list] = {}
+        self._kept = KeptTable(path)
+        self.save = self._kept.save
 
     def sha256(self, path: Path) -> str:
         """Return the sha256 of `path`, from the cache if its stat is unchanged."""
-        if self._known is None:
-            self._known = self._read()
         name, before = os.path.abspath(path), _stat_key(path)
-        for table in (self._new, self._known):
-            if (row := table.get(name)) and row[:-1] == before:
-                return row[-1]
+        if (row := self._kept.get(name)) and row[:-1] == before:
+            return row[-1]
         digest = sha256_file(path)
         changed_ns = max(before[1], before[2])
         if _stat_key(path) == before and time.time() - changed_ns / 1e9 > _SETTLED_SECONDS:
-            self._new[name] = [*before, digest]
+            self._kept.keep(name, [*before, digest])
         return digest
-
-    def save(self) -> None:
-        """Add the new digests to the file; a store that cannot be written is left alone."""
-        if not self._new:
-            return
-        merged = {**self._read(), **self._new}
-        with contextlib.suppress(OSError):
-            replace_text(self._path, json.dumps(merged, separators=(",", ":"), sort_keys=True))
-        self._known, self._new = merged, {}
-
-    def _read(self) -> dict[str, list]:
-        try:
-            table = read_json(self._path)
-        except (OSError, ValueError):
-            return {}
-        return table if isinstance(table, dict) else {}
 
 
 def artifact_digest(directory: Path) -> str:

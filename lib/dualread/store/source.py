@@ -9,9 +9,7 @@ runs.
 """
 
 import ast
-import contextlib
 import hashlib
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ from typing import Any, Literal
 from dualread import read_once
 from dualread.errors import ConfigError
 from dualread.store import effects
-from dualread.store.digest import plain, replace_text
+from dualread.store.digest import KeptTable
 from dualread.store.effects import Effects, Names, call_effects, dotted, has_hooks, import_effects
 
 # With these functions or attributes, code reaches names of its own module that it does not spell.
@@ -299,25 +297,18 @@ _PARSER = f"{sys.version} {hashlib.sha256(_TEXTS).hexdigest()}"
 class SourceCache:
     """The parsed files of one package, by path and digest of the bytes.
 
-    Several processes and checkouts may share the file: each replaces it atomically, and an update that another process
-    overwrites only means that a module is parsed again. A file that is damaged, or that another version of Python or of
-    the parser wrote, is ignored.
-
     Args:
-        path: The file; None keeps nothing.
+        path: The file of the cache; None keeps nothing.
         root: The package's folder.
     """
 
     def __init__(self, path: Path | None, root: Path) -> None:
-        self._path, self._root = path, root
-        self._known: dict[str, dict[str, Any]] | None = None
-        self._new: dict[str, dict[str, Any]] = {}
+        self._kept, self._root = KeptTable(path, _PARSER), root
+        self.save = self._kept.save
 
     def find(self, path: Path, content: bytes) -> Source | None:
         """Return what was found in the file `path` of the package; None if that was in other bytes than `content`."""
-        if self._known is None:
-            self._known = self._read()
-        known = self._known.get(self._name(path))
+        known = self._kept.get(self._name(path))
         if known is None or known["content"] != hashlib.sha256(content).hexdigest():
             return None
         fields = {name: _as_tuple(value) for name, value in known.items()}
@@ -327,38 +318,12 @@ class SourceCache:
 
     def keep(self, path: Path, found: Source) -> None:
         """Keep what was found in the file `path`."""
-        self._new[self._name(path)] = {
-            **vars(found),
-            "definitions": [list(vars(it).values()) for it in found.definitions],
-        }
-
-    def save(self) -> None:
-        """Add the newly parsed modules to the file; a store that cannot be written is left alone."""
-        if not self._new or self._path is None:
-            return
-        self._known, self._new = {**self._read(), **self._new}, {}
-        body = json.dumps({"parser": _PARSER, "sources": self._known}, separators=(",", ":"))
-        with contextlib.suppress(OSError):
-            replace_text(self._path, f"{_sha256(body)}\n{body}")
+        definitions = [list(vars(it).values()) for it in found.definitions]
+        self._kept.keep(self._name(path), {**vars(found), "definitions": definitions})
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self._root).as_posix()
 
-    def _read(self) -> dict[str, dict[str, Any]]:
-        if self._path is None:
-            return {}
-        try:
-            digest, _, body = plain(self._path).read_text().partition("\n")
-            # Keys are computed from these contents, so a truncated or corrupted file must not be accepted.
-            cached = json.loads(body) if digest == _sha256(body) else {}
-        except (OSError, ValueError):
-            return {}
-        return cached["sources"] if cached.get("parser") == _PARSER else {}
-
 
 def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
