@@ -17,7 +17,11 @@ def measure_difficulty(w):
         "truth": artifact("phantoms", STUDY.datasets[shard[0]].source.phantom),
         "manifest": artifact("manifests", *shard[:2]),
         **{"/".join(("graded", b, w.actor, s, *shard)): artifact("graded", b, w.actor, s, *shard) for b, s in runs},
-        **{f"predictions/{b}/{w.actor}/{s}/{m}": artifact("predictions", b, w.actor, s, m) for b, s in runs for m in methods},
+        **{
+            f"predictions/{b}/{w.actor}/{s}/{m}": artifact("predictions", b, w.actor, s, m)
+            for b, s in runs
+            for m in methods
+        },
     }
     spec = MeasureDifficultySpec(
         study=STUDY.study,

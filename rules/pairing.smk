@@ -9,9 +9,7 @@ from dualread.declared.base import NoSpec
 
 
 def pair_donors(w):
-    spec = PairDonorsSpec(
-        dataset=w.dataset, split=w.split, match_on=STUDY.datasets[w.dataset].pairing.match_on
-    )
+    spec = PairDonorsSpec(dataset=w.dataset, split=w.split, match_on=STUDY.datasets[w.dataset].pairing.match_on)
     return {}, [entry(artifact("pairs", w.dataset, w.split), spec, manifest=artifact("manifests", w.dataset, w.split))]
 
 

@@ -100,16 +100,13 @@ def test_an_exported_reader_has_the_numbers_and_thresholds_of_the_study(study, t
     assert result.confidence == pytest.approx(expected[ids[0], "original"], abs=TOLERANCE)
 
 
-def test_the_exported_tables_have_the_answers_of_the_run_and_evaluate_reads_them(study, tmp_path, capsys):
+def test_the_tables_of_a_run_have_its_confidences_and_evaluate_reads_them(study):
     results, run = study.folder / "results/smoke", "qwen3-vl-tiny/rlvr/17"
-    files = ["--predictions", str(tmp_path / "p.csv"), "--pairs", str(tmp_path / "pairs.csv")]
-    call = ["export", str(results), "--backbone", "qwen3-vl-tiny", "--actor", "rlvr", "--seed", "17"]
-    assert program.main([*call, "--methods", "psr", "dualread", *files]) == 0
-    answers, pairs = (pl.read_csv(tmp_path / name) for name in ("p.csv", "pairs.csv"))
+    folder = results / "answers" / run
+    answers, pairs = (pl.read_parquet(folder / f"{name}.parquet") for name in ("answers", "pairs"))
     for table, condition, column in ((answers, "original", "confidence"), (pairs, "donor", "donor_confidence")):
         expected = study_confidences(results, run, "psr", "slake")
         of_psr = table.filter(method="psr", dataset="slake").select("sample_id", column).iter_rows()
         assert dict(of_psr) == {i: value for (i, name), value in expected.items() if name == condition}
-    assert program.main(["evaluate", str(tmp_path / "p.csv"), "--pairs", str(tmp_path / "pairs.csv")]) == 0
-    assert program.main([*call, "--pairs", "x.csv"]) == 1
-    assert "--pairs without --predictions" in capsys.readouterr().err
+    tables = [str(folder / "answers.parquet"), "--pairs", str(folder / "pairs.parquet")]
+    assert program.main(["evaluate", *tables, "--replicates", "0"]) == 0
