@@ -65,7 +65,7 @@ from dualread.data.questions.select import select
 from dualread.declared.answers import GradeSpec, Image, Shard
 from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS, PREDICTIONS
 from dualread.declared.data import PairDonorsSpec, Select
-from dualread.declared.metrics import ComputeMetricsSpec
+from dualread.declared.metrics import Bootstrap, ComputeMetricsSpec, Metrics
 from dualread.declared.readers import MethodReference, ScoreAnswersSpec
 from dualread.models.conditions import asked
 from dualread.readers.artifact import save_reader
@@ -193,8 +193,9 @@ def measure(folder: Path, replicates: int, *, differ: bool = True) -> Step:
         predictions = _new(folder / "different")
         frame = read_table(folder / "predictions/predictions.parquet", PREDICTIONS)
         write_table(predictions / "predictions.parquet", frame.with_columns(confidence=_different(frame)), PREDICTIONS)
-    how = {"replicates": replicates, "target_risk_percent": (10,), "thresholds_from": "d/test"}
-    spec = ComputeMetricsSpec(**RUN, study="benchmark", splits={"d": ("test",)}, **how)
+    metrics = Metrics(bootstrap=Bootstrap(replicates=replicates), target_risk_percent=[10])
+    splits = {"d": ("test",)}
+    spec = ComputeMetricsSpec(**RUN, study="benchmark", splits=splits, metrics=metrics, thresholds_from="d/test")
     given = {**inputs(folder), "predictions": predictions}
     return partial(compute_metrics.compute, spec, given, _new(folder / f"metrics{replicates}"))
 
