@@ -23,7 +23,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-vllm test-estimators test-faults test-edits test-families test-slurm test-full-size lint audit docs env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
+.PHONY: help tables test test-rest test-long test-vllm test-estimators test-faults test-edits test-families test-slurm test-full-size lint audit docs env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -35,13 +35,17 @@ tables: env  ## install the environment, then make every table of the study in c
 PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 test: env-dev  ## install the environment, then run the tests of the library and the smoke study (CONTRIBUTING.md)
-	$(PYTEST) -m "not rest" --hypothesis-profile quick
+	$(PYTEST) -m "not rest and not long" --hypothesis-profile quick
 
 # Property tests run in `make test` with a fifth of their examples, and here with all of them. `make test` runs the smoke
 # study from nothing and leaves it in build/tests. This target begins with that study, if there is one, and runs only what
 # has changed since.
-test-rest: env-dev  ## run all other tests, and property tests with all their examples
-	$(PYTEST) -m "rest or hypothesis" --hypothesis-profile thorough --kept-study
+test-rest: env-dev  ## run the other tests, and property tests with all their examples
+	$(PYTEST) -m "(rest or hypothesis) and not long" --hypothesis-profile thorough --kept-study
+
+# They take so long that a push does not wait for them.
+test-long: env-dev  ## run the longest of these (ten minutes)
+	$(PYTEST) -m "long"
 
 test-vllm: env-dev  ## run the tests that need vLLM's CPU build, and install its environment
 	$(BIN)/python -m pytest tests/with_vllm

@@ -41,7 +41,8 @@ def answers_of_run(w):
         replicates=STUDY.metrics.bootstrap.replicates,
     )
     inputs = {**answers(w, ("graded",), wanted), **pairs(wanted)}
-    predictions = {f"predictions/{method}": of_actor("predictions", w, method) for method in methods}
+    of_methods = [("predictions", w.backbone, w.actor, str(w.seed), method) for method in methods]
+    predictions = {"/".join(names): artifact(*names) for names in of_methods}
     return entry(of_actor("answers", w), spec, **inputs, **predictions)
 
 

@@ -21,15 +21,15 @@ def selects(target: str, **marks: bool) -> bool:
     return eval(expression, {}, marks)
 
 
-def test_two_targets_select_every_test_and_only_property_tests_run_in_both():
-    for rest, hypothesis in itertools.product([False, True], repeat=2):
-        chosen = [selects(target, rest=rest, hypothesis=hypothesis) for target in ("test", "test-rest")]
-        assert any(chosen)
-        assert all(chosen) == (hypothesis and not rest)
+def test_three_targets_select_every_test_and_only_property_tests_run_in_two():
+    for rest, long, hypothesis in itertools.product([False, True], repeat=3):
+        marks = {"rest": rest, "long": long, "hypothesis": hypothesis}
+        chosen = [selects(target, **marks) for target in ("test", "test-rest", "test-long")]
+        assert sum(chosen) == (2 if hypothesis and not (rest or long) else 1)
 
 
-def test_both_targets_name_no_paths():
-    for target in ("test", "test-rest"):
+def test_these_targets_name_no_paths():
+    for target in ("test", "test-rest", "test-long"):
         assert "tests/" not in COMMANDS[target]
 
 
@@ -45,6 +45,6 @@ def test_every_test_is_in_a_file_that_pytest_collects():
             assert not [name for name in names if name.startswith("test_")], path
 
 
-def test_continuous_integration_runs_both():
+def test_continuous_integration_runs_two_of_them():
     lines = (ROOT / ".ci/run").read_text().splitlines()
     assert {"make test", "make test-rest"} <= set(lines)

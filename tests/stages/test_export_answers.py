@@ -46,7 +46,7 @@ def inputs(tmp_path):
         mine = pl.concat(predictions).with_columns(
             method=pl.lit(method), confidence=(pl.col("confidence") + 0.1 * k).clip(0, 1)
         )
-        found[f"predictions/{method}"] = write(mine, tmp_path / "predictions" / method, "predictions")
+        found[f"predictions/tiny/rlvr/17/{method}"] = write(mine, tmp_path / "predictions" / method, "predictions")
     return found
 
 
@@ -74,7 +74,7 @@ def own_rows(inputs, tmp_path):
             thresholds_from="slake/validation",
         )
         needed = {name: path for name, path in inputs.items() if not name.startswith("predictions/")}
-        compute_metrics.compute(of_method, {**needed, "predictions": inputs[f"predictions/{method}"]}, out)
+        compute_metrics.compute(of_method, {**needed, "predictions": inputs[f"predictions/tiny/rlvr/17/{method}"]}, out)
         for row in read_table(out / "metrics.parquet", METRICS).filter(split="test").iter_rows(named=True):
             found[method, row["dataset"], row["subset"], row["metric"]] = row
     return found
@@ -118,7 +118,7 @@ def test_the_folder_of_a_study_is_no_table(tables, capsys):
 
 
 def test_a_method_without_confidences_is_left_out(inputs, tmp_path):
-    place = inputs["predictions/per"] / "predictions.parquet"
+    place = inputs["predictions/tiny/rlvr/17/per"] / "predictions.parquet"
     empty = pl.read_parquet(place).clear()
     empty.write_parquet(place, metadata={"dualread.reason": "none was fitted"})
     said = export_answers.compute(spec(), inputs, tmp_path)
@@ -129,10 +129,10 @@ def test_a_method_without_confidences_is_left_out(inputs, tmp_path):
 def test_confidences_that_are_float32_stay_what_they_are(inputs, tmp_path):
     """0.8999999761581421 is .9 in other tables: it had been float32 there. A study's metrics know no .9 here."""
     for method in METHODS:
-        frame = pl.read_parquet(inputs[f"predictions/{method}"] / "predictions.parquet")
+        frame = pl.read_parquet(inputs[f"predictions/tiny/rlvr/17/{method}"] / "predictions.parquet")
         write(
             frame.with_columns(pl.lit(0.8999999761581421).alias("confidence")),
-            inputs[f"predictions/{method}"],
+            inputs[f"predictions/tiny/rlvr/17/{method}"],
             "predictions",
         )
     export_answers.compute(spec(), inputs, tmp_path)

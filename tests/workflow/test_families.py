@@ -15,7 +15,7 @@ from tests.workflow.checkout import Checkout
 from tests.workflow.faults import STUDY
 from tests.workflow.test_scoring import asked_of, study_confidences
 
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.long
 
 RUN = "mine/rlvr/17"
 # Methods that together read every view: samples, choices, self-checks, other wordings, and a black image.

@@ -60,6 +60,7 @@ def shards(run, stage: str, outcome: str) -> int:
     return sum(made == stage for made, _ in run.entries(outcome))
 
 
+@pytest.mark.long
 def test_a_study_that_is_killed_five_times_ends_with_the_same_bytes(tmp_path, recovers):
     """Killed in training, generation, replay, publication and the writing of a table, and each time more is lost."""
     checkout = Checkout.create(tmp_path)

@@ -105,7 +105,7 @@ def test_answers(asked, printed):
     assert printed["Decoding"] == "greedy (temperature $0$)"
     assert {spec["engine"]["module"] for spec in asked["generate"]} == {"models.generation.vllm_engine"}
     assert printed["Generation engine"].startswith(r"vllm\_engine, ")
-    assert {number(spec["kappa"], r"\kappa=") for spec in asked["replay"]} == {r"$\kappa=0.1$"}
+    assert {number(spec["replay"]["kappa"], r"\kappa=") for spec in asked["replay"]} == {r"$\kappa=0.1$"}
     assert printed["Visual pooling"].endswith(r"$\kappa=0.1$")
 
 

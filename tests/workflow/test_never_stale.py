@@ -167,7 +167,7 @@ def test_a_table_of_another_study_is_replaced_where_this_one_has_lost_its_result
     (checkout.folder / "results/other").mkdir()
     tex.write_text("% study: other\n")
     shutil.rmtree(checkout.folder / MICRO)
-    assert run(checkout, "-n").jobs() >= {"build_table", "copy_table"}
+    assert {"build_table", "copy_table"} <= set(run(checkout, "-n").jobs())
     assert run(checkout).returncode == 0
     assert tex.read_bytes() == (micro.folder / "tables/main.tex").read_bytes()
 

@@ -9,7 +9,7 @@ from dualread.own.scoring.scorer import Scorer
 from dualread.store.manifest import read_manifest
 from tests.workflow.checkout import Checkout
 
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.long
 
 RUN = "qwen3-vl-tiny/rlvr/17"
 

@@ -66,6 +66,7 @@ def test_selected_jobs_are_those_of_the_whole_study(tmp_path):
     whole = jobs("workflow/studies/smoke.yaml")
     # What is about several runs, and about the tables, is another job.
     of_several = {
+        "export_answers",
         "collect_metrics",
         "compare_methods",
         "measure_difficulty",

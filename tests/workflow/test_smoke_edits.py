@@ -107,7 +107,9 @@ def test_a_new_method_is_one_file_and_one_entry_and_appears_in_the_tables(study)
         assert "Brevity" in (study.folder / f"tables/{table}.tex").read_text()
     made = {path for stage, path in run.entries("computed")}
     of_several = ("metrics", "metrics_of/rlvr", "contrasts", "records", "difficulty/rlvr")
-    assert all(path.endswith("/brevity") or path in of_several or path.startswith("tables/") for path in made), made
+    assert all(
+        path.endswith("/brevity") or path in of_several or path.startswith(("tables/", "answers/")) for path in made
+    ), made
     study.edit("workflow/studies/smoke.yaml", entry, "methods:\n")
     (study.folder / "lib/dualread/readers/brevity.py").unlink()
     assert study.snakemake().returncode == 0

@@ -6,13 +6,13 @@ from dualread.store.code import library
 from tests.workflow.recomputed import inside, jobs
 from tests.workflow.traced import Places, Trace, check
 
-pytestmark = pytest.mark.rest
 
-
+@pytest.mark.long
 def test_the_micro_study(micro, tmp_path):
     check(micro.folder, "micro", tmp_path)
 
 
+@pytest.mark.rest
 def test_a_closure_without_a_definition_is_noticed(micro, tmp_path):
     """The check can fail: without the definitions of grading's parser, the stage `grade` runs what is not counted."""
     with inside(micro.folder):

@@ -1,6 +1,7 @@
 """Stage export_answers: the answers of one run and what all methods say about them, for `dualread evaluate`.
 
-inputs:  predictions/<method>; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>; pairs/<dataset>/test
+inputs:  predictions/<backbone>/<actor>/<seed>/<method>; manifest/<dataset>/<split>;
+         graded/<dataset>/<split>/<condition>; pairs/<dataset>/test
 output:  answers.parquet, one row per method and test question; validation.parquet, the same of the validation splits;
          pairs.parquet, one row per method and donor pair of the test splits
 From these tables `dualread evaluate` computes the study's own estimates and intervals, because the columns study,
@@ -31,7 +32,7 @@ def compute(spec: ExportAnswersSpec, inputs: Mapping[str, Path], out: Path) -> s
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
     tables, left_out = {}, []
     for method in spec.methods:
-        table = inputs[f"predictions/{method}"] / "predictions.parquet"
+        table = inputs[f"predictions/{spec.backbone}/{spec.actor}/{spec.seed}/{method}"] / "predictions.parquet"
         if reason_of(table) is None:
             tables[method] = table
         else:

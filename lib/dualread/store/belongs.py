@@ -83,8 +83,12 @@ def _differences(made: Of, kind: str, *words: str, of: Of) -> Iterator[tuple[str
     yield from _unequal(of.reader, made.reader)
     if not of.is_fitted and (not words or kind == "view"):
         yield from _unequal(of.shard, {what: it for what, it in made.shard.items() if what != "condition"})
-        condition = of.shard.get("condition")
-        if made.about and condition and kind != "view" and condition not in made.about:
+        condition = of.shard.get("condition", "")
+        if (
+            made.about
+            and condition
+            and (condition.partition("/")[0] if kind == "view" else condition) not in made.about
+        ):
             yield "condition", condition, made.shard["condition"].partition("/")[0]
     said = of.words()
     if said and (strange := Counter(words) - said):

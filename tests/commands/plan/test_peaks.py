@@ -63,7 +63,7 @@ def measured(tmp_path, monkeypatch):
 
 
 # Large enough that allocators, and what Python itself needs, do not matter.
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [
@@ -79,7 +79,7 @@ def test_predicted_and_measured_memory(measured, options):
         assert 1 / FACTOR < case["bytes"] / case["predicted"] < FACTOR, told
 
 
-@pytest.mark.rest
+@pytest.mark.long
 def test_predicted_and_measured_growth_of_time(measured):
     """Images of twice the height and width take longer in the predicted proportion.
 

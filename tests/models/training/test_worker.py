@@ -154,7 +154,7 @@ def without_seconds(scratch):
     return pl.read_json(scratch / "log.json").filter(pl.col("name") != "seconds")
 
 
-@pytest.mark.rest
+@pytest.mark.long
 @pytest.mark.parametrize("lora", [{}, {"lora": {"rank": 2, "alpha": 4}}], ids=["all weights", "lora"])
 def test_two_processes_train_one_actor_even_after_a_kill(module, assignment, tmp_path, lora):
     """Two processes share the six completions of a step, so that the group of the second prompt is split."""
