@@ -47,6 +47,11 @@ def of_actor(kind, w, *names):
     return artifact(kind, w.backbone, w.actor, w.seed, *names)
 
 
+def run_of(w):
+    """The fields that say whose run a spec is about."""
+    return {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)}
+
+
 # Stands for a job's wildcards in the outputs of its rule.
 ANY = SimpleNamespace(backbone="{backbone}", actor="{actor}", seed="{seed}")
 

@@ -27,8 +27,8 @@ def shard_inputs(w, dataset, split, condition, view=None, *, generations=False):
 
 def asked(w, shard):
     """The fields that the specs of generation and replay of a shard, or of a view of it, have in common."""
-    opened = {"backbone": w.backbone, "model": STUDY.backbones[w.backbone].answering()}
-    return {**opened, "actor": w.actor, "seed": int(w.seed), "shard": shard_spec(STUDY, w.actor, shard)}
+    model = STUDY.backbones[w.backbone].answering()
+    return {**run_of(w), "model": model, "shard": shard_spec(STUDY, w.actor, shard)}
 
 
 def generate(w):

@@ -12,7 +12,7 @@ from dualread.study.asked import shard_spec
 
 def describe_service(w):
     spec = DescribeServiceSpec(
-        **run_of_given(w),
+        **run_of(w),
         model=SHARDS.service(w.backbone, w.actor).model,
         left_out=STUDY.left_out.get(w.actor, {}),
     )
@@ -24,7 +24,7 @@ def read_answers(w):
         entry(
             shard_artifact("generations", w, *shard),
             ReadAnswersSpec(
-                **run_of_given(w),
+                **run_of(w),
                 service=SHARDS.service(w.backbone, w.actor),
                 shard=shard_spec(STUDY, w.actor, shard),
             ),
@@ -39,15 +39,11 @@ def read_likelihoods(w):
     return {"actor": of_actor("actors", w)}, [
         entry(
             shard_artifact("features", w, *shard),
-            ReadLikelihoodsSpec(**run_of_given(w), shard=shard_spec(STUDY, w.actor, shard)),
+            ReadLikelihoodsSpec(**run_of(w), shard=shard_spec(STUDY, w.actor, shard)),
             generations=shard_artifact("generations", w, *shard),
         )
         for shard in SHARDS.replayed(w.actor)
     ]
-
-
-def run_of_given(w):
-    return {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)}
 
 
 def responses_of(w):

@@ -13,9 +13,7 @@ def grade(w):
         entry(
             of_actor("graded", w, *shard),
             GradeSpec(
-                backbone=w.backbone,
-                actor=w.actor,
-                seed=int(w.seed),
+                **run_of(w),
                 contract=contract_of(STUDY, w.actor),
                 dataset=shard[0],
                 split=shard[1],

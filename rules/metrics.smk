@@ -13,7 +13,8 @@ def compute_metrics(w):
 
     def spec(method):
         return ComputeMetricsSpec(
-            **run_of(w, method),
+            **run_of(w),
+            method=method,
             study=STUDY.study,
             splits={name: tuple(sorted({s for d, s, _ in wanted if d == name})) for name, _, _ in wanted},
             metrics=STUDY.metrics,
@@ -33,17 +34,17 @@ def measure_costs(w):
         entry(
             of_actor("costs", w, method),
             MeasureCostsSpec(
-                **run_of(w, method), dataset=shard[0], split=shard[1], settings=STUDY.methods[method].settings
+                **run_of(w),
+                method=method,
+                dataset=shard[0],
+                split=shard[1],
+                settings=STUDY.methods[method].settings,
             ),
             reader=of_actor("readers", w, method),
             **{f"view/{view}": of_actor("views", w, *shard, view) for view in SHARDS.views_of(method, "score")},
         )
         for method in SHARDS.methods_of(w.actor)
     ]
-
-
-def run_of(w, method):
-    return {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed), "method": method}
 
 
 def of_all_runs(kind, called=None, actors=SHARDS.answering):

@@ -72,8 +72,7 @@ def score_answers(w, part):
 
 def reader_of(w, method, step):
     """The fields that the spec of every stage with a reader has."""
-    run = {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)}
-    return {**run, "reader": reference(method), "views": tuple(SHARDS.views_of(method, step))}
+    return {**run_of(w), "reader": reference(method), "views": tuple(SHARDS.views_of(method, step))}
 
 
 def reference(method):

@@ -35,7 +35,8 @@ def answers_of_run(w):
     methods = SHARDS.methods_of(w.actor)
     wanted = [shard for shard in SHARDS.reported(w.actor) if shard[2] in ("original", "donor")]
     spec = ExportAnswersSpec(
-        **{"study": STUDY.study, "backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)},
+        **run_of(w),
+        study=STUDY.study,
         methods=tuple(methods),
         splits={name: tuple(sorted({s for d, s, _ in wanted if d == name})) for name, _, _ in wanted},
         replicates=STUDY.metrics.bootstrap.replicates,

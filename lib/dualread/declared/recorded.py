@@ -6,7 +6,7 @@ way. Such a file may come from anybody, so each value has the type and the bound
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -15,7 +15,8 @@ from dualread.declared.backbones import OpenedModel
 from dualread.declared.base import Listed, Name, Section, Settings, Sha256, Word
 
 # What is read once for all rows that share it; the last one shares nothing and caches nothing. The fastest comes first.
-READS = ("image prefix", "prompt", "nothing")
+Shared = Literal["image prefix", "prompt", "nothing"]
+READS: tuple[Shared, ...] = get_args(Shared)
 
 
 class Facts(Section):
@@ -23,7 +24,7 @@ class Facts(Section):
 
     completion_type: Literal[0, 1] = 0
     """Token type of a completion; of no effect where a model has no token types."""
-    shared: Literal["image prefix", "prompt", "nothing"] = "image prefix"
+    shared: Shared = READS[0]
     """One of `READS`: the prompt up to and with its last image token, the whole prompt, or nothing."""
     images_once: bool = True
     """Whether an image may be encoded once for all prompts about it, apart from them."""
@@ -124,6 +125,7 @@ class Requirements(Section):
         if self.checkpoint:
             OpenedModel.of(self.model, "scoring.model")
             Facts.of(self.facts, "scoring.facts")
+            # A file that leaves out a fact does not mean the usual one.
             if missing := sorted(Facts.model_fields.keys() - self.facts):
                 raise ValueError(f"facts lacks {missing}")
         return self

@@ -19,6 +19,9 @@ from dualread.own.scale import Outside, outside, ranks, refuse_mixed, same_scale
 IMAGE = "image_id"
 _KEY = ["method", "sample_id"]
 _PLACE = ["question_key", "image_id"]
+_NAMES = ("sample_id", "method", "dataset", "split")  # and the images
+NO_PAIRS = "no pairs (--pairs)"
+_Tables = tuple[pl.DataFrame, pl.DataFrame | None]  # answers of one method, and its donor pairs
 
 
 def answers_of(given: UserTable, cluster: str | None) -> pl.DataFrame:
@@ -212,11 +215,6 @@ def _refuse(given: UserTable, wrong: pl.DataFrame, problem: str, shown: str) -> 
         f" {row['sample_id']!r}: {problem} ({value!r}). CCG-AUC needs an image on which the same question has another"
         " gold answer. Drop these pairs."
     )
-
-
-_NAMES = ("sample_id", "method", "dataset", "split")  # and the images
-NO_PAIRS = "no pairs (--pairs)"
-_Tables = tuple[pl.DataFrame, pl.DataFrame | None]  # answers of one method, and its donor pairs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ def requirements_of(reader: FittedReader, *, where: str) -> Requirements:
         ArtifactError: The reader does not say it, because it was fitted by an earlier version of the library; or it
             says something that no study may say.
     """
-    return _said(reader, NAME, Requirements, where)
+    return _said(reader, NAME, Requirements, f"{where}: the reader does not say how its actor has to be asked")
 
 
 def states_of(reader: FittedReader, *, where: str) -> States | None:
@@ -38,7 +38,9 @@ def states_of(reader: FittedReader, *, where: str) -> States | None:
     Raises:
         ArtifactError: See `requirements_of`.
     """
-    return _said(reader, STATES, States, where) if reader.provenance.get(STATES) is not None else None
+    if reader.provenance.get(STATES) is None:
+        return None
+    return _said(reader, STATES, States, f"{where}: the reader does not say how its states were read")
 
 
 def states_of_shard(features: Path, where: str) -> ShardStates:
@@ -53,12 +55,12 @@ def states_of_shard(features: Path, where: str) -> ShardStates:
         raise ArtifactError(f"{where}: {features.name} does not say how its states were read: {error}") from error
 
 
-def _said(reader: FittedReader, name: str, kind: type[T], where: str) -> T:
+def _said(reader: FittedReader, name: str, kind: type[T], problem: str) -> T:
     try:
         return kind.of(reader.provenance[name], name)
     except (ConfigError, ValueError, TypeError, KeyError, RecursionError) as error:  # NaN, or nothing
         why = str(error) if isinstance(error, ConfigError) else f"{error!r} in its provenance."
         raise ArtifactError(
-            f"{where}: the reader does not say how its actor has to be asked: {why:.1000} Expected a reader whose"
-            f" provenance has {name!r}, as this version fits them. Fit it again."
+            f"{problem}: {why:.1000} Expected a reader whose provenance has {name!r}, as this version fits them. Fit it"
+            " again."
         ) from error

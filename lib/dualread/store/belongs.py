@@ -67,14 +67,12 @@ def check(made: Of, inputs: Mapping[str, Of | None], where: str) -> None:
         ArtifactError: An input is of another run, method, or shard, or is not what its name says.
     """
     for name, of in inputs.items():
-        for what, found, expected in _differences(made, *name.split("/"), of=of) if of else ():
-            raise ArtifactError(
-                f"{where}: its input {name} is of {what} {found!r}, expected {expected!r}. Give the path of that one."
-            )
+        for difference in _differences(made, *name.split("/"), of=of) if of else ():
+            raise ArtifactError(f"{where}: its input {name} is of {difference}. Give the path of that one.")
 
 
-def _differences(made: Of, kind: str, *words: str, of: Of) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (what, what the input is of, what is expected) for each difference."""
+def _differences(made: Of, kind: str, *words: str, of: Of) -> Iterator[str]:
+    """Yield what an input is of, and what is expected in its place; `kind` and `words` are the parts of its name."""
     yield from _unequal(of.run, made.run)
     if kind == "parent":
         yield from _unequal({"reader": of.reader}, {"reader": made.reader["parents"].get(words[0])})
@@ -83,19 +81,15 @@ def _differences(made: Of, kind: str, *words: str, of: Of) -> Iterator[tuple[str
     yield from _unequal(of.reader, made.reader)
     if not of.is_fitted and (not words or kind == "view"):
         yield from _unequal(of.shard, {what: it for what, it in made.shard.items() if what != "condition"})
-        condition = of.shard.get("condition", "")
-        if (
-            made.about
-            and condition
-            and (condition.partition("/")[0] if kind == "view" else condition) not in made.about
-        ):
-            yield "condition", condition, made.shard["condition"].partition("/")[0]
+        condition, _, view = of.shard.get("condition", "").partition("/")
+        if made.about and condition and (condition not in made.about or (view and kind != "view")):
+            yield f"condition {of.shard['condition']!r}, expected {' or '.join(sorted(made.about))}"
     said = of.words()
     if said and (strange := Counter(words) - said):
-        yield "the words", ", ".join(sorted(said.elements())), min(strange)
+        yield f"{', '.join(sorted(said.elements()))}, where its name says {min(strange)}"
 
 
-def _unequal(found: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def _unequal(found: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[str]:
     for what in found:
         if what in expected and found[what] != expected[what]:
-            yield what, found[what], expected[what]
+            yield f"{what} {found[what]!r}, expected {expected[what]!r}"
