@@ -86,8 +86,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Split = Literal["train", "validation", "test"]
 Splits = AtLeastOne[Split]
 AnswerType = Literal["open", "closed"]
-# Of one plugin. Plugins declare their settings (SETTINGS), and each is checked against its own declaration.
-Settings = Mapping[str, Any]
+# Settings as a file says them, such as those of a plugin, which are checked against the declaration in its file.
+Wire = Mapping[str, Any]
 
 
 class NonEmpty(Section):
@@ -157,7 +157,7 @@ class Plugin(Section):
 class ConfiguredPlugin(Plugin):
     """A plugin with its settings."""
 
-    settings: Settings
+    settings: Wire
 
 
 class Prompt(Section):
@@ -181,7 +181,7 @@ class ModelSpec(Section):
 
     backbone: str
     """The backbone's name in the config."""
-    model: Settings
+    model: Wire
     """The backbone's settings. Only where the model answers or answers are replayed, they may quantize it."""
 
 

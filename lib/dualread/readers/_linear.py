@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import UnfittedError
 
 # The length of einsum's buffer. It adds up a longer row in pieces, but in one pass where the row is alone, and the two
@@ -61,9 +61,7 @@ def affine(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
     return products + bias.astype(np.float64)
 
 
-def fit_linear(
-    features: np.ndarray, correct: np.ndarray, offset: np.ndarray, settings: Settings
-) -> dict[str, np.ndarray]:
+def fit_linear(features: np.ndarray, correct: np.ndarray, offset: np.ndarray, settings: Wire) -> dict[str, np.ndarray]:
     """Fit a logistic regression on standardized features by full-batch Adam, starting from zero.
 
     The loss is the mean binary cross-entropy of sigmoid(offset + x w + b) plus l2 * ||w||^2. The bias is not penalized

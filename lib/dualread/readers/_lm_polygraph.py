@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ConfigError, ReaderError, UnfittedError, in_a_line
 from dualread.readers._calibrated import platt_notes
 from dualread.readers.base import Answers, Examples, Weights
@@ -31,7 +31,7 @@ _DIGITS = 12
 Estimator = Callable[[dict[str, Any]], np.ndarray]
 
 
-def open_estimator(settings: Settings) -> Estimator:
+def open_estimator(settings: Wire) -> Estimator:
     """Return a new instance of the estimator that `settings` name, with their `parameters` if they have some.
 
     Raises:
@@ -81,9 +81,7 @@ def certainty(
     return found
 
 
-def with_platt(
-    score: np.ndarray, given: Examples, partition: str, settings: Settings, **tensors: np.ndarray
-) -> Weights:
+def with_platt(score: np.ndarray, given: Examples, partition: str, settings: Wire, **tensors: np.ndarray) -> Weights:
     """Return `tensors` and the Platt map of `score` [n], fitted on the answers `given` of one partition."""
     notes = platt_notes(
         score,
@@ -116,7 +114,7 @@ def of_tokens(name: str, values: np.ndarray, *, sign: int, where: str) -> dict[s
     return {name: [values.tolist()]}
 
 
-def chosen_tokens(answers: Answers, settings: Settings) -> list[np.ndarray]:
+def chosen_tokens(answers: Answers, settings: Wire) -> list[np.ndarray]:
     """Return the positions [m] of each completion's tokens that `settings["tokens"]` names.
 
     Answers without a valid answer block have no tokens of their own: all tokens are read, as in sequence likelihood.

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import UnfittedError
 from dualread.readers._calibrated import temperature_notes
 from dualread.readers._linear import affine, fit_standardization, one_thread, standardized
@@ -27,7 +27,7 @@ from dualread.readers.base import Examples, Weights
 Loss = Callable[[Any, Any], Any]
 
 
-def fit_probe(examples: Examples, feature: str, settings: Settings, seed: int) -> Weights:
+def fit_probe(examples: Examples, feature: str, settings: Wire, seed: int) -> Weights:
     """Fit a network on the states `feature` as PSR does: class-weighted cross-entropy, AdamW, and a temperature.
 
     The weights are fitted on the fit partition, the epoch is chosen on `stop`, and the temperature is fitted on
@@ -71,7 +71,7 @@ def cross_entropy(weight: float) -> Loss:
 def train(
     fitted: tuple[np.ndarray, np.ndarray],
     stop: tuple[np.ndarray, np.ndarray],
-    settings: Settings,
+    settings: Wire,
     seed: int,
     *,
     loss: Loss,
@@ -126,7 +126,7 @@ def train(
     return layers, {"epochs_run": epoch, "epoch_restored": best_epoch, "stop_loss": best_loss}
 
 
-def _optimizer(name: str, parameters: list[Any], settings: Settings) -> Any:
+def _optimizer(name: str, parameters: list[Any], settings: Wire) -> Any:
     import torch
 
     rate, decay = settings["learning_rate"], settings["weight_decay"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dualread import plugins
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ConfigError, ReaderError, UnfittedError, did_you_mean, in_a_line
 from dualread.readers.answers import COLUMNS, Answers, Examples, View
 from dualread.readers.declarations import name_of
@@ -62,7 +62,7 @@ class FittedReader:
     """
 
     module: str
-    settings: Settings
+    settings: Wire
     weights: Weights
     parents: Mapping[str, "FittedReader"] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def load(module: str) -> Any:
     return plugins.load("readers", name_of(module))
 
 
-def fit(module: str, examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(module: str, examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the reader called `module`; a reader without `fit` has no weights.
 
     Args:
@@ -126,7 +126,7 @@ def fit(module: str, examples: Examples, settings: Settings, parents: Mapping[st
 
 
 def fit_or_reason(
-    module: str, examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int
+    module: str, examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int
 ) -> tuple[Weights, str | None]:
     """Return what `fit` returns, and None; or no weights, and the reason why it cannot be fitted."""
     try:
@@ -188,7 +188,7 @@ def _check_type(found: Any, expected: type, where: str) -> None:
         raise ReaderError(f"{where} returned an object of type {given}. Expected `{name}` of readers/base.py.")
 
 
-def _check_settings(settings: Settings, known: Mapping[str, Any], module: str) -> None:
+def _check_settings(settings: Wire, known: Mapping[str, Any], module: str) -> None:
     listed = ", ".join(known) or "none"
     required = {name for name, rule in known.items() if not rule.get("optional")}
     if missing := sorted(required - set(settings)):

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_standardization, standardized
 from dualread.readers._network import Loss, cross_entropy, pos_weight, probe_log_odds, train
@@ -54,7 +54,7 @@ SPACE = {
 }
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Train on `fit` and its black view, choose the epoch on `stop`, and fit the temperature on `calibration`."""
     fitted = examples.require("fit", both_classes=True)
     stop = examples.require("stop", both_classes=False)
@@ -83,7 +83,7 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     return branch_scores(reader, probe_log_odds(reader.weights.tensors, answers.features("h_pre")))
 
 
-def contrastive_loss(log_odds: Any, correct: Any, *, likelihood: Loss, settings: Settings) -> Any:
+def contrastive_loss(log_odds: Any, correct: Any, *, likelihood: Loss, settings: Wire) -> Any:
     """Return the loss of a batch.
 
     Args:

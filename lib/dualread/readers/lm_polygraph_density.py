@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers._calibrated import platt_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
@@ -21,7 +21,7 @@ FITTED_ON = "train"
 SETTINGS = {"estimator": {"enum": ["MahalanobisDistanceSeq", "RDESeq"]}}
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Keep the states of `fit`, from which the estimator fits itself, and fit the Platt map on `calibration`."""
     fitted = examples.require("fit", both_classes=False)
     calibration = examples.require("calibration", both_classes=True)
@@ -35,7 +35,7 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     return platt_scores(reader, distances(answers, reader.settings, reader.weights.tensors))
 
 
-def distances(answers: Answers, settings: Settings, tensors: Mapping[str, np.ndarray]) -> np.ndarray:
+def distances(answers: Answers, settings: Wire, tensors: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the negative distances of h_ans, float64 [n].
 
     Args:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers._calibrated import platt_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
@@ -20,7 +20,7 @@ FITTED_ON = "validation"
 SETTINGS = {"estimator": {"enum": ["MeanTokenEntropy"]}, "tokens": {"enum": ["completion", "answer"]}}
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the Platt map on `validation`."""
     validation = examples.require("validation", both_classes=True)
     return adapter.with_platt(_certainty(validation.answers, settings), validation, "validation", settings)
@@ -31,7 +31,7 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     return platt_scores(reader, _certainty(answers, reader.settings))
 
 
-def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
+def _certainty(answers: Answers, settings: Wire) -> np.ndarray:
     names = answers.table["sample_id"].to_list()
     # Behind its last token, the row of a completion holds NaN, which the check of a chosen one would refuse.
     read = zip(names, answers.features("token_entropies"), adapter.chosen_tokens(answers, settings), strict=True)

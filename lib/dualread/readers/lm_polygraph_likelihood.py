@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers._calibrated import platt_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
@@ -23,7 +23,7 @@ SETTINGS = {
 }
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the Platt map on `validation`."""
     validation = examples.require("validation", both_classes=True)
     return adapter.with_platt(_certainty(validation.answers, settings), validation, "validation", settings)
@@ -34,7 +34,7 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     return platt_scores(reader, _certainty(answers, reader.settings))
 
 
-def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
+def _certainty(answers: Answers, settings: Wire) -> np.ndarray:
     names = answers.table["sample_id"].to_list()
     read = zip(names, answers.of_tokens("token_log_probs"), adapter.chosen_tokens(answers, settings), strict=True)
     statistics = (

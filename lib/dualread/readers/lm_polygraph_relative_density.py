@@ -10,7 +10,7 @@ References:
 
 from collections.abc import Mapping
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers._calibrated import platt_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
@@ -22,7 +22,7 @@ FITTED_ON = "train"
 SETTINGS = {"estimator": {"enum": ["RelativeMahalanobisDistanceSeq"]}}
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Keep the states of the right answers in `fit` and of all of them, and fit the Platt map on `calibration`."""
     fitted = examples.require("fit", both_classes=True)
     calibration = examples.require("calibration", both_classes=True)

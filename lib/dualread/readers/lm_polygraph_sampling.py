@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers._calibrated import platt_scores
 from dualread.readers._replies import sampled_answers
@@ -34,7 +34,7 @@ SETTINGS = {
 }
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the Platt map on `validation`."""
     validation = examples.require("validation", both_classes=True)
     return adapter.with_platt(_certainty(validation.answers, settings), validation, "validation", settings)
@@ -52,7 +52,7 @@ def classes(samples: list[str | None]) -> list[int]:
     return [numbers[key] for key in keys]
 
 
-def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
+def _certainty(answers: Answers, settings: Wire) -> np.ndarray:
     statistics = _statistics(answers, settings["k"])
     return adapter.certainty(adapter.open_estimator(settings), statistics, answers.table["sample_id"].to_list())
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
@@ -22,7 +22,7 @@ SETTINGS = {
 }
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the weights on `fit` and the temperature on `calibration`; the weights start from zero without a seed."""
     fitted = examples.require("fit", both_classes=True)
     calibration = examples.require("calibration", both_classes=True)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.readers import question_prior
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
@@ -25,7 +25,7 @@ SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 NO_ANSWER = ""
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Count the answers of the fit partition; no temperature is fitted."""
     questions = question_prior.fit(examples, settings, {}, seed)
     whole, by_question = question_prior.question_priors(examples, settings["pseudo_counts"])

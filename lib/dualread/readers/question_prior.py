@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
 FITTED_ON = "train"
@@ -22,7 +22,7 @@ NULL = True
 SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Count the answers of the fit partition; no temperature is fitted."""
     whole, prior = question_priors(examples, settings["pseudo_counts"])
     return Weights(

@@ -6,7 +6,7 @@ completion. The paper fixes the layer and the widths. Training, early stopping a
 
 from collections.abc import Mapping
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.readers._calibrated import branch_scores
 from dualread.readers._network import fit_probe, probe_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
@@ -16,7 +16,7 @@ FITTED_ON = "train"
 SETTINGS_OF = "psr"
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Train on `fit`, choose the epoch on `stop`, and fit the temperature on `calibration`."""
     return fit_probe(examples, "h_mid", settings, seed)
 

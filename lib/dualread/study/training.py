@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 
 
-def training_settings(actor: Settings, backbone: Settings) -> dict[str, Any]:
+def training_settings(actor: Wire, backbone: Wire) -> dict[str, Any]:
     """Return the settings of an actor's training on a backbone: the actor's, with the backbone's laid over them.
 
     Of two limits on the prompt the larger one counts: an actor with its own prompt may need more room than others.

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from dualread import plugins
 from dualread.commands.plan.peaks import BYTES, patches
 from dualread.declared.answers import ShardSpec
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ConfigError
 from dualread.models import prompts
 from dualread.models.training.settings import rollouts_per_pass
@@ -41,7 +41,7 @@ class Model(Protocol):
         """Return the seconds until a job has loaded its model."""
         ...
 
-    def train(self, algorithm: str, settings: Settings, steps: int, prompt: str) -> float:
+    def train(self, algorithm: str, settings: Wire, steps: int, prompt: str) -> float:
         """Return the seconds to train an actor, summed over its processes."""
         ...
 
@@ -65,7 +65,7 @@ class Tiny:
         """See `Model`."""
         return self.unit["start"]["training" if training else "model"]
 
-    def train(self, algorithm: str, settings: Settings, steps: int, prompt: str) -> float:
+    def train(self, algorithm: str, settings: Wire, steps: int, prompt: str) -> float:
         """See `Model`."""
         seconds = self.unit["train_completion"] + _extra_passes(algorithm) * self.unit["extra_pass"]
         return steps * settings["prompts_per_step"] * settings["group_size"] * seconds
@@ -133,7 +133,7 @@ class Large:
         """See `Model`."""
         return self.gpu["start"]
 
-    def train(self, algorithm: str, settings: Settings, steps: int, prompt: str) -> float:
+    def train(self, algorithm: str, settings: Wire, steps: int, prompt: str) -> float:
         """See `Model`."""
         processes, group = settings.get("processes", 1), settings["group_size"]
         n = settings["prompts_per_step"] * group // processes
@@ -142,7 +142,7 @@ class Large:
         rollouts = ceil(n / sampled) * self._rollouts(settings, sampled, prompt)
         return steps * processes * (rollouts + self._learning(algorithm, settings, n, rows, prompt))
 
-    def _rollouts(self, settings: Settings, rows: int, prompt: str) -> float:
+    def _rollouts(self, settings: Wire, rows: int, prompt: str) -> float:
         """Return the seconds to sample one piece of a process's completions."""
         n_prompts, budget = ceil(rows / settings["group_size"]), settings["max_completion_tokens"]
         read = self._longest_prompt_of(n_prompts, prompt)
@@ -151,7 +151,7 @@ class Large:
         key_values = _FP32 + BYTES[self.dtype]
         return seconds + self._batch(rows, read, budget, key_values, least=self.least_training_step)
 
-    def _learning(self, algorithm: str, settings: Settings, n: int, rows: int, prompt: str) -> float:
+    def _learning(self, algorithm: str, settings: Wire, n: int, rows: int, prompt: str) -> float:
         """Return the seconds to learn from the completions of a step on one process; all are as long as the longest."""
         budget = settings["max_completion_tokens"]
         made = longest_of(n, self.completion_tokens(budget), budget)

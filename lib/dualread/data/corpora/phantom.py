@@ -7,7 +7,7 @@ from PIL import Image
 from dualread.data.corpora.base import Corpus, Item, Subject
 from dualread.data.phantoms.questions import Question, ask, findings
 from dualread.data.phantoms.scene import Scene, draw, sample_scene
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.seeding import generator
 
 SETTINGS = {
@@ -17,7 +17,7 @@ SETTINGS = {
 }
 
 
-def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
+def open_corpus(settings: Wire, manifest: Path | None, seed: int) -> Corpus:
     """Draw `settings["n_images"]` training images and `settings["held_out"]` held-out images.
 
     Args:

@@ -16,7 +16,7 @@ from PIL import Image
 from dualread.artifacts.tables import read_table
 from dualread.data.corpora.base import Corpus, Item, Subject
 from dualread.data.images import open_image
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.declared.columns import MANIFEST
 from dualread.grading.canonical import canonical
 from dualread.seeding import generator
@@ -30,7 +30,7 @@ SETTINGS = {
 _LONGEST_ANSWER = 60  # characters; longer ones are sentences that a tiny model cannot learn to spell
 
 
-def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
+def open_corpus(settings: Wire, manifest: Path | None, seed: int) -> Corpus:
     """Read the questions of `manifest`, and draw `settings["augmentations"]` augmented views per image.
 
     Args:
@@ -84,7 +84,7 @@ def _clean(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-def _views(image: Image.Image, settings: Settings, rng: np.random.Generator) -> list[Image.Image]:
+def _views(image: Image.Image, settings: Wire, rng: np.random.Generator) -> list[Image.Image]:
     size = settings["size"]
     small = image.convert("L")
     small.thumbnail((2 * size, 2 * size), Image.Resampling.LANCZOS)

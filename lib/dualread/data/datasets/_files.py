@@ -5,11 +5,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dualread.data.foreign_tables.objects import parsed
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ConfigError, DataError, did_you_mean
 
 
-def check_request(loader: str, split: str, splits: Iterable[str], settings: Settings, known: Iterable[str]) -> None:
+def check_request(loader: str, split: str, splits: Iterable[str], settings: Wire, known: Iterable[str]) -> None:
     """Refuse a split or a setting that the loader named `loader` does not have.
 
     Raises:

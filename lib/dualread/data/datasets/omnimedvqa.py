@@ -13,7 +13,7 @@ from typing import Any
 from dualread.data.datasets._files import check_request, leaves_folder, lower, not_text, read_json
 from dualread.data.datasets._multiple_choice import askable
 from dualread.data.datasets.base import Loaded, Row, refuse
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import DataError
 
 HUB_FILES = {"test": ("OmniMedVQA.zip",)}
@@ -29,7 +29,7 @@ _OPTIONS = ("option_A", "option_B", "option_C", "option_D")
 _MAYBE_TEXT = (*_OPTIONS, "question_type", "modality_type", "modality")
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the questions with four different options of which `gt_answer` is one, in the order of the file names.
 
     `source_row` counts the rows of all files together.

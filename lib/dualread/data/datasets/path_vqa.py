@@ -25,7 +25,7 @@ from pathlib import Path
 from dualread.data.datasets._files import check_request
 from dualread.data.datasets._hub_tables import read_rows
 from dualread.data.datasets.base import AuditStep, Loaded, Row
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 
 HUB_FILES = {
     "train": ("data/train-*.parquet",),
@@ -48,7 +48,7 @@ _FAMILIES = {
 }
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the rows of `split` in the order of the tables, without exact repetitions of an earlier row.
 
     Raises:

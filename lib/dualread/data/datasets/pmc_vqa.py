@@ -18,7 +18,7 @@ from typing import Any
 from dualread.data.datasets._files import check_request, leaves_folder
 from dualread.data.datasets._multiple_choice import askable
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import DataError
 from dualread.grading.canonical import canonical
 
@@ -35,7 +35,7 @@ _COLUMNS = ("Figure_path", "Question", "Answer", "Choice A", "Choice B", "Choice
 _LABEL = re.compile(r"\s*([A-D])\s*:")
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the rows of `split` that have four different options and one gold answer, in the order of the file.
 
     The file gives the gold answer twice, as a letter and as a text; a row is kept only if both agree.

@@ -15,7 +15,7 @@ from typing import Any
 from dualread.data.datasets._files import check_request, is_texts, leaves_folder, lower, not_text, read_json
 from dualread.data.datasets._multiple_choice import askable, unlabeled
 from dualread.data.datasets.base import Loaded, Row, refuse
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ConfigError, DataError
 
 _FILES = {"train": "train_vqa_data.json", "validation": "valid_vqa_data.json", "test": "test_vqa_data.json"}
@@ -34,7 +34,7 @@ TERMS = (
 SETTINGS = {"images": {"type": "string", "optional": True}}
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the rows of `split` that have four different options, one of them gold, in the order of the file.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dualread.data.datasets._files import check_request, leaves_folder, read_json
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import DataError
 
 _FILES = {
@@ -48,7 +48,7 @@ SETTINGS = {"language": {"type": "string", "optional": True}}
 _TEXT_KEYS = ("img_name", "question", "answer", "modality", "location", "answer_type", "content_type")
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the rows of `split` whose `q_lang` is `settings["language"]` (default "en"), in the order of the file.
 
     Raises:

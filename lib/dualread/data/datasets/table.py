@@ -60,7 +60,7 @@ from dualread.data.datasets.own_tables import (
     renamed,
     unfolded,
 )
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import DataError, did_you_mean
 from dualread.grading.canonical import canonical
 
@@ -140,7 +140,7 @@ _OPTIONAL: dict[str, _Column] = {
 COLUMNS = (*_REQUIRED, *_SPLIT, *_OPTIONAL)
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the rows of `split`, in the order of the file.
 
     Raises:
@@ -155,7 +155,7 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     return loaded(folder, files, lines, split, settings, of_all=of_all)
 
 
-def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[Line]:
+def formed(lines: Sequence[Line], settings: Wire, *, of_all: bool) -> list[Line]:
     """Return the rows of one split, or of all, with our columns; values have the documented form, but for the gold.
 
     Raises:
@@ -171,7 +171,7 @@ def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[L
 
 
 def loaded(
-    folder: Path, files: Sequence[Path], lines: Sequence[Line], split: str, settings: Settings, *, of_all: bool
+    folder: Path, files: Sequence[Path], lines: Sequence[Line], split: str, settings: Wire, *, of_all: bool
 ) -> Loaded:
     """Return a question for each of the `lines` of `files` that is in a split.
 

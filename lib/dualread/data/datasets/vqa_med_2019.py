@@ -19,7 +19,7 @@ from pathlib import Path
 from dualread.data.datasets._files import check_request, leaves_folder
 from dualread.data.datasets._hub_tables import answer_type
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import DataError
 
 HUB_FILES = {"test": ("*VQAMed2019_Test_Questions_w_Ref_Answers.txt", "*VQAMed2019_Test_Images*")}
@@ -47,7 +47,7 @@ _LATERALITY = re.compile(r"\b(?:left|right|bilateral|both)\b", re.IGNORECASE)
 _MAX_OPTIONAL_PARTS = 4  # 2 ** 4 variants; with more parts, only two: all parts kept and all dropped
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the test questions in the order of the file, without those on images that are also in VQA-RAD.
 
     Raises:

@@ -21,7 +21,7 @@ from typing import Any
 from dualread.data.datasets._files import check_request, leaves_folder, read_json
 from dualread.data.datasets._hub_tables import has_tables, read_rows
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ConfigError, DataError
 
 HUB_FILES = {"test": ("data/train-*.parquet", "data/test-*.parquet")}
@@ -40,7 +40,7 @@ _MISSPELLED = {"atrib": "attrib", "prse": "pres"}
 _TEXT_KEYS = ("image_name", "image_organ", "question", "question_type", "answer_type", "phrase_type")
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the questions of `settings["official_splits"]` (default: both), in the order of the official list.
 
     Raises:
@@ -71,7 +71,7 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     return Loaded(file=file or folder / "data", rows=chosen, audit=audit)
 
 
-def _wanted(split: str, settings: Settings) -> Sequence[str]:
+def _wanted(split: str, settings: Wire) -> Sequence[str]:
     if split in ("train", "validation"):
         raise ConfigError(
             f"vqa_rad: no split named {split!r}. Known: test. VQA-RAD is never fitted on: 202 of the 203 images of its "

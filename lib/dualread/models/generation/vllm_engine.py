@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.declared.recorded import USUAL, Facts
 from dualread.errors import ConfigError
 from dualread.models.backbones._checkpoint_files import read_config
@@ -33,7 +33,7 @@ SETTINGS = {
 _MAX_NEXT_IDS = 128  # vLLM returns the log-probabilities of at most this many chosen ids per request
 
 
-def open_engine(checkpoint: Path, settings: Settings, engine: Settings, facts: Facts = USUAL) -> Engine:
+def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> Engine:
     """Open `checkpoint` on every visible GPU; `engine` holds the settings that `SETTINGS` names.
 
     Raises:
@@ -57,7 +57,7 @@ def open_engine(checkpoint: Path, settings: Settings, engine: Settings, facts: F
 class VllmEngine:
     """Implements `dualread.models.generation.base.Engine` with vLLM on one device; arguments as in `open_engine`."""
 
-    def __init__(self, checkpoint: Path, settings: Settings, engine: Settings):
+    def __init__(self, checkpoint: Path, settings: Wire, engine: Wire):
         prepare()
         self.encoder, self.stop, forbidden = _encoder(checkpoint, settings)
         self._never = dict.fromkeys(forbidden, -float("inf"))
@@ -154,7 +154,7 @@ def next_ids(continuations: Sequence[Sequence[int]], most: int) -> Iterator[tupl
         yield from ((prefix, ids[start : start + most]) for start in range(0, len(ids), most))
 
 
-def _encoder(checkpoint: Path, settings: Settings) -> tuple[Encoder, frozenset[int], tuple[int, ...]]:
+def _encoder(checkpoint: Path, settings: Wire) -> tuple[Encoder, frozenset[int], tuple[int, ...]]:
     """Return the encoder of the checkpoint's prompts, the ids that end a turn, and those that are forbidden."""
     from transformers import GenerationConfig
 

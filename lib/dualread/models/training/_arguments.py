@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ConfigError
 from dualread.models.training._checkpoints import KEPT
 from dualread.models.training.job import Job
@@ -64,7 +64,7 @@ def arguments(job: Job) -> Any:
     )
 
 
-def _batches(settings: Settings) -> dict[str, Any]:
+def _batches(settings: Wire) -> dict[str, Any]:
     completions_per_step = settings["prompts_per_step"] * settings["group_size"]
     per_pass = min(settings["completions_per_pass"], completions_per_step // n_processes())
     if per_pass < 1 or completions_per_step % (per_pass * n_processes()):

@@ -9,7 +9,7 @@ from typing import Any
 from dualread import plugins
 from dualread.artifacts.tables import read_table
 from dualread.declared.backbones import TrainActorSpec
-from dualread.declared.base import Section, Settings
+from dualread.declared.base import Section, Wire
 from dualread.declared.columns import MANIFEST
 from dualread.declared.recorded import Facts
 from dualread.models.conditions import Asked, asked
@@ -41,16 +41,16 @@ class Job:
     questions: Sequence[Asked]
     references: Sequence[Sequence[str]]
     images: Path
-    backbone_settings: Settings
+    backbone_settings: Wire
     reward: ModuleType
-    settings: Settings
+    settings: Wire
     seed: int
     out: Path
     scratch: Path
     checkpoints: Path | None = None
 
     @property
-    def model(self) -> Settings:
+    def model(self) -> Wire:
         """The settings with which the model is opened for training: the backbone's, with the actor's longest prompt."""
         limit = max_prompt_tokens(self.settings, self.backbone_settings)
         return {**self.backbone_settings, "max_prompt_tokens": limit}

@@ -2,7 +2,7 @@
 
 import math
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ConfigError
 
 # Hyperparameters that no config entry changes, under TRL's names.
@@ -13,7 +13,7 @@ SCHEDULE = "constant_with_warmup"
 WEIGHTS = "float32"  # whatever the dtype of the forward pass: an update of 1e-6 is lost in bfloat16
 
 
-def max_prompt_tokens(settings: Settings, backbone_settings: Settings) -> int:
+def max_prompt_tokens(settings: Wire, backbone_settings: Wire) -> int:
     """Return the largest number of tokens in a training prompt, image tokens included.
 
     Args:
@@ -23,12 +23,12 @@ def max_prompt_tokens(settings: Settings, backbone_settings: Settings) -> int:
     return settings.get("max_prompt_tokens", backbone_settings["max_prompt_tokens"])
 
 
-def rollouts_per_pass(settings: Settings) -> int:
+def rollouts_per_pass(settings: Wire) -> int:
     """Return the largest number of completions that the trained model samples at once."""
     return settings.get("rollouts_per_pass", settings["completions_per_pass"])
 
 
-def steps_of(settings: Settings, n_rows: int) -> int:
+def steps_of(settings: Wire, n_rows: int) -> int:
     """Return the number of optimizer steps: 3 passes over 4919 rows at 128 prompts per step are 117.
 
     Raises:
