@@ -4,10 +4,9 @@ A plugin family (`datasets`, `rewards`, `readers`, ...) is a package of `dualrea
 file. A module is a plugin if it defines the function that `FAMILIES` gives for its family. What the plugins of a family
 share is in `base.py`; that file, and files whose names start with an underscore, are not plugins.
 
-A plugin declares the settings that the config may give it in a literal `SETTINGS`: {name: JSON schema}, with
-`"optional": True` in the schema of a setting that may be left out. `SETTINGS_OF = "grpo"` adds the settings of another
-plugin of the family. These and all other constants that a plugin declares are read without importing it, so that a
-study is checked before anything runs. Therefore each must be a single assignment of a literal at top level.
+A plugin declares the settings that the config may give it in a class `Settings`; see `declared.plugin_settings`. This
+class and the constants that a plugin declares are read without importing it, so that a study is checked before anything
+runs. Therefore each constant must be a single assignment of a literal at top level.
 """
 
 import ast
@@ -44,7 +43,7 @@ def load(family: str, name: str) -> ModuleType:
     Raises:
         ConfigError: There is no such plugin; the message lists the known ones.
     """
-    _path(family, name)
+    file_of(family, name)
     return importlib.import_module(f"dualread.{module_of(family, name)}")
 
 
@@ -97,7 +96,7 @@ def declared(family: str, name: str, constant: str) -> Any:
         ConfigError: There is no such plugin, or it sets the constant in another way than by a single assignment of a
             literal at top level, so the value is not known before the plugin runs.
     """
-    path = _path(family, name)
+    path = file_of(family, name)
     tree = _parsed(path)
     lines = [line for bound, line in _all_bindings(tree) if bound == constant]
     if not lines:
@@ -124,7 +123,7 @@ def defines(family: str, name: str, function: str) -> bool:
     Raises:
         ConfigError: There is no such plugin.
     """
-    return _defines(_path(family, name), function)
+    return _defines(file_of(family, name), function)
 
 
 def summary(family: str, name: str) -> str:
@@ -133,21 +132,35 @@ def summary(family: str, name: str) -> str:
     Raises:
         ConfigError: There is no such plugin.
     """
-    docstring = ast.get_docstring(_parsed(_path(family, name))) or ""
+    docstring = ast.get_docstring(_parsed(file_of(family, name))) or ""
     return " ".join(docstring.partition("\n\n")[0].split())
 
 
-def settings(family: str, name: str) -> dict[str, Any]:
-    """Return {setting: JSON schema} of plugin `name`, including those of its `SETTINGS_OF`.
+def class_statement(family: str, name: str, wanted: str) -> ast.ClassDef | None:
+    """Return the statement of the class `wanted` at top level of plugin `name`, or None; the plugin is not imported.
 
     Raises:
         ConfigError: There is no such plugin.
     """
-    other = declared(family, name, "SETTINGS_OF")
-    return {**(settings(family, other) if other else {}), **(declared(family, name, "SETTINGS") or {})}
+    body = _parsed(file_of(family, name)).body
+    return next((node for node in body if isinstance(node, ast.ClassDef) and node.name == wanted), None)
 
 
-def _path(family: str, name: str) -> Path:
+def imports(family: str, name: str) -> list[ast.ImportFrom]:
+    """Return the statements `from ... import ...` at top level of plugin `name`, which is not imported.
+
+    Raises:
+        ConfigError: There is no such plugin.
+    """
+    return [node for node in _parsed(file_of(family, name)).body if isinstance(node, ast.ImportFrom)]
+
+
+def file_of(family: str, name: str) -> Path:
+    """Return the file of plugin `name`.
+
+    Raises:
+        ConfigError: There is no such plugin.
+    """
     if name not in known(family):
         raise ConfigError(f"{family}: no plugin named {name!r}. {alternatives(family, name)}")
     return next(path for path in _files(family) if path.stem == name)

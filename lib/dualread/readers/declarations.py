@@ -12,7 +12,8 @@ Each declaration is one assignment of a literal at top level, and has a default:
         it has not been shown to use the image. Default: False.
     ENVIRONMENT: str. The environment in which the reader runs, if that is not the workflow's own: the name of a lock
         file in envs/. Default: the workflow's own.
-    SETTINGS, SETTINGS_OF: What the config may set (see `dualread.plugins`). Default: nothing.
+
+A class `Settings` says what the config may set (`declared.plugin_settings`).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
