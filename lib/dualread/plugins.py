@@ -4,6 +4,9 @@ A plugin family (`datasets`, `rewards`, `readers`, ...) is a package of `dualrea
 file. A module is a plugin if it defines the function that `FAMILIES` gives for its family. What the plugins of a family
 share is in `base.py`; that file, and files whose names start with an underscore, are not plugins.
 
+A plugin may also be a module of another package that is installed beside this one. Then its name is that of the module,
+`their_package.module`, and keys of results follow its code as they follow ours.
+
 A plugin declares the settings that the config may give it in a class `Settings`; see `declared.plugin_settings`. This
 class and the constants that a plugin declares are read without importing it, so that a study is checked before anything
 runs. Therefore each constant must be a single assignment of a literal at top level.
@@ -11,6 +14,7 @@ runs. Therefore each constant must be a single assignment of a literal at top le
 
 import ast
 import importlib
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -44,7 +48,7 @@ def load(family: str, name: str) -> ModuleType:
         ConfigError: There is no such plugin; the message lists the known ones.
     """
     file_of(family, name)
-    return importlib.import_module(f"dualread.{module_of(family, name)}")
+    return importlib.import_module(absolute(module_of(family, name)))
 
 
 def load_module(module: str) -> ModuleType:
@@ -56,14 +60,28 @@ def load_module(module: str) -> ModuleType:
     package, _, name = module.rpartition(".")
     family = next((family for family, (folder, _) in FAMILIES.items() if folder == package), None)
     if family is None:
+        if is_foreign(module) and read_once.package_folder(module.partition(".")[0]):
+            return importlib.import_module(module)
         packages = ", ".join(folder for folder, _ in FAMILIES.values())
         raise ConfigError(f"{module}: {package!r} holds no plugins. Expected a module in one of: {packages}.")
     return load(family, name)
 
 
 def module_of(family: str, name: str) -> str:
-    """Return the module of plugin `name`, as a spec names it: "data.datasets.slake"."""
-    return f"{package_of(family)}.{name}"
+    """Return the module of plugin `name`, as a spec names it: "data.datasets.slake", or "their_package.module"."""
+    return name if "." in name else f"{package_of(family)}.{name}"
+
+
+def is_foreign(module: str) -> bool:
+    """Return whether a module that a spec names is one of another package, which cannot be called like our rooms."""
+    return "." in module and module.partition(".")[0] not in {
+        folder.partition(".")[0] for folder, _ in FAMILIES.values()
+    }
+
+
+def absolute(module: str) -> str:
+    """Return the name by which Python knows a module that a spec names."""
+    return module if is_foreign(module) else f"dualread.{module}"
 
 
 def package_of(family: str) -> str:
@@ -161,9 +179,26 @@ def file_of(family: str, name: str) -> Path:
     Raises:
         ConfigError: There is no such plugin.
     """
+    if is_foreign(name):
+        return _foreign_file(family, name)
     if name not in known(family):
         raise ConfigError(f"{family}: no plugin named {name!r}. {alternatives(family, name)}")
     return next(path for path in _files(family) if path.stem == name)
+
+
+def _foreign_file(family: str, module: str) -> Path:
+    folder = read_once.package_folder(module.partition(".")[0])
+    path = folder and read_once.module_file(folder, module)
+    if path is None:
+        raise ConfigError(
+            f"{family}: no module {module!r} in the packages of {sys.executable}. Expected package.module of a package"
+            f" that is installed there, or one of ours. {alternatives(family, module)}"
+        )
+    if not _defines(path, FAMILIES[family][1]):
+        raise ConfigError(
+            f"{path}: not a plugin of {family}: it defines no function {FAMILIES[family][1]!r} at top level. Define it."
+        )
+    return path
 
 
 def _files(family: str) -> list[Path]:

@@ -35,7 +35,7 @@ def settings_class(family: str, name: str) -> type[Section]:
     file, light = plugins.file_of(family, name), (*_LIGHT, f"dualread.{plugins.package_of(family)}.settings")
     where = f"{file}: line {statement.lineno}"
     imports = [one for one in plugins.imports(family, name) if _is_of(one.module or "", light)]
-    names: dict[str, Any] = {"__name__": f"dualread.{plugins.module_of(family, name)}"}
+    names: dict[str, Any] = {"__name__": plugins.absolute(plugins.module_of(family, name))}
     try:
         exec(compile(ast.Module([*imports, statement], []), str(file), "exec"), names)
     except (ImportError, NameError, AttributeError, TypeError, ValueError) as error:

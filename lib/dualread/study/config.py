@@ -131,7 +131,12 @@ def _refusal(problems: Iterable[str], source: str) -> ConfigError:
 
 def _unknown_plugins(config: Config) -> Iterator[str]:
     for where, family, name in _named_plugins(config):
-        if name not in plugins.known(family):
+        if plugins.is_foreign(name):
+            try:
+                plugins.file_of(family, name)
+            except ConfigError as error:
+                yield f"{where}: {error}"
+        elif name not in plugins.known(family):
             folder = f"lib/dualread/{plugins.package_of(family).replace('.', '/')}"
             yield f"{where}: {name!r}: no such plugin in {folder}. {plugins.alternatives(family, name)}"
 
