@@ -26,8 +26,13 @@ def draw_figure(w):
         key: tuple(Labeled(name=name, label=getattr(STUDY, key)[name].label) for name in names)
         for key, names in shown.items()
     }
-    spec = DrawFigureSpec(figure=plugin("figures", w.figure), layout=FigureLayout(study=STUDY.study, **labeled))
-    inputs = logs_of(shown) if reads == "train_log" else confidences_of(shown, reads)
+    conditions = SHARDS.strengths() if reads == "metrics" else None
+    layout = FigureLayout(study=STUDY.study, **labeled, conditions=conditions)
+    spec = DrawFigureSpec(figure=plugin("figures", w.figure), layout=layout)
+    if reads == "metrics":
+        inputs = {"metrics": artifact("metrics")}
+    else:
+        inputs = logs_of(shown) if reads == "train_log" else confidences_of(shown, reads)
     return inputs, [entry(artifact("figures", w.figure), spec)]
 
 

@@ -39,6 +39,7 @@ def measure_costs(w):
                 dataset=shard[0],
                 split=shard[1],
                 settings=STUDY.methods[method].settings,
+                draws=SHARDS.draws_of(method),
             ),
             reader=of_actor("readers", w, method),
             **{f"view/{view}": of_actor("views", w, *shard, view) for view in SHARDS.views_of(method, "score")},

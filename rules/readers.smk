@@ -28,11 +28,12 @@ def fit_readers(w, part):
             **{f"parent/{role}": of_actor("readers", w, parent) for role, parent in SHARDS.parents(method).items()},
         }
 
-    return {"actor": of_actor("actors", w), "facts": facts_of(w)}, [
+    return {"actor": checkpoint_of(w), "facts": facts_of(w)}, [
         entry(
             of_actor("readers", w, method),
             FitReadersSpec(
                 **reader_of(w, method, "fit"),
+                **same_as(w),
                 settings=STUDY.methods[method].settings,
                 examples=DatasetSplit(**dict(zip(("dataset", "split"), SHARDS.fitted_shard(method)))),
                 scoring=SHARDS.scoring(method, w.backbone),

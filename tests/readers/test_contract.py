@@ -47,6 +47,8 @@ SETTINGS = {
     "self_consistency": {"k": 4},
     "semantic_uncertainty": {"k": 8},
     "expected_confidence": {},
+    "vase": {"k": 8, "alpha": 1.0, "weights": "likelihood"},
+    "radflag": {"k": 4},
     "lm_polygraph_likelihood": {"estimator": "Perplexity", "tokens": "answer"},
     "lm_polygraph_entropy": {"estimator": "MeanTokenEntropy", "tokens": "completion"},
     "lm_polygraph_sampling": {"estimator": "SemanticEntropy", "k": 8, "parameters": {}},
@@ -63,6 +65,8 @@ VIEWS = {
     "semantic_uncertainty": ("samples",),
     "expected_confidence": ("integers",),
     "lm_polygraph_sampling": ("samples",),
+    "vase": ("samples", "distorted"),
+    "radflag": ("samples",),
 }
 STOPPED_EARLY = ("psr", "saplma", "bicr", "dualread")  # the last one by its parent
 ON_CALIBRATION = ("lm_polygraph_density", "lm_polygraph_relative_density")  # their Platt maps

@@ -88,7 +88,7 @@ def test_views_add_up_and_choices_generate_nothing(tmp_path):
 
 def test_what_does_not_fit_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ArtifactError, match=r"tiny/rlvr/17/sc2: view/x: .*neither generations.parquet nor choices"):
+    with pytest.raises(ArtifactError, match=r"tiny/rlvr/17/sc2: view/x: .*no generations, choices or features"):
         measure(tmp_path / "a", x=tmp_path / "empty")
     with pytest.raises(ArtifactError, match=r"view/samples: 4 completions of 2 answers, expected 8 of each"):
         measure(tmp_path / "b", settings={"k": 8}, samples=completions(tmp_path / "s", [[1, 1], [1, 1]]))

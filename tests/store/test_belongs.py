@@ -26,6 +26,7 @@ RIGHT = [
     (GENERATE, "manifest", {"dataset": "slake", "split": "test"}),
     (GENERATE, "actor", {**RUN, "settings": {}}),
     (GENERATE, "facts", {"backbone": "tiny"}),
+    ({**GENERATE, "actor": "worded", "same_as": "rlvr"}, "actor", {**RUN, "settings": {}}),
     (GENERATE, "actor", {"backbone": "tiny", "seed": 0}),  # a base has no actor, and its seed is its own
     ({**RUN, **shard(condition="original/p_true")}, "generations", GENERATE),
     ({**RUN, **shard(condition="donor_fixed_prefix", completions="original")}, "generations", GENERATE),

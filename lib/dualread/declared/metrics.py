@@ -73,6 +73,8 @@ class MeasureCostsSpec(MethodSpec):
     dataset: str
     split: str
     settings: Settings
+    draws: dict[str, int] | None = None
+    """How often each view draws its image, each time for one prompt; of views that draw several."""
 
 
 class OodMeans(Section):

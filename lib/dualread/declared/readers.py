@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dualread.declared.answers import Contract, Shard, ShardSpec
+from dualread.declared.answers import Shard, ShardSpec
 from dualread.declared.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, Section, Settings
 
 
@@ -95,8 +95,8 @@ class ScoringSpec(Section):
 
     model: Settings
     """The backbone's settings."""
-    contract: Contract
-    """The form of the completions, see `grading.parse`."""
+    contract: Name
+    """The format of the completions, see `grading.contracts`."""
     answer: ShardSpec
     """What is shown and asked for the answers on which the reader is fitted."""
     views: Listed[AskedView]
@@ -109,6 +109,8 @@ class FitReadersSpec(ReaderSpec):
     settings: Settings
     examples: DatasetSplit
     scoring: ScoringSpec
+    same_as: str | None = None
+    """The actor whose checkpoint answers, if it is another one."""
 
 
 class ScoreAnswersSpec(ReaderSpec):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dualread import plugins
+from dualread.declared.answers import name_and_settings
 from dualread.declared.data import Dataset
 from dualread.declared.metrics import Contrast
 from dualread.declared.readers import Method
@@ -19,7 +20,7 @@ from dualread.study.references import MEANS
 # By what a figure READS: the keys that its entry must have, and those that it may have.
 _OF_FIGURES = {
     "train_log": (["actors"], []),
-    **dict.fromkeys(("answers", "pairs"), (["methods"], ["datasets"])),
+    **dict.fromkeys(("answers", "pairs", "metrics"), (["methods"], ["datasets"])),
 }
 
 
@@ -36,6 +37,7 @@ def contradictions(config: Config) -> Iterator[str]:
     for name, condition in config.conditions.items():
         if (other := condition.completions) and config.conditions[other].completions:
             yield f"conditions.{name}.completions: {other!r} has no completions of its own. Name one that has."
+    yield from _view_contradictions(config)
     for name, table in config.tables.items():
         if table.methods is not None and table.without is not None:
             yield f"tables.{name}: has `methods` and `without`. Expected one of them; a study removes a key with null."
@@ -49,6 +51,17 @@ def contradictions(config: Config) -> Iterator[str]:
     yield from _method_contradictions(config.methods)
 
 
+def _view_contradictions(config: Config) -> Iterator[str]:
+    for name, view in config.views.items():
+        if view.image is None:
+            continue
+        where, (image, _) = f"views.{name}.image", name_and_settings(view.image)
+        if plugins.declared("images", image, "NEEDS_PAIRS"):
+            yield f"{where}: {image!r}: only some questions have a donor, and a view is of all. Make it a condition."
+        if view.gives_states and plugins.declared("images", image, "NO_IMAGE"):
+            yield f"{where}: {image!r}: there are no states of an image then. Give the view `decoding` or `choices`."
+
+
 def _actor_contradictions(config: Config) -> Iterator[str]:
     bases = [name for name, actor in config.actors.items() if actor.is_base]
     is_needed = any(actor.training for actor in config.actors.values()) or not given(config)
@@ -56,10 +69,12 @@ def _actor_contradictions(config: Config) -> Iterator[str]:
         yield f"actors: {len(bases)} have neither `training` nor `checkpoints` ({bases}). Expected one: the base."
     yield from _service_contradictions(config)
     for name, actor in config.actors.items():
-        keys = [key for key in ("training", "checkpoints", "answers") if getattr(actor, key)]
+        keys = [key for key in ("training", "checkpoints", "answers", "same_as") if getattr(actor, key)]
         if len(keys) > 1:
             listed = " and ".join(f"`{key}`" for key in keys)
             yield f"actors.{name}: has {listed}. Expected one; a study removes a key with null."
+        if actor.same_as and ((other := config.actors[actor.same_as]).same_as or other.answers):
+            yield f"actors.{name}.same_as: {actor.same_as!r} has no checkpoint of its own. Name an actor that has one."
 
 
 def _service_contradictions(config: Config) -> Iterator[str]:

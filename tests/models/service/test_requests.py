@@ -45,7 +45,10 @@ def test_words_are_asked_as_the_first_token():
     assert (body["max_completion_tokens"], body["logprobs"], body["top_logprobs"]) == (1, True, 20)
 
 
-@pytest.mark.parametrize("asked", [shard(choices=Choices(integers=[0, 100]), decoding=None), shard(image="black")])
+INTEGERS, STATES = {"choices": Choices(integers=[0, 100]), "decoding": None}, {"completions": "original"}
+
+
+@pytest.mark.parametrize("asked", [shard(**INTEGERS), shard(image="black", **STATES)])
 def test_what_services_do_not_give_is_refused(asked):
     with pytest.raises(ConfigError, match="services give no states and no likelihoods of integers"):
         requests_of(asked, SERVICE, [QUESTION])
