@@ -49,13 +49,24 @@ SETTINGS = {
     "expected_confidence": {},
     "vase": {"k": 8, "alpha": 1.0, "weights": "likelihood"},
     "radflag": {"k": 4},
+    "isotonic": {},
+    "histogram_binning": {"bins": 5},
+    "platt_scaling": {},
+    "temperature_scaling": {},
+    "hac": {"form": "regression"},
     "lm_polygraph_likelihood": {"estimator": "Perplexity", "tokens": "answer"},
     "lm_polygraph_entropy": {"estimator": "MeanTokenEntropy", "tokens": "completion"},
     "lm_polygraph_sampling": {"estimator": "SemanticEntropy", "k": 8, "parameters": {}},
     "lm_polygraph_density": {"estimator": "MahalanobisDistanceSeq"},
     "lm_polygraph_relative_density": {"estimator": "RelativeMahalanobisDistanceSeq"},
 }
-PARENTS = {"p_visual": {"state": "p_state"}, "dualread": {"pre": "psr", "post": "p_visual"}}
+_OF_STATED = ("isotonic", "histogram_binning", "platt_scaling", "temperature_scaling")
+PARENTS = {
+    "p_visual": {"state": "p_state"},
+    "dualread": {"pre": "psr", "post": "p_visual"},
+    **{name: {"of": "verbalized"} for name in _OF_STATED},
+    "hac": {"confidence": "verbalized", "hallucination": "verbalized"},
+}
 VIEWS = {
     "bicr": ("black",),
     "p_true": ("yes_no",),

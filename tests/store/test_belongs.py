@@ -69,6 +69,8 @@ def test_what_belongs_passes_and_each_change_is_refused(made, name, of):
     said = [key for key in CHANGES if changed(of, key)]
     if name == "reader":  # what it is fitted on is not what it scores
         said = [key for key in said if key not in ("dataset", "split")]
+    if name.startswith("parent/"):  # it may be fitted on another split
+        said.remove("split")
     assert said
     for key in said:
         with pytest.raises(ArtifactError, match=f"here: its input {name} is of "):

@@ -140,3 +140,64 @@ def test_a_condition_gets_metrics_and_a_column_of_nothing_else_changes(checkout)
     assert reasons["rlvr"] is None
     assert reasons["dualread"] == "this method has no confidence under condition blind"
     assert Path(checkout.folder / "tables/main.tex").is_file()
+
+
+def test_methods_on_methods_of_other_splits_and_with_views_of_their_own(checkout):
+    own_methods = {
+        "isotonic_dualread": {"reader": "isotonic", "parents": {"of": "dualread"}},  # fitted on training answers
+        "isotonic_sc4": {"reader": "isotonic", "parents": {"of": "sc4"}},  # reads samples
+        "hac": {
+            "reader": "hac",
+            "parents": {"confidence": "dualread", "hallucination": "semantic_uncertainty"},
+            "settings": {"form": "regression"},
+        },
+    }
+    named = {"group": "Maps", "actor": "rlvr"}
+    added = {name: {"label": name, **named, **entry} for name, entry in own_methods.items()}
+    run = run_with(checkout, {"only": {"methods": ["rlvr", "dualread", *added]}, "methods": added})
+    of_run = "qwen3-vl-tiny/rlvr/17"
+    computed = own(run)
+    assert not {stage for stage, _ in computed} & {"train_actor", "replay", "grade"}
+    fitted = {path.rpartition("/")[2] for stage, path in computed if stage == "fit_readers"}
+    assert fitted == {*added, "sc4", "semantic_uncertainty"}
+    predictions = checkout.folder / "results/micro/predictions" / of_run
+    frames = {name: pl.read_parquet(predictions / name / "predictions.parquet") for name in (*added, "dualread")}
+    assert len(frames["isotonic_dualread"]) == len(frames["dualread"]) > 0
+    both = frames["dualread"].join(frames["isotonic_dualread"], on=["sample_id", "dataset", "split", "condition"])
+    assert both.sort("score")["confidence_right"].is_sorted()  # monotone
+    costs = {
+        name: pl.read_parquet(checkout.folder / "results/micro/costs" / of_run / name / "costs.parquet")
+        for name in ("isotonic_sc4", "hac", "sc4")
+    }
+    assert costs["isotonic_sc4"]["completions"][0] == costs["sc4"]["completions"][0] == 5.0  # the answer and 4 samples
+    assert (costs["hac"]["completions"][0], costs["hac"]["replay_passes"][0]) == (9.0, 1.0)
+
+
+def test_the_battery_of_the_field(checkout):
+    """The table and the figure, with a hint, of a study that has the conditions of workflow/studies/field.yaml."""
+    field = yaml.safe_load((ROOT / "workflow/studies/field.yaml").read_text())
+    chosen = ("no_image", "black", "misled", "blur_1", "blur_3", "hidden_2")
+    run = run_with(
+        checkout,
+        {
+            "conditions": {name: field["conditions"][name] for name in chosen},
+            "tables": {"robustness": {"methods": ["rlvr", "psr", "dualread"]}},
+            "figures": {"robustness": {"methods": ["rlvr", "dualread"]}},
+        },
+    )
+    assert not {stage for stage, _ in own(run)} & {"train_actor", "fit_readers"}
+    printed = (checkout.folder / "tables/robustness.tex").read_text()
+    assert "no image" in printed
+    cells = pl.read_csv(checkout.folder / "tables/robustness.csv", comment_prefix="#")
+    assert set(cells["subset"]) == {f"condition:{name}" for name in (*chosen, "donor", "original")}
+    drawn = pl.read_csv(checkout.folder / "figures/robustness.csv", comment_prefix="#")
+    points = drawn.filter(method="rlvr", metric="accuracy", image="blur")
+    assert points["strength"].to_list() == [0.25, 1.0]
+    assert points["mean"].null_count() == 0
+    asked = pl.read_parquet(
+        checkout.folder / "results/micro/generations/qwen3-vl-tiny/rlvr/17/slake/test/misled/generations.parquet"
+    )
+    plain = pl.read_parquet(
+        checkout.folder / "results/micro/generations/qwen3-vl-tiny/rlvr/17/slake/test/original/generations.parquet"
+    )
+    assert (asked.sort("sample_id")["n_prompt_tokens"] > plain.sort("sample_id")["n_prompt_tokens"]).all()

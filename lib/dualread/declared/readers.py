@@ -67,6 +67,8 @@ class ReaderSpec(Section):
     """The method, its reader, and those that it builds on."""
     views: Listed[str]
     """The views that the reader reads in this stage."""
+    of_parents: Listed[str] | None = None
+    """The views that the readers on which it builds read besides; None for none."""
 
     @property
     def run(self) -> dict[str, str | int]:

@@ -12,6 +12,7 @@ import polars as pl
 from dualread.declared.base import ConfiguredPlugin
 from dualread.errors import ArtifactError
 from dualread.models import prompts
+from dualread.models.hints import misleading
 from dualread.models.images.base import Change, Shown, changes_of, rows_shown, shown_image
 
 
@@ -73,9 +74,11 @@ def asked(
             an answer are left out. None for prompts without an answer.
 
     Raises:
-        ArtifactError: A pair names a question that is not in the manifest, or the split has no other image to show.
+        ArtifactError: A pair names a question that is not in the manifest, the split has no other image to show, or no
+            wrong answer for a prompt with a hint.
     """
     rows, changes = rows_shown(manifest, images, pairs), changes_of(images)
+    hints = misleading(rows) if "{HINT}" in prompts.template(prompt) else None
     if answers is not None:
         rows = rows.filter(pl.col("sample_id").is_in(list(answers)))
     rows = rows.select("sample_id", "question", "options", "image_file", "image_id").sort("sample_id")
@@ -86,6 +89,7 @@ def asked(
                 prompt,
                 question=question_field(row["question"], row["options"]),
                 answer=None if answers is None else answers[row["sample_id"]],
+                hint=None if hints is None else hints[row["sample_id"]],
             ),
             image_file=row["image_file"],
             image_id=row["image_id"],

@@ -32,8 +32,9 @@ def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> st
     cost = generation_cost(committed, answers, n_samples=1, where=where)
     cost += reading_cost(committed, _tensors(inputs["reader"]))
     for name in sorted(name for name in inputs if name.startswith("view/")):
-        draws = (spec.draws or {}).get(name.removeprefix("view/"), 1)
-        cost += _view_cost(inputs[name], answers, spec.settings.get("k"), draws, f"{where}: {name}")
+        view = name.removeprefix("view/")
+        k, draws = spec.samples.get(view), (spec.draws or {}).get(view, 1)
+        cost += _view_cost(inputs[name], answers, k, draws, f"{where}: {name}")
     row = {**spec.run, "dataset": spec.dataset, "split": spec.split}
     means = cost.per_answer(len(answers))
     write_table(out / "costs.parquet", from_rows([{**row, "answers": len(answers), **means}], COSTS), COSTS)

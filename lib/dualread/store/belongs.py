@@ -80,7 +80,8 @@ def _differences(made: Of, kind: str, *words: str, of: Of) -> Iterator[str]:
     yield from _unequal(of.run, {**made.run, "actor": made.checkpoint} if is_checkpoint else made.run)
     if kind == "parent":
         yield from _unequal({"reader": of.reader}, {"reader": made.reader["parents"].get(words[0])})
-        yield from _unequal(of.shard, made.shard)
+        # It may be fitted on another split: a map of confidences on validation answers, what it maps on training ones.
+        yield from _unequal(of.shard, {what: it for what, it in made.shard.items() if what != "split"})
         return
     yield from _unequal(of.reader, made.reader)
     if not of.is_fitted and (not words or kind == "view"):

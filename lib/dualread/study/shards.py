@@ -60,8 +60,7 @@ class StudyShards:
         """
         found: dict[str, list[str]] = {}
         for method in self.methods_of(actor):
-            environment = plugins.declared("readers", self._config.methods[method].reader, "ENVIRONMENT")
-            found.setdefault(environment or "", []).append(method)
+            found.setdefault(self.reads(method, "ENVIRONMENT") or "", []).append(method)
         return found
 
     def nulls_of(self, actor: str) -> list[str]:
@@ -90,7 +89,7 @@ class StudyShards:
 
         Args:
             method: A method.
-            what: FEATURES or FITTED_ON, see `dualread.readers.base`.
+            what: FEATURES, FITTED_ON or ENVIRONMENT, see `dualread.readers.declarations`.
 
         Returns:
             The declared value; None or empty if none of the readers declares one.
@@ -101,8 +100,8 @@ class StudyShards:
 
     def features(self, method: str) -> set[str]:
         """Return what the reader of a method, and those that it builds on, read of the replay."""
-        own = plugins.declared("readers", self._config.methods[method].reader, "FEATURES") or ()
-        return {*own, *(name for parent in self.parents(method).values() for name in self.features(parent))}
+        readers = (self._config.methods[one].reader for one in (method, *self._ancestors(method)))
+        return {name for reader in readers for name in plugins.declared("readers", reader, "FEATURES") or ()}
 
     def fitted_shard(self, method: str) -> Shard:
         """Return the answers that a reader is fitted on.
@@ -120,8 +119,35 @@ class StudyShards:
 
     def draws_of(self, method: str) -> dict[str, int] | None:
         """Return how often those views draw their image that draw it several times; None if none does."""
-        drawn = {view: self._config.views[view].draws for view in self.views_of(method, "score")}
+        drawn = {view: self._config.views[view].draws for view in self.scoring_views(method)}
         return {view: draws for view, draws in drawn.items() if draws is not None} or None
+
+    def samples_of(self, method: str) -> dict[str, int]:
+        """Return how many completions of its views a method, and those that it builds on, read where not all (`k`)."""
+        found: dict[str, list[int | None]] = {}
+        for one in (method, *self._ancestors(method)):
+            for view in self.views_of(one, "score"):
+                found.setdefault(view, []).append(self._config.methods[one].settings.get("k"))
+        return {view: max(k for k in ks if k) for view, ks in found.items() if None not in ks}
+
+    def views_of_parents(self, method: str) -> list[str]:
+        """Return the views that the readers on which a method builds read to score, besides its own."""
+        own = self.views_of(method, "score")
+        found = [view for parent in self._ancestors(method) for view in self.views_of(parent, "score")]
+        return [view for view in dict.fromkeys(found) if view not in own]
+
+    def fitting_views(self, method: str) -> list[str]:
+        """Return the views of the answers that a method is fitted on: its own, and those of its parents."""
+        of_parents = self.views_of_parents(method) if self.reads(method, "FITTED_ON") else []
+        return [*self.views_of(method, "fit"), *of_parents]
+
+    def scoring_views(self, method: str) -> list[str]:
+        """Return the views of all answers that a method and those that it builds on read to score."""
+        return [*self.views_of(method, "score"), *self.views_of_parents(method)]
+
+    def _ancestors(self, method: str) -> list[str]:
+        parents = list(self.parents(method).values())
+        return [*parents, *(above for parent in parents for above in self._ancestors(parent))]
 
     # --- Shards and views
 
@@ -148,7 +174,7 @@ class StudyShards:
         image is shown, there are no states of image tokens.
         """
         actor = self._config.methods[method].actor
-        reads_views = self.views_of(method, "score")
+        reads_views = self.scoring_views(method)
         reads_likelihoods = actor in self.given and self.reads(method, "FEATURES")
         reads_image = not self.features(method).isdisjoint(OF_IMAGE)
         return [
@@ -163,8 +189,8 @@ class StudyShards:
         """Return everything that the actor is asked or shown about its answers, in the order of the config."""
         wanted = set()
         for method in self.methods_of(actor):
-            wanted |= {(*shard, view) for view in self.views_of(method, "score") for shard in self.scored(method)}
-            wanted |= {(*self.fitted_shard(method), view) for view in self.views_of(method, "fit")}
+            wanted |= {(*shard, view) for view in self.scoring_views(method) for shard in self.scored(method)}
+            wanted |= {(*self.fitted_shard(method), view) for view in self.fitting_views(method)}
         return [
             (*shard, view) for shard in self.shards(actor) for view in self._config.views if (*shard, view) in wanted
         ]

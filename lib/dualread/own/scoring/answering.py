@@ -27,7 +27,7 @@ from dualread.models.replay.forward import VECTORS, replay_completions, stacked
 from dualread.own.scoring.results import Confidence, Reading, ShownQuestion
 from dualread.readers.answers import COLUMNS, Answers, View
 from dualread.readers.base import FittedReader, Scores, score
-from dualread.readers.requirements import requirements_of
+from dualread.readers.requirements import views_read
 from dualread.seeding import derive_seed
 
 _ORIGINAL = "original"
@@ -204,12 +204,12 @@ def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
     states["answer_log_prob"] = np.full((1, 1), -0.5, np.float32)
     answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))
     for name, reader in readers.items():
-        if reader.provenance.get("features") and not requirements_of(reader, where=name).views:
+        if reader.provenance.get("features") and not views_read(reader, where=name):
             _scored(name, reader, answers)
 
 
 def _scores(name: str, reader: FittedReader, answered: Answered) -> Scores:
-    views = tuple(answered.views[view.name] for view in requirements_of(reader, where=name).views)
+    views = tuple(answered.views[view.name] for view in views_read(reader, where=name))
     return _scored(name, reader, replace(answered.answers, views=views))
 
 
