@@ -94,7 +94,7 @@ def test_the_message_gives_the_extra_of_the_verb_or_the_smallest_that_has_the_pa
         numpy>=2.0
         matplotlib>=3.9; extra == "plots"
         dualread[plots]; extra == "study"
-        jsonschema>=4.20; extra == "study"
+        safetensors>=0.8; extra == "study"
         dualread[study]; extra == "models"
         scikit-learn>=1.7; extra == "models"
         starlette>=1.0; extra == "demo"
