@@ -7,7 +7,7 @@ from dualread import plugins
 from dualread.declared.backbones import TrainActorSpec
 from dualread.declared.base import DatasetSplit
 from dualread.study.asked import prompt_of
-from dualread.study.training import training_settings
+from dualread.models.training.settings import training_settings
 
 
 def train_actor(w):

@@ -19,10 +19,10 @@ from dualread.declared.base import (
     Positive,
     Prompt,
     Section,
-    Settings,
     Share,
     Splits,
     Tokens,
+    Wire,
     Word,
 )
 
@@ -42,7 +42,7 @@ class Requests(Section):
 
     max_choices: Positive | None = None
     """The most completions that the service gives per request; without it, one request gives all."""
-    body: Settings = Field(default_factory=dict)
+    body: Wire = Field(default_factory=dict)
     """What is laid over the body of every request."""
 
 
@@ -66,7 +66,7 @@ class Actor(Section):
     """The plugin that trains it: lib/dualread/models/training/<name>.py."""
     reward: Name | None = None
     """The plugin that rewards it: lib/dualread/models/rewards/<name>.py."""
-    settings: Settings | None = None
+    settings: Wire | None = None
     """Settings of the training."""
     answers: Given | None = None
     """Where its answers are, if they are given."""
@@ -110,7 +110,7 @@ class Generation(Section):
 
     engine: Name
     """The plugin that generates: lib/dualread/models/generation/<engine>.py."""
-    settings: Settings = Field(default_factory=dict)
+    settings: Wire = Field(default_factory=dict)
     """Settings of the engine."""
     decoding: Decoding
     """How answers are drawn, unless a condition or view has a decoding."""
@@ -121,7 +121,7 @@ class ChangedImage(Section):
 
     name: Name
     """The plugin: lib/dualread/models/images/<name>.py."""
-    settings: Settings
+    settings: Wire
     """Settings of the plugin, such as its `strength`."""
 
 
@@ -132,7 +132,7 @@ Image = Annotated[
 ]
 
 
-def name_and_settings(image: Image) -> tuple[str, Settings]:
+def name_and_settings(image: Image) -> tuple[str, Wire]:
     """Return the plugin of an image change, and its settings."""
     return (image, {}) if isinstance(image, str) else (image.name, image.settings)
 

@@ -14,20 +14,27 @@ References:
 """
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Section
 from dualread.readers._post_hoc import log_odds_of, mapped, validation_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibration.log_odds import sigmoid
 
 FITTED_ON = "validation"
 PARENTS: tuple[str, ...] = ("confidence", "hallucination")
-SETTINGS = {"form": {"enum": ["regression", "gate"]}}
 
 _LARGEST = 20.0
 _LEAST = 1e-12  # a probability of 0 would have no logarithm
+
+
+class Settings(Section):
+    """The form of the map."""
+
+    form: Literal["regression", "gate"]
+    """See the first lines of this file."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
@@ -37,13 +44,13 @@ def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedRead
     found, correct = validation_scores(examples, parents)
     h = -found["hallucination"].score
     mean, scale = float(h.mean()), float(h.std()) or 1.0
-    notes = {"form": settings["form"], "mean": mean, "scale": scale}
+    notes = {"form": settings.form, "mean": mean, "scale": scale}
 
     def loss(values: np.ndarray) -> float:
         p = np.clip(_confidence(notes | dict(zip("abd", map(float, values), strict=True)), found), _LEAST, 1 - _LEAST)
         return -float(np.mean(np.log(np.where(correct, p, 1 - p))))
 
-    free = settings["form"] == "regression"
+    free = settings.form == "regression"
     bounds = [(0.0, _LARGEST) if free else (1.0, 1.0), (-_LARGEST, 0.0), (-_LARGEST, _LARGEST)]
     best = minimize(loss, [1.0, -0.1, 0.0], bounds=bounds, method="L-BFGS-B", options={"maxiter": 1000, "ftol": 1e-14})
     a, b, d = (float(value) for value in best.x)

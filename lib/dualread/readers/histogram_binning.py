@@ -13,20 +13,26 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Positive, Section
 from dualread.readers._post_hoc import mapped, validation_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
 FITTED_ON = "validation"
 PARENTS: tuple[str, ...] = ("of",)
-SETTINGS = {"bins": {"type": "integer", "minimum": 1}}
+
+
+class Settings(Section):
+    """How many bins there are."""
+
+    bins: Positive
+    """Bins of about equally many validation answers; fewer where scores are equal."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Find the bins on `validation`."""
     found, correct = validation_scores(examples, parents)
     values = found["of"].score
-    shares = np.linspace(0, 1, settings["bins"] + 1)[1:-1]
+    shares = np.linspace(0, 1, settings.bins + 1)[1:-1]
     # An edge is one of the scores, not a number between two of them, so that it does not depend on rounding.
     edges = np.unique(np.quantile(values, shares, method="higher"))
     edges = edges[edges > values.min()]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Section
 from dualread.readers._post_hoc import mapped, validation_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
@@ -19,7 +19,7 @@ FITTED_ON = "validation"
 PARENTS: tuple[str, ...] = ("of",)
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Section, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the map on `validation`."""
     from sklearn.isotonic import IsotonicRegression  # slow to load, and a fitted map does not need it
 

@@ -11,16 +11,23 @@ References:
 
 import numpy as np
 
+from dualread.declared.base import Positive, Section
 from dualread.readers._replies import sampled_answers
 from dualread.readers.base import Answers, FittedReader, Scores
 
 VIEWS = "score"
-SETTINGS = {"k": {"type": "integer", "minimum": 1}}
+
+
+class Settings(Section):
+    """How many samples are read."""
+
+    k: Positive
+    """Samples per question."""
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the share of agreeing samples as score and as confidence."""
-    k = reader.settings["k"]
+    k = reader.settings.k
     pairs = zip(answers.table["canonical_answer"].to_list(), sampled_answers(answers, k), strict=True)
     share = np.array([0 if own is None else samples.count(own) for own, samples in pairs], dtype=np.float64) / k
     return Scores(score=share, confidence=share, imputed=np.zeros(len(answers), dtype=np.bool_))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Section
 from dualread.readers._post_hoc import log_odds_of, mapped, validation_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibration.log_odds import sigmoid
@@ -14,7 +14,7 @@ FITTED_ON = "validation"
 PARENTS: tuple[str, ...] = ("of",)
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Section, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the temperature on `validation`."""
     found, correct = validation_scores(examples, parents)
     temperature = fit_temperature(log_odds_of(found["of"]), correct)

@@ -19,10 +19,12 @@ References:
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
-from dualread.declared.base import Settings
+from dualread.declared.base import AtLeast0, Section
 from dualread.errors import ConfigError
 from dualread.readers._calibrated import platt_notes, platt_scores
 from dualread.readers._replies import sampled_answers
@@ -30,11 +32,18 @@ from dualread.readers.base import Answers, Examples, FittedReader, Scores, View,
 
 FITTED_ON = "validation"
 VIEWS = "score"
-SETTINGS = {
-    "k": {"type": "integer", "minimum": 2},
-    "alpha": {"type": "number", "minimum": 0},
-    "weights": {"enum": ["likelihood", "equal"]},
-}
+
+
+class Settings(Section):
+    """How samples are read."""
+
+    k: Annotated[int, Field(ge=2)]
+    """Samples per question of each view."""
+    alpha: AtLeast0
+    """How much the difference that a distortion makes counts."""
+    weights: Literal["likelihood", "equal"]
+    """Whether a sample weighs exp(its mean token log-probability), or all weigh the same."""
+
 
 Shares = Mapping[str, float]  # of each group in the weights
 
@@ -82,14 +91,14 @@ def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
         names = ", ".join(view.name for view in answers.views) or "none"
         raise ConfigError(f"views: {names}; VASE reads samples on the image, and samples on distorted images.")
     clean, distorted = (_of_view(answers, view, settings) for view in answers.views)
-    found = [amplified_entropy(*both, settings["alpha"]) for both in zip(clean, distorted, strict=True)]
+    found = [amplified_entropy(*both, settings.alpha) for both in zip(clean, distorted, strict=True)]
     return 0.0 - np.array(found, dtype=np.float64)  # a plain minus sign would turn 0.0 into -0.0
 
 
 def _of_view(answers: Answers, view: View, settings: Settings) -> list[Shares]:
-    k = settings["k"]
+    k = settings.k
     sampled = sampled_answers(replace(answers, views=(view,)), k)
-    if settings["weights"] == "equal":
+    if settings.weights == "equal":
         return [shares(samples, [0.0] * k, view.name) for samples in sampled]
     found = []
     for name, samples, tokens in zip(answers.table["sample_id"], sampled, view.completion_log_probs(), strict=True):

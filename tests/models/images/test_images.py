@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from dualread import plugins
+from dualread.declared.plugin_settings import settings_class
 from dualread.models.conditions import asked
 from dualread.models.images.base import ChangedImage, changes_of, rows_shown, shown_image, unchanged
 from dualread.seeding import generator
@@ -15,7 +16,7 @@ from tests.specs import image
 from tests.stages import shards
 
 NAMES = plugins.known("images")
-STRONG = [name for name in NAMES if "strength" in plugins.settings("images", name)]
+STRONG = [name for name in NAMES if "strength" in settings_class("images", name).model_fields]
 CHANGING = [name for name in NAMES if plugins.load("images", name).change is not unchanged and name != "none"]
 
 
@@ -25,7 +26,7 @@ def picture(width: int = 48, height: int = 36) -> Image.Image:
 
 
 def changed(name: str, strength: float | None = None, *, of: Image.Image | None = None, seed: int = 0) -> np.ndarray:
-    settings = {} if strength is None else {"strength": strength}
+    settings = settings_class("images", name).of({} if strength is None else {"strength": strength}, "settings")
     rng = generator("test", seed)
     return np.asarray(plugins.load("images", name).change(of or picture(), settings, rng))
 

@@ -6,7 +6,7 @@ Entry points of a plugin:
         it, so that a stronger change is more of the same. `base.unchanged` is for plugins that choose a whole image.
     choose(manifest, pairs) -> rows: Optional. The manifest with another image (`image_file`, `image_id`) and, if they
         differ there, the reference answers of that image. Questions without such an image are left out.
-    SETTINGS: What the config may set. A `strength` goes from 0, the picture as it is, to 1.
+    Settings: What the config may set. A `strength` goes from 0, the picture as it is, to 1.
     NEEDS_PAIRS: True if `choose` reads donor pairs. Splits without pairs are not asked then.
     ONE_PER_SIZE: True if the picture depends on the size of the image alone.
     NO_IMAGE: True if no image is shown at all; `change` is not called then.

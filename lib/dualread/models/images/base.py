@@ -14,14 +14,15 @@ from PIL.Image import Image
 
 from dualread import plugins
 from dualread.data.images import open_image
-from dualread.declared.base import ConfiguredPlugin, Settings
+from dualread.declared.base import ConfiguredPlugin, Section
+from dualread.declared.plugin_settings import NoSettings
 from dualread.seeding import generator
 
 _PICTURES_IN_MEMORY = 32
 Change = tuple[str, str]  # the module of a plugin, and its settings as JSON: it can be a part of a key
 
 
-def unchanged(picture: Image, settings: Settings, rng: np.random.Generator) -> Image:
+def unchanged(picture: Image, settings: Section, rng: np.random.Generator) -> Image:
     """Return the picture as it is: what plugins do that choose a whole image."""
     return picture
 
@@ -101,8 +102,9 @@ def _from_file(file: Path, content: str, changes: tuple[Change, ...], draw: int)
 
 def _changed(picture: Image, content: str, changes: tuple[Change, ...], draw: int) -> Image:
     for module, settings in changes:
-        rng = generator("image", module, content, draw)
-        picture = plugins.load_module(module).change(picture, json.loads(settings), rng)
+        plugin, rng = plugins.load_module(module), generator("image", module, content, draw)
+        chosen = getattr(plugin, "Settings", NoSettings).of(json.loads(settings), f"{module}: settings")
+        picture = plugin.change(picture, chosen, rng)
     return picture
 
 

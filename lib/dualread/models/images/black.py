@@ -3,11 +3,11 @@
 import numpy as np
 from PIL import Image
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Section
 
 ONE_PER_SIZE = True
 
 
-def change(picture: Image.Image, settings: Settings, rng: np.random.Generator) -> Image.Image:
+def change(picture: Image.Image, settings: Section, rng: np.random.Generator) -> Image.Image:
     """Return a black picture of the same size."""
     return Image.new("RGB", picture.size)

@@ -3,13 +3,16 @@
 import numpy as np
 from PIL import Image, ImageFilter
 
-from dualread.declared.base import Settings
+from dualread.models.images.settings import StrengthSettings
 
-SETTINGS = {"strength": {"type": "number", "minimum": 0, "maximum": 1}}
 _OF_SHORTER_SIDE = 0.05
+
+
+class Settings(StrengthSettings):
+    """How strongly the image is changed."""
 
 
 def change(picture: Image.Image, settings: Settings, rng: np.random.Generator) -> Image.Image:
     """Return the blurred picture."""
-    deviation = settings["strength"] * _OF_SHORTER_SIDE * min(picture.size)
+    deviation = settings.strength * _OF_SHORTER_SIDE * min(picture.size)
     return picture.filter(ImageFilter.GaussianBlur(deviation))

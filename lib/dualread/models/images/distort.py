@@ -6,22 +6,26 @@ of 255. All of these are `strength` times as large otherwise. What comes into vi
 
 References:
     Liao et al., Vision-Amplified Semantic Entropy for Hallucination Detection in Medical Visual Question Answering,
-    MICCAI 2025, which samples answers on such images. It names no bounds; these are the ranges that medvlm uses.
+    MICCAI 2025, which samples answers on such images. The ranges of rotation, shift and scale are those of medvlm; the
+    others are ours.
 """
 
 import numpy as np
 from PIL import Image, ImageEnhance
 
-from dualread.declared.base import Settings
 from dualread.models.images.base import array_of, picture_of
+from dualread.models.images.settings import StrengthSettings
 
-SETTINGS = {"strength": {"type": "number", "minimum": 0, "maximum": 1}}
 _DEGREES, _SHARE, _LEVELS = (2.0, 10.0), 0.1, 5.0
+
+
+class Settings(StrengthSettings):
+    """How strongly the image is changed."""
 
 
 def change(picture: Image.Image, settings: Settings, rng: np.random.Generator) -> Image.Image:
     """Return the distorted picture, of the same size."""
-    strength = settings["strength"]
+    strength = settings.strength
     angle = rng.uniform(*_DEGREES) * rng.choice((-1, 1)) * strength
     across, down, larger, brighter, sharper = rng.uniform(-_SHARE, _SHARE, 5) * strength
     noise = rng.standard_normal((picture.height, picture.width, 1)) * _LEVELS * strength

@@ -6,5 +6,5 @@ NO_IMAGE = True
 
 
 def change(picture, settings, rng):
-    """Return nothing that anybody sees: no image is shown."""
+    """Return the picture, which nobody sees: no image is shown."""
     return unchanged(picture, settings, rng)

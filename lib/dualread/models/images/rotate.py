@@ -3,13 +3,16 @@
 import numpy as np
 from PIL import Image
 
-from dualread.declared.base import Settings
+from dualread.models.images.settings import StrengthSettings
 
-SETTINGS = {"strength": {"type": "number", "minimum": 0, "maximum": 1}}
 _MOST_DEGREES = 90
+
+
+class Settings(StrengthSettings):
+    """How strongly the image is changed."""
 
 
 def change(picture: Image.Image, settings: Settings, rng: np.random.Generator) -> Image.Image:
     """Return the rotated picture, of the same size."""
     direction = 1 if rng.random() < 0.5 else -1
-    return picture.rotate(direction * settings["strength"] * _MOST_DEGREES, resample=Image.Resampling.BILINEAR)
+    return picture.rotate(direction * settings.strength * _MOST_DEGREES, resample=Image.Resampling.BILINEAR)
