@@ -62,13 +62,14 @@ def test_intervals_contain_their_estimates_and_are_those_over_images():
 
 
 def test_a_changed_picture_is_an_image_of_its_own():
-    """If the two images of each pair were one, the jackknife would take half of the variance for shared."""
+    """If the two images of each pair were one, most of the variance would count as that of pairs, and be taken off."""
     rows = Columns.of(ROWS)
     mean = CONDITION_METRICS["mean_confidence"].of_pairs
     variance = mean.shifts(rows).variance()
     # Leaving out an image leaves the mean of the others: a .575, b .55, c .675; shifts -.025, -.05, .075.
     shifts = np.array([0.6 - 0.575, 0.6 - 0.55, 0.6 - 0.675])
-    assert variance.value == pytest.approx(2 / 3 * (shifts**2).sum())
+    # Six images, each picture and what became of it, and three pairs: 5/6 of twice the sum, minus 2/3 of it.
+    assert variance.value == pytest.approx((shifts**2).sum())
     assert limits(mean, rows, 0.6)[0] < 0.6
 
 

