@@ -9,18 +9,21 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Wire
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, log_odds
+from dualread.readers.settings import LinearSettings
 
 FEATURES: tuple[str, ...] = ("h_ans", "h_global", "h_evid")
 PARENTS: tuple[str, ...] = ("state",)
 FITTED_ON = "train"
-SETTINGS_OF = "p_state"
 
 
-def fit(examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+class Settings(LinearSettings):
+    """How the linear map is fitted."""
+
+
+def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the residual on `fit` and the temperature on `calibration`; the weights start from zero without a seed."""
     fitted = examples.require("fit", both_classes=True)
     calibration = examples.require("calibration", both_classes=True)

@@ -7,11 +7,12 @@ one process per GPU.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
-from dualread.declared.base import Wire
+from dualread.declared.base import AS_GIVEN, Positive, Section, Wire
 from dualread.declared.recorded import USUAL, Facts
 from dualread.errors import ConfigError
 from dualread.models.backbones._checkpoint_files import read_config
@@ -25,16 +26,21 @@ from dualread.progress import track
 from dualread.seeding import derive_seed
 
 ENVIRONMENT = "vllm"  # its lock file is in envs/; `machine.vllm` in the config chooses the build for CUDA or CPUs
-SETTINGS = {
-    "max_num_seqs": {"type": "integer", "minimum": 1},  # completions at once on one GPU
-    "gpu_memory_utilization": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "optional": True},
-}
 
 _MAX_NEXT_IDS = 128  # vLLM returns the log-probabilities of at most this many chosen ids per request
 
 
+class Settings(Section):
+    """How many completions are made together, and in how much memory."""
+
+    max_num_seqs: Positive
+    """Completions at once on one GPU."""
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1), AS_GIVEN] | None = None
+    """Share of the GPU's memory that vLLM takes; by default, vLLM's own."""
+
+
 def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> Engine:
-    """Open `checkpoint` on every visible GPU; `engine` holds the settings that `SETTINGS` names.
+    """Open `checkpoint` on every visible GPU; `engine` is what `Settings` declares.
 
     Raises:
         ArtifactError: The folder is not a complete checkpoint.
