@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dualread import plugins
-from dualread.declared.answers import ImageChange, Image, ShardSpec
+from dualread.declared.answers import Image, ImageChange, ShardSpec
 from dualread.declared.base import ConfiguredPlugin
 from dualread.declared.readers import ScoringSpec
 from dualread.declared.recorded import PromptText, RequiredView, Requirements
