@@ -192,11 +192,13 @@ def _foreign_file(family: str, module: str) -> Path:
     folder = read_once.package_folder(package)
     path = folder and read_once.module_file(folder, module)
     if path is None:
-        install = _how_to_install(package) if folder is None else ""
-        raise ConfigError(
-            f"{family}: no module {module!r} in the packages of {sys.executable}. {install}Expected package.module of a"
-            f" package that is installed there, or one of ours. {alternatives(family, module)}"
+        advice = (
+            "Expected package.module of a package that is installed there, or one of ours."
+            f" {alternatives(family, module)}"
         )
+        if folder is None:
+            advice = _how_to_install(package) or advice
+        raise ConfigError(f"{family}: no module {module!r} in the packages of {sys.executable}. {advice}")
     if not _defines(path, FAMILIES[family][1]):
         raise ConfigError(
             f"{path}: not a plugin of {family}: it defines no function {FAMILIES[family][1]!r} at top level. Define it."
@@ -204,14 +206,14 @@ def _foreign_file(family: str, module: str) -> Path:
     return path
 
 
-def _how_to_install(package: str) -> str:
-    """Return a sentence on a package that is in the folder plugins/ of this repository; of others, nothing is known."""
+def _how_to_install(package: str) -> str | None:
+    """Return how to install a package of the folder plugins/ of this repository; None for all others."""
     repository = read_once.ROOT.parents[1]
     for project in sorted(repository.glob("plugins/*/pyproject.toml")):
         if (project.parent / package).is_dir():
             command = tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["dualread"]["install"]
-            return f"It is in {project.parent}: `{command}` installs it with all that it needs. "
-    return ""
+            return f"It is in {project.parent}: `{command}` installs it with all that it needs."
+    return None
 
 
 def _files(family: str) -> list[Path]:
