@@ -32,7 +32,7 @@ def test_its_readers_are_fitted_and_score_in_the_jobs_of_all_others(fresh):
 def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs_it(fresh):
     if "dualread-lm-polygraph" in {found.metadata["Name"] for found in importlib.metadata.distributions()}:
         pytest.skip("the package is installed here, so its absence cannot be seen")
-    done = fresh.snakemake("-n", study=STUDY)
+    done = fresh.snakemake("-n", study=STUDY, environment={})  # a process of its own, without the paths of pytest
     assert done.returncode == 1
     assert "readers: no module 'dualread_lm_polygraph.likelihood' in the packages of" in done.text
     assert f"It is in {fresh.folder / 'plugins/lm_polygraph'}: `make env-estimators` installs it" in done.text
