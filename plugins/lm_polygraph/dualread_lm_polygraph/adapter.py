@@ -38,7 +38,7 @@ def open_estimator(name: str, parameters: Mapping[str, Any] | None = None) -> Es
         ConfigError: The estimator takes other parameters.
     """
     try:
-        from lm_polygraph import estimators  # pyright: ignore[reportMissingImports]  # not needed to check types
+        from lm_polygraph import estimators  # pyright: ignore  # not needed to check types
     except ImportError as error:
         raise ReaderError(
             f"{name}: LM-Polygraph cannot be imported by {sys.executable} ({in_a_line(error)})."
