@@ -61,9 +61,8 @@ def test_links_and_paths_lead_somewhere(page):
         if badge := re.fullmatch(r"\.\./\.\./actions/(workflows/\w+\.yml)(?:/badge\.svg)?", target):
             target = REPOSITORY / ".github" / badge[1]
         assert "://" in str(target) or (folder / target).exists(), target
-    for path in set(
-        re.findall(r"(?<![\w/.])(?:workflow|envs|docs|rules|lib|plugins|tests|benchmarks)/[\w./-]+\w(?![\w<])", read(page))
-    ):
+    folders = "workflow|envs|docs|rules|lib|plugins|tests|benchmarks"
+    for path in set(re.findall(rf"(?<![\w/.])(?:{folders})/[\w./-]+\w(?![\w<])", read(page))):
         assert (REPOSITORY / path).exists(), path
 
 
