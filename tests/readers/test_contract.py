@@ -49,13 +49,26 @@ SETTINGS = {
     "self_consistency": {"k": 4},
     "semantic_uncertainty": {"k": 8},
     "expected_confidence": {},
+    "vase": {"k": 8, "alpha": 1.0, "weights": "likelihood"},
+    "radflag": {"k": 4},
+    "isotonic": {},
+    "histogram_binning": {"bins": 5},
+    "platt_scaling": {},
+    "temperature_scaling": {},
+    "hac": {"form": "regression"},
     "dualread_lm_polygraph.likelihood": {"estimator": "Perplexity", "tokens": "answer"},
     "dualread_lm_polygraph.entropy": {"estimator": "MeanTokenEntropy", "tokens": "completion"},
     "dualread_lm_polygraph.sampling": {"estimator": "SemanticEntropy", "k": 8, "parameters": {}},
     "dualread_lm_polygraph.density": {"estimator": "MahalanobisDistanceSeq"},
     "dualread_lm_polygraph.relative_density": {"estimator": "RelativeMahalanobisDistanceSeq"},
 }
-PARENTS = {"p_visual": {"state": "p_state"}, "dualread": {"pre": "psr", "post": "p_visual"}}
+_OF_STATED = ("isotonic", "histogram_binning", "platt_scaling", "temperature_scaling")
+PARENTS = {
+    "p_visual": {"state": "p_state"},
+    "dualread": {"pre": "psr", "post": "p_visual"},
+    **{name: {"of": "verbalized"} for name in _OF_STATED},
+    "hac": {"confidence": "verbalized", "hallucination": "verbalized"},
+}
 VIEWS = {
     "bicr": ("black",),
     "p_true": ("yes_no",),
@@ -64,6 +77,8 @@ VIEWS = {
     "self_consistency": ("samples",),
     "semantic_uncertainty": ("samples",),
     "expected_confidence": ("integers",),
+    "vase": ("samples", "distorted"),
+    "radflag": ("samples",),
     "dualread_lm_polygraph.sampling": ("samples",),
 }
 STOPPED_EARLY = ("psr", "saplma", "bicr", "dualread")  # the last one by its parent

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tests.grading.contracts import parse
 from tests.readers import test_contract
 from tests.workflow.checkout import Checkout, Run
 
 from dualread.grading.canonical import canonical
-from dualread.grading.parse import parse
 
 pytestmark = [
     pytest.mark.rest,
