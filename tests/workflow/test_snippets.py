@@ -223,7 +223,8 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 def _environment(checkout: Checkout) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(checkout.folder / "lib"), "HF_HUB_OFFLINE": "1"}
+    path = os.pathsep.join(str(checkout.folder / name) for name in ("lib", "plugins/lm_polygraph"))
+    return {**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1"}
 
 
 @pytest.mark.rest

@@ -1,8 +1,8 @@
-"""LM-Polygraph's estimators of the entropies of tokens (docs/estimators.md).
+"""LM-Polygraph's estimators of the generated tokens' log-probabilities (docs/estimators.md).
 
-The entropy of a token is that of the distribution from which it was chosen, over the whole vocabulary, in nats. The
-replay computes it at the same states as the log-probabilities, and stores it where a study has a method that reads it.
-`tokens` as for `lm_polygraph_likelihood`.
+`tokens: completion` gives the estimator all tokens of the completion, stop token included, as LM-Polygraph itself does;
+`tokens: answer` gives it the answer's tokens A alone, which sequence likelihood reads. Perplexity of A is then the
+negative logarithm of the geometric mean whose log-odds are the score of `sequence_likelihood`.
 """
 
 from collections.abc import Mapping
@@ -11,19 +11,18 @@ from typing import Literal
 import numpy as np
 
 from dualread.declared.base import Section
-from dualread.readers import _lm_polygraph as adapter
-from dualread.readers._calibrated import platt_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.calibrated import platt_scores
+from dualread_lm_polygraph import adapter
 
-ENVIRONMENT = "estimators"
-FEATURES: tuple[str, ...] = ("token_entropies", "token_log_probs", "answer_positions")
+FEATURES: tuple[str, ...] = ("token_log_probs", "answer_positions")
 FITTED_ON = "validation"
 
 
 class Settings(Section):
     """Which estimator is asked."""
 
-    estimator: Literal["MeanTokenEntropy"]
+    estimator: Literal["Perplexity", "MaximumSequenceProbability"]
     """Its class in LM-Polygraph."""
     tokens: Literal["completion", "answer"]
     """Whether it reads the whole completion or the answer's tokens."""
@@ -42,9 +41,11 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
 
 def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
     names = answers.table["sample_id"].to_list()
-    # Behind its last token, the row of a completion holds NaN, which the check of a chosen one would refuse.
-    read = zip(names, answers.features("token_entropies"), adapter.chosen_tokens(answers, settings.tokens), strict=True)
+    read = zip(
+        names, answers.of_tokens("token_log_probs"), adapter.chosen_tokens(answers, settings.tokens), strict=True
+    )
     statistics = (
-        adapter.of_tokens("entropy", entropies[chosen], sign=1, where=name) for name, entropies, chosen in read
+        adapter.of_tokens("greedy_log_likelihoods", log_probs[chosen], sign=-1, where=name)
+        for name, log_probs, chosen in read
     )
     return adapter.certainty(adapter.open_estimator(settings.estimator), statistics, names)

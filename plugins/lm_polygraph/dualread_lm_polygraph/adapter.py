@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import ConfigError, ReaderError, UnfittedError, in_a_line
-from dualread.readers._calibrated import platt_notes
 from dualread.readers.base import Answers, Examples, Weights
+from dualread.readers.calibrated import platt_notes
 
 Statistics = Mapping[str, Any]
 # An estimator adds in the order of tokens or samples, and equal uncertainties differ in their last digits by that. They
@@ -38,12 +38,12 @@ def open_estimator(name: str, parameters: Mapping[str, Any] | None = None) -> Es
         ConfigError: The estimator takes other parameters.
     """
     try:
-        from lm_polygraph import estimators  # pyright: ignore[reportMissingImports]  # an environment of its own
+        from lm_polygraph import estimators  # pyright: ignore  # not needed to check types
     except ImportError as error:
         raise ReaderError(
             f"{name}: LM-Polygraph cannot be imported by {sys.executable} ({in_a_line(error)})."
-            " Expected the environment of envs/estimators.lock, in which the workflow runs this reader (make"
-            " env-estimators)."
+            " Expected the packages of plugins/lm_polygraph/requirements.lock beside DualRead: `make env-estimators`"
+            " installs them."
         ) from error
     try:
         return getattr(estimators, name)(**(parameters or {}))

@@ -14,12 +14,11 @@ import numpy as np
 from pydantic import Field
 
 from dualread.declared.base import Section, Wire
-from dualread.readers import _lm_polygraph as adapter
-from dualread.readers._calibrated import platt_scores
-from dualread.readers._replies import sampled_answers
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.calibrated import platt_scores
+from dualread.readers.replies import sampled_answers
+from dualread_lm_polygraph import adapter
 
-ENVIRONMENT = "estimators"
 FITTED_ON = "validation"
 VIEWS = "score"
 

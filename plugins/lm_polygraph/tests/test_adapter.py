@@ -1,26 +1,29 @@
 """The adapter to LM-Polygraph, as far as it needs no LM-Polygraph: what is given, what is refused, and the direction.
 
-`tests/with_estimators` calls the package itself.
+`test_study.py` calls the package itself.
 """
 
 import importlib.util
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.readers import synthetic
 
 from dualread import plugins
 from dualread.declared.plugin_settings import settings_class
 from dualread.errors import ConfigError, ReaderError
-from dualread.readers import _lm_polygraph as adapter
 from dualread.readers.answers import View
-from dualread.readers.lm_polygraph_sampling import classes
-from tests.readers import synthetic
+from dualread_lm_polygraph import adapter
+from dualread_lm_polygraph.sampling import classes
 
-NAMES = [name for name in plugins.known("readers") if name.startswith("lm_polygraph")]
+READERS = [path for path in sorted(Path(adapter.__file__).parent.glob("*.py")) if "\ndef score(" in path.read_text()]
+NAMES = [f"dualread_lm_polygraph.{path.stem}" for path in READERS]
+PAGE = (Path(__file__).parents[3] / "docs/estimators.md").read_text()
 WHERE = "slake/test/00001"
 
 
@@ -34,9 +37,14 @@ class MeanOf:
         return np.array([np.mean(of_one) for of_one in stats[self.name]])
 
 
-def test_every_such_reader_runs_in_the_environment_of_its_lock():
-    assert NAMES
-    assert {plugins.declared("readers", name, "ENVIRONMENT") for name in NAMES} == {"estimators"}
+@pytest.mark.parametrize("name", NAMES)
+def test_a_study_is_checked_without_importing_the_reader_and_the_page_names_its_settings(name):
+    settings = settings_class("readers", name)
+    assert settings.model_fields["estimator"].is_required()
+    assert plugins.declared("readers", name, "FITTED_ON") in ("train", "validation")
+    [row] = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
+    estimators = get_args(settings.model_fields["estimator"].annotation)
+    assert [one for one in (*estimators, *settings.model_fields) if f"`{one}`" not in row] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,7 +52,7 @@ def test_without_the_package_one_sentence_says_where_it_is_expected(name):
     if importlib.util.find_spec("lm_polygraph"):
         pytest.skip("LM-Polygraph is installed here, so its absence cannot be seen")
     estimator = get_args(settings_class("readers", name).model_fields["estimator"].annotation)[0]
-    with pytest.raises(ReaderError, match=rf"cannot be imported by {sys.executable}.*make env-estimators"):
+    with pytest.raises(ReaderError, match=rf"cannot be imported by {sys.executable}.*`make env-estimators` installs"):
         adapter.open_estimator(estimator)
 
 

@@ -2,7 +2,7 @@
 
     python direct.py RESULTS CANONICAL
 
-It runs in the environment of the estimators and uses no code of the library: parquet and safetensors are read with
+It uses no code of the library, nor of the package: parquet and safetensors are read with
 polars and numpy, statistics are built from the columns, and each shard is one batch. CANONICAL is a JSON file with the
 canonical answer of every sampled text, null for an invalid one. For each method, backbone, seed and shard, a JSON line
 has the number of answers, the largest difference between -score and LM-Polygraph's uncertainty, and the largest
@@ -81,13 +81,13 @@ class Shard:
 
 def uncertainties(settings, module, shard, fitted):
     estimator = getattr(estimators, settings["estimator"])(**settings.get("parameters", {}))
-    if module == "readers.lm_polygraph_sampling":
+    if module == "dualread_lm_polygraph.sampling":
         return estimator(shard.samples(settings["k"]))
     if "tokens" in settings:
         log_probs, entropies = shard.tokens(settings["tokens"])
         return estimator({"greedy_log_likelihoods": log_probs, "entropy": entropies})
     every = fitted.role == "fit"
-    train = every & fitted.table["correct"].to_numpy() if module == "readers.lm_polygraph_relative_density" else every
+    train = every & fitted.table["correct"].to_numpy() if module == "dualread_lm_polygraph.relative_density" else every
     return estimator(
         {
             "embeddings_decoder": shard.states(),
@@ -103,7 +103,7 @@ def difference(one, other):
 
 for path in sorted(ROOT.glob("readers/*/*/*/*/reader.safetensors")):
     fitted_reader = header(path)
-    if not fitted_reader["module"].startswith("readers.lm_polygraph"):
+    if not fitted_reader["module"].startswith("dualread_lm_polygraph."):
         continue
     run, method = tuple(path.parts[-5:-2]), path.parts[-2]
     examples = fitted_reader["provenance"]["examples"]

@@ -2,7 +2,7 @@
 
 From the distance to training answers' states, it subtracts the distance to those of a background, for which
 LM-Polygraph takes texts of a general corpus. Here, as where the distance was introduced, the background is all training
-data, and the distance is that to one class of them, the right answers. All else is as for `lm_polygraph_density`.
+data, and the distance is that to one class of them, the right answers. All else is as for `density`.
 
 References:
     Ren et al., A Simple Fix to Mahalanobis Distance for Improving Near-OOD Detection, 2021.
@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 from dualread.declared.base import Section
-from dualread.readers import _lm_polygraph as adapter
-from dualread.readers._calibrated import platt_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
-from dualread.readers.lm_polygraph_density import distances
+from dualread.readers.calibrated import platt_scores
+from dualread_lm_polygraph import adapter
+from dualread_lm_polygraph.density import distances
 
-ENVIRONMENT = "estimators"
 FEATURES: tuple[str, ...] = ("h_ans",)
 FITTED_ON = "train"
 

@@ -12,11 +12,10 @@ from typing import Literal
 import numpy as np
 
 from dualread.declared.base import Section
-from dualread.readers import _lm_polygraph as adapter
-from dualread.readers._calibrated import platt_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.calibrated import platt_scores
+from dualread_lm_polygraph import adapter
 
-ENVIRONMENT = "estimators"
 FEATURES: tuple[str, ...] = ("h_ans",)
 FITTED_ON = "train"
 

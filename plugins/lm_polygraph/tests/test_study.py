@@ -1,5 +1,6 @@
 """LM-Polygraph called directly on what a study has stored, beside the study's own confidences, row by row."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -9,14 +10,43 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tests.grading.contracts import parse
+from tests.readers import test_contract
+from tests.workflow.checkout import Checkout, Run
 
 from dualread.grading.canonical import canonical
-from tests.grading.contracts import parse
-from tests.with_estimators.conftest import STUDY
-from tests.workflow.checkout import ROOT
 
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.skipif(
+        importlib.util.find_spec("lm_polygraph") is None,
+        reason="LM-Polygraph is not installed (make test-estimators)",
+    ),
+]
+# The micro study with every estimator and the methods of ours with which the table compares them.
+STUDY = "workflow/studies/micro.yaml workflow/studies/estimators.yaml only.yaml"
 # The estimators of states compute in float32, where a batch and a single row differ; scores have 12 significant digits.
 TOLERANCE = dict.fromkeys(("lmp_mahalanobis", "lmp_relative_mahalanobis", "lmp_rde"), 2e-4)
+
+
+def made(checkout: Checkout) -> Run:
+    """Make the table `estimators` with the package as it is in the checkout."""
+    path = os.pathsep.join([str(checkout.folder / "lib"), str(checkout.folder / "plugins/lm_polygraph")])
+    return checkout.snakemake("tables/estimators.tex", study=STUDY, environment={"PYTHONPATH": path})
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Checkout:
+    """A checkout in which the table `estimators` of a small study has been made."""
+    checkout = Checkout.create(tmp_path_factory.mktemp("study"))
+    (checkout.folder / "only.yaml").write_text(
+        "only: {methods: null}\n"
+        # RDE takes 100 components of at least as many training answers.
+        "phantoms: {slake: {images: {train: 60, validation: 16, test: 12}, questions_per_image: 6}}\n"
+    )
+    run = made(checkout)
+    assert run.returncode == 0, run.text
+    return checkout
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +55,7 @@ def results(study) -> Path:
 
 
 @pytest.fixture(scope="module")
-def compared(results, estimators_python, tmp_path_factory):
+def compared(results, tmp_path_factory):
     """What `direct.py` found, one row per method and shard."""
     texts = {
         text
@@ -35,7 +65,7 @@ def compared(results, estimators_python, tmp_path_factory):
     answers = {text: parse(text).answer for text in texts}
     known = tmp_path_factory.mktemp("known") / "canonical.json"
     known.write_text(json.dumps({t: None if a is None else canonical(a) or None for t, a in answers.items()}))
-    command = [str(estimators_python), str(Path(__file__).with_name("direct.py")), str(results), str(known)]
+    command = [sys.executable, str(Path(__file__).with_name("direct.py")), str(results), str(known)]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -47,7 +77,7 @@ def scores(results, method):
     return pl.concat(map(pl.read_parquet, sorted(paths))).sort("backbone", "seed", "sample_id", "condition")
 
 
-def test_scores_are_lm_polygraphs_uncertainties_with_the_other_sign(compared, study):
+def test_scores_are_lm_polygraphs_uncertainties_with_the_other_sign(compared):
     methods = set(compared["method"])
     assert len(methods) == 12
     for method, difference in compared.group_by("method").agg(pl.col("score").max()).iter_rows():
@@ -76,36 +106,17 @@ def test_the_frequency_entropy_is_our_semantic_uncertainty_times_ln_k(results):
     np.testing.assert_allclose(theirs, ours * np.log(8), atol=1e-11)
 
 
-def test_the_readers_keep_the_contract_of_all_readers(estimators_python):
-    """The tests of every reader, in this environment, with pytest from the other one."""
-    packages = subprocess.run(
-        [sys.executable, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    path = ":".join([str(ROOT / "lib"), str(ROOT), packages])  # the same versions: the lock is compiled with base.lock
-    files = ["tests/readers/test_contract.py", "tests/readers/test_artifact.py"]
-    # Packages of other people warn when they are imported.
-    command = [estimators_python, "-m", "pytest", *files, "-k", "lm_polygraph", "-n", "0", "-W", "ignore"]
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*map(str, command), "-p", "no:cacheprovider"],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    assert "skipped" not in done.stdout
+def test_the_contract_of_all_readers_is_tested_here():
+    assert not test_contract.ELSEWHERE
 
 
-def test_other_methods_of_the_study_run_in_the_workflows_environment(study, results):
+def test_readers_of_the_package_and_ours_share_a_job_and_only_theirs_are_keyed_by_lm_polygraph(study, results):
     manifests = {
         path.parent.name: json.loads(path.read_text()) for path in results.glob("readers/*/*/*/*/MANIFEST.json")
     }
     packages = {name: manifest["packages"] for name, manifest in manifests.items()}
     assert packages["lmp_perplexity"]["lm-polygraph"] == "0.7.0"
-    assert "lm-polygraph" not in packages["dualread"]
-    assert study.snakemake("tables/estimators.tex", study=STUDY).did_nothing()
+    assert [name for name, of in packages.items() if "lm-polygraph" in of and not name.startswith("lmp_")] == []
+    logs = [path.relative_to(results / "logs") for path in results.glob("logs/fit_readers/**/rlvr/*.log")]
+    assert len(logs) == len(list(results.glob("readers/*/rlvr/*")))  # one per backbone and seed
+    assert made(study).did_nothing()
