@@ -11,12 +11,11 @@ from dualread.commands.plan.models import Model, model_of
 from dualread.commands.plan.sizes import Sizes
 from dualread.declared.answers import ShardSpec
 from dualread.declared.study import Config
-from dualread.models.training.settings import steps_of
+from dualread.models.training.settings import settings_on
 from dualread.reporting.comparison import compared
 from dualread.study.asked import prompt_of, shard_spec
 from dualread.study.shards import ShardOrView, StudyShards
 from dualread.study.tables import StudyTables
-from dualread.study.training import training_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,11 +201,11 @@ def _probed(model: Model) -> Work:
 
 def _trained(study: PlannedStudy, backbone: str, actor: str, model: Model) -> Work:
     entry, shards = study.config["actors"][actor], study.shards
-    settings = training_settings(entry["settings"], study.config["backbones"][backbone].get("training", {}))
-    steps = steps_of(settings, study.sizes.of(shards.in_distribution, "train").questions)
+    settings = settings_on(study.config["backbones"][backbone], entry)
+    steps = settings.steps_over(study.sizes.of(shards.in_distribution, "train").questions)
     prompt = prompt_of(study.typed, actor, shards.in_distribution, "original").name
     seconds = model.start(training=True) + model.train(entry["training"], settings, steps, prompt)
-    completions = steps * settings["prompts_per_step"] * settings["group_size"]
+    completions = steps * settings.prompts_per_step * settings.group_size
     what = f"{entry['training']} completions"
     return Work(stage="train_actor", what=what, jobs=1, models=1, items=completions, seconds={model.device: seconds})
 
