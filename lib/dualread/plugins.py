@@ -32,6 +32,7 @@ FAMILIES = {
     "datasets": ("data.datasets", "load_rows"),
     "figures": ("reporting.figures", "draw"),
     "generation": ("models.generation", "open_engine"),
+    "graders": ("grading.graders", "verdict"),
     "logs": ("data.logs", "read_log"),
     "readers": ("readers", "score"),
     "rewards": ("models.rewards", "reward"),

@@ -23,7 +23,7 @@ def examples(n, part="test", **columns):
 
 def fitted():
     """Questions about other pictures, for what is fitted."""
-    more = [*examples(5, "fit", answer="yes"), *examples(2, "validation", answer="no")]
+    more = [*examples(9, "fit", answer="yes"), *examples(2, "validation", answer="no")]
     return [{**row, "image": image(10 + k)} for k, row in enumerate(more)]
 
 
@@ -56,7 +56,7 @@ def test_methods_that_cannot_be_fitted_are_null_and_the_others_are_there(asked):
 
 def test_evaluate_takes_the_frame(asked):
     found = dualread.evaluate(asked, replicates=0)
-    assert found.metrics.filter(metric="accuracy")["n"].unique().to_list() == [4]
+    assert found.metrics.filter(metric="accuracy", subset="all")["n"].to_list() == [4]
     assert set(found.metrics["method"]) == {"verbalized"}
 
 
@@ -101,7 +101,7 @@ def test_what_needs_labels_is_refused_without_them(tiny, folder):
 
 
 def test_an_image_in_two_parts_is_refused(tiny, folder):
-    given = [*examples(2), *({**row, "image": image(k)} for k, row in enumerate(examples(5, "fit", answer="yes")))]
+    given = [*examples(2), *({**row, "image": image(k)} for k, row in enumerate(examples(9, "fit", answer="yes")))]
     with pytest.raises(DualReadError, match="picture"):
         dualread.confidences(tiny.checkpoint, given, "psr", folder=folder, **QUICK)
 
@@ -109,7 +109,7 @@ def test_an_image_in_two_parts_is_refused(tiny, folder):
 def test_too_few_images_to_fit_on_are_refused(tiny, folder):
     given = examples(2)
     more = [{**row, "image": image(10 + k)} for k, row in enumerate(examples(4, answer="yes"))]
-    with pytest.raises(DataError, match=r"psr is fitted on the part 'fit', which has 4 images. Expected at least 5"):
+    with pytest.raises(DataError, match=r"psr is fitted on the part 'fit', which has 4 images. Expected at least 9"):
         dualread.confidences(tiny.checkpoint, given, "psr", fit=more, folder=folder)
 
 

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--methods: none. Known: {known}.")
     if options.out is None:
         options.refuse("the following arguments are required: --out FILE")
-    _writer(options.out)
+    check_suffix(options.out)
     found = confidences(
         options.model,
         options.questions,
@@ -88,6 +88,15 @@ def run(options: argparse.Namespace) -> int:
     graded = f", {known.mean():.1%} of {len(known)} correct" if len(known) else ""
     print(f"wrote {options.out}: {len(found)} answers{graded}. Next: dualread evaluate {options.out}")
     return 0
+
+
+def check_suffix(file: Path) -> None:
+    """Refuse a file that `write` would not write.
+
+    Raises:
+        ConfigError: Its suffix is unknown, or there is no such folder.
+    """
+    _writer(file)
 
 
 def write(found: "pl.DataFrame", file: Path) -> None:
