@@ -20,7 +20,7 @@ def fit_readers(w, part):
         labels = {
             "manifest": artifact("manifests", *shard[:2]),
             "graded": of_actor("graded", w, *shard),
-            **{f"view/{view}": of_actor("views", w, *shard, view) for view in SHARDS.views_of(method, "fit")},
+            **{f"view/{view}": of_actor("views", w, *shard, view) for view in SHARDS.fitting_views(method)},
         }
         return {
             **(labels if SHARDS.reads(method, "FITTED_ON") else {}),
@@ -28,11 +28,12 @@ def fit_readers(w, part):
             **{f"parent/{role}": of_actor("readers", w, parent) for role, parent in SHARDS.parents(method).items()},
         }
 
-    return {"actor": of_actor("actors", w), "facts": facts_of(w)}, [
+    return {"actor": checkpoint_of(w), "facts": facts_of(w)}, [
         entry(
             of_actor("readers", w, method),
             FitReadersSpec(
                 **reader_of(w, method, "fit"),
+                **same_as(w),
                 settings=STUDY.methods[method].settings,
                 examples=DatasetSplit(**dict(zip(("dataset", "split"), SHARDS.fitted_shard(method)))),
                 scoring=SHARDS.scoring(method, w.backbone),
@@ -51,7 +52,7 @@ def score_answers(w, part):
             **(answers(w, ("features",), SHARDS.scored(method)) if SHARDS.reads(method, "FEATURES") else {}),
             **{
                 f"view/{view}/{'/'.join(shard)}": of_actor("views", w, *shard, view)
-                for view in SHARDS.views_of(method, "score")
+                for view in SHARDS.scoring_views(method)
                 for shard in SHARDS.scored(method)
             },
         }
@@ -72,7 +73,9 @@ def score_answers(w, part):
 
 def reader_of(w, method, step):
     """The fields that the spec of every stage with a reader has."""
-    return {**run_of(w), "reader": reference(method), "views": tuple(SHARDS.views_of(method, step))}
+    of_parents = tuple(SHARDS.views_of_parents(method)) or None
+    views = tuple(SHARDS.views_of(method, step))
+    return {**run_of(w), "reader": reference(method), "views": views, "of_parents": of_parents}
 
 
 def reference(method):

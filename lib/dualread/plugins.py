@@ -28,11 +28,13 @@ from dualread.errors import ConfigError, did_you_mean
 # {family: (its package below `dualread`, the function that a plugin must define)}
 FAMILIES = {
     "architectures": ("models.backbones", "create"),
+    "contracts": ("grading.contracts", "parse"),
     "corpora": ("data.corpora", "open_corpus"),
     "datasets": ("data.datasets", "load_rows"),
     "figures": ("reporting.figures", "draw"),
     "generation": ("models.generation", "open_engine"),
     "graders": ("grading.graders", "verdict"),
+    "images": ("models.images", "change"),
     "logs": ("data.logs", "read_log"),
     "readers": ("readers", "score"),
     "rewards": ("models.rewards", "reward"),

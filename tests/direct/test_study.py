@@ -6,10 +6,11 @@ import pytest
 
 from dualread.direct.examples import read_examples
 from dualread.direct.jobs import Jobs
-from dualread.direct.study import check_examples, chosen_methods, known_methods, needed_parts, study_of
+from dualread.direct.study import changes_of, check_examples, chosen_methods, known_methods, needed_parts, study_of
 from dualread.errors import ConfigError, DataError
 from tests.direct.test_examples import png
 
+ROOT = Path(__file__).parents[2]
 BACKBONE = {
     "source": {"folder": "/somewhere"},
     "settings": {"dtype": "float32", "attention": "sdpa", "max_prompt_tokens": 100},
@@ -42,6 +43,23 @@ def test_an_entry_of_ones_own_and_another_setting():
     made = study_of(BACKBONE, chosen, changes=changes, **HOW)
     assert made.views["samples"].decoding.n_samples == 20
     assert made.views["samples"].decoding.max_completion_tokens == 20
+
+
+def test_methods_of_a_file_that_is_laid_over_a_study(tmp_path):
+    """workflow/studies/field.yaml is about trained actors, with conditions of its own; here, of its methods."""
+    changes = changes_of(ROOT / "workflow/studies/field.yaml")
+    known = known_methods(changes)
+    assert known["isotonic_stated"]["parents"] == {"of": "verbalized"}  # there, the statement is named after its actor
+    chosen = chosen_methods(["hac_vase"], known)
+    assert list(chosen) == ["verbalized", "vase", "hac_vase"]
+    made = study_of(BACKBONE, chosen, changes=changes, **HOW)
+    assert list(made.conditions) == ["original"]
+    jobs = Jobs(made, dict.fromkeys(("validation", "test"), tmp_path), ["test"], ["hac_vase"], Path("/out"))
+    assert [place for place in places(jobs)["generate"] if "views" in place] == [
+        f"generations/{split}/original/views/{view}"
+        for split in ("validation", "test")
+        for view in ("samples", "distorted")
+    ]
 
 
 @pytest.mark.parametrize(

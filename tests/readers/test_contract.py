@@ -48,13 +48,26 @@ SETTINGS = {
     "self_consistency": {"k": 4},
     "semantic_uncertainty": {"k": 8},
     "expected_confidence": {},
+    "vase": {"k": 8, "alpha": 1.0, "weights": "likelihood"},
+    "radflag": {"k": 4},
+    "isotonic": {},
+    "histogram_binning": {"bins": 5},
+    "platt_scaling": {},
+    "temperature_scaling": {},
+    "hac": {"form": "regression"},
     "lm_polygraph_likelihood": {"estimator": "Perplexity", "tokens": "answer"},
     "lm_polygraph_entropy": {"estimator": "MeanTokenEntropy", "tokens": "completion"},
     "lm_polygraph_sampling": {"estimator": "SemanticEntropy", "k": 8, "parameters": {}},
     "lm_polygraph_density": {"estimator": "MahalanobisDistanceSeq"},
     "lm_polygraph_relative_density": {"estimator": "RelativeMahalanobisDistanceSeq"},
 }
-PARENTS = {"p_visual": {"state": "p_state"}, "dualread": {"pre": "psr", "post": "p_visual"}}
+_OF_STATED = ("isotonic", "histogram_binning", "platt_scaling", "temperature_scaling")
+PARENTS = {
+    "p_visual": {"state": "p_state"},
+    "dualread": {"pre": "psr", "post": "p_visual"},
+    **{name: {"of": "verbalized"} for name in _OF_STATED},
+    "hac": {"confidence": "verbalized", "hallucination": "verbalized"},
+}
 VIEWS = {
     "bicr": ("black",),
     "p_true": ("yes_no",),
@@ -64,6 +77,8 @@ VIEWS = {
     "semantic_uncertainty": ("samples",),
     "expected_confidence": ("integers",),
     "lm_polygraph_sampling": ("samples",),
+    "vase": ("samples", "distorted"),
+    "radflag": ("samples",),
 }
 STOPPED_EARLY = ("psr", "saplma", "bicr", "dualread")  # the last one by its parent
 ON_CALIBRATION = ("lm_polygraph_density", "lm_polygraph_relative_density")  # their Platt maps

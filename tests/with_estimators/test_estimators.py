@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from dualread.grading.canonical import canonical
-from dualread.grading.parse import parse
+from tests.grading.contracts import parse
 from tests.with_estimators.conftest import STUDY
 from tests.workflow.checkout import ROOT
 

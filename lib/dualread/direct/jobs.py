@@ -18,7 +18,7 @@ from dualread.declared.study import Config
 from dualread.direct.study import ACTOR, BACKBONE, DATASET, SEED
 from dualread.plugins import module_of
 from dualread.store.job import Entry
-from dualread.study.asked import contract_of, shard_spec
+from dualread.study.asked import contract_of, contract_plugin, image_of, shard_spec
 from dualread.study.shards import ShardOrView, StudyShards
 
 _RUN: dict[str, Any] = {"backbone": BACKBONE, "actor": ACTOR, "seed": SEED}
@@ -86,8 +86,11 @@ class Jobs:
         views = {
             (*shard, view)
             for method in self._methods
-            for step, of_step in (("score", self._scored[method]), ("fit", [self._shards.fitted_shard(method)]))
-            for view in self._shards.views_of(method, step)
+            for views, of_step in (
+                (self._shards.scoring_views(method), self._scored[method]),
+                (self._shards.fitting_views(method), [self._shards.fitted_shard(method)]),
+            )
+            for view in views
             for shard in of_step
         }
         return [shard for shard in shards if shard[1] in self._sources and (len(shard) == 3 or shard in views)]
@@ -132,8 +135,8 @@ class Jobs:
         spec = GradeSpec(
             **_RUN,
             **_names(shard),
-            contract=contract_of(self._study, ACTOR),
-            image=self._study.conditions[shard[2]].image,
+            contract=contract_plugin(contract_of(self._study, ACTOR, *shard[:3:2])),
+            image=image_of(self._study.conditions[shard[2]].image),
         )
         return self._entry(_place("graded", shard), spec, **self._inputs(shard, generations=True))
 
@@ -154,13 +157,13 @@ class Jobs:
         inputs = {f"parent/{role}": self._at(f"readers/{one}") for role, one in self._shards.parents(method).items()}
         if self._shards.reads(method, "FITTED_ON"):
             inputs |= {"manifest": self._at(f"manifests/{shard[1]}"), "graded": self._at(_place("graded", shard))}
-            inputs |= {f"view/{view}": self._view(shard, view) for view in self._shards.views_of(method, "fit")}
+            inputs |= {f"view/{view}": self._view(shard, view) for view in self._shards.fitting_views(method)}
         if self._shards.reads(method, "FEATURES"):
             inputs["features"] = self._at(_place("features", shard))
         return self._entry(f"readers/{method}", spec, **self._actor(), **inputs)
 
     def _predictions(self, method: str) -> Entry:
-        shards, views = self._scored[method], self._shards.views_of(method, "score")
+        shards, views = self._scored[method], self._shards.scoring_views(method)
         spec = ScoreAnswersSpec(
             **self._reader_of(method, "score"), shards=tuple(Shard(**_names(shard)) for shard in shards)
         )
@@ -192,7 +195,9 @@ class Jobs:
     # --- What they have in common
 
     def _reader_of(self, method: str, step: str) -> dict[str, Any]:
-        return {**_RUN, "reader": self._reference(method), "views": tuple(self._shards.views_of(method, step))}
+        views, of_parents = self._shards.views_of(method, step), self._shards.views_of_parents(method)
+        named = {"views": tuple(views), "of_parents": tuple(of_parents) or None}
+        return {**_RUN, "reader": self._reference(method), **named}
 
     def _reference(self, method: str) -> MethodReference:
         parents = {role: self._reference(parent) for role, parent in self._shards.parents(method).items()}
@@ -211,8 +216,8 @@ class Jobs:
 
     def _view(self, shard: ShardOrView, view: str) -> Path:
         """Return the place of a view, which generation or replay makes."""
-        gives_states = self._study.views[view].image is not None
-        return self._at(_place("features" if gives_states else "generations", (*shard, view)))
+        kind = "features" if self._study.views[view].gives_states else "generations"
+        return self._at(_place(kind, (*shard, view)))
 
     def _at(self, place: str) -> Path:
         return self._out / place

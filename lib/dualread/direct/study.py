@@ -44,8 +44,14 @@ def known_methods(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     most = Counter(entry.get("actor", ACTOR) for entry in others.values()).most_common(1)[0][0]
     found = {entry["reader"]: entry for entry in own.values()}
     found |= {name: entry for name, entry in others.items() if entry.get("actor", ACTOR) in (most, ACTOR)}
-    left_out = ("actor", "tuned_on", "cost")
-    return {name: {key: one for key, one in entry.items() if key not in left_out} for name, entry in found.items()}
+    called = {name: entry["reader"] for name, entry in own.items()}
+
+    def of_base(entry: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {key: one for key, one in entry.items() if key not in ("actor", "tuned_on", "cost")}
+        parents = {role: called.get(parent, parent) for role, parent in (entry.get("parents") or {}).items()}
+        return {**kept, **({"parents": parents} if parents else {})}
+
+    return {name: of_base(entry) for name, entry in found.items()}
 
 
 def chosen_methods(wanted: Iterable[str] | Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -125,8 +131,11 @@ def study_of(
         },
     }
     merged = laid_over(laid_over(config, ours), changes)
-    merged |= {"methods": {name: {**entry, "actor": ACTOR} for name, entry in methods.items()}}
-    merged |= {"tables": {}, "figures": None, "contrasts": None}
+    merged |= {"study": DATASET, "methods": {name: {**entry, "actor": ACTOR} for name, entry in methods.items()}}
+    # A file that is laid over any study may have more of these, which are about its other actors and data sets.
+    of_one = {"datasets": DATASET, "backbones": BACKBONE, "actors": ACTOR, "conditions": "original"}
+    merged |= {section: {name: merged[section][name]} for section, name in of_one.items()}
+    merged |= {"tables": {}, "figures": None, "contrasts": None, "only": None}
     return resolve(merged, source="dualread.confidences")
 
 

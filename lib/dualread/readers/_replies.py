@@ -6,7 +6,7 @@ import numpy as np
 
 from dualread.errors import ConfigError
 from dualread.grading.canonical import canonical
-from dualread.grading.parse import parse
+from dualread.grading.contracts.single import parse
 from dualread.grading.stated import stated_percent
 from dualread.readers.base import Answers, Scores, View
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE

@@ -5,7 +5,8 @@ Each declaration is one assignment of a literal at top level, and has a default:
         "validation".
     FEATURES: tuple[str, ...]. What the reader reads of the replay: tensors, and columns of its index about tokens
         (`answers.TOKENS`). Default: none.
-    PARENTS: tuple[str, ...]. Roles of the fitted readers on which it builds. Default: none.
+    PARENTS: tuple[str, ...]. Roles of the fitted readers on which it builds, whatever these are fitted on and whichever
+        views they read. Default: none.
     VIEWS: str. When the reader reads the views that its config entry lists: "fit" (views of the answers on which it is
         fitted) or "score" (views of all answers, including those). Default: never.
     NULL: bool. Whether the method is a null: it sees neither the image nor a state. A method that does not exceed

@@ -52,7 +52,7 @@ def _complete(spec: GenerateSpec, questions: Sequence[Asked], engine: Engine, ma
         {
             "sample_id": question.sample_id,
             "condition": shard.condition,
-            "sample_index": index,
+            "sample_index": question.draw * shard.decoding.n_samples + index,
             "image_id": question.image_id,
             "prompt_sha256": prompt_sha256(completion.prompt_token_ids),
             "n_prompt_tokens": len(completion.prompt_token_ids),

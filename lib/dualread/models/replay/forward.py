@@ -32,8 +32,8 @@ class Replayed:
     """The result of replaying one completion.
 
     Attributes:
-        vectors: The vectors that `VECTORS` names, each float32 [D]; and `answer_log_prob`, the mean of
-            `token_log_probs` over the answer's tokens A, float32 [1].
+        vectors: The vectors that `VECTORS` names, each float32 [D], without `OF_IMAGE` where there is none; and
+            `answer_log_prob`, the mean of `token_log_probs` over the answer's tokens A, float32 [1].
         positions: The positions that were read.
         n_prompt_tokens: Number of prompt tokens, image tokens included; t_prompt is the last of them.
         n_image_tokens: M, the number of image tokens.
@@ -166,12 +166,12 @@ def replay_batch(
 def vectors_of(final: Any, middle: Any, image: Any, at: Positions, kappa: float) -> dict[str, Any]:
     """Return VECTORS of one row from its states [1 + C, D], its middle-layer states [C, D], and the image's [M, D]."""
     h_ans = answer_state(final[[1 + t for t in at.answer]])
+    of_image = {"h_global": global_state(image), "h_evid": evidence_state(h_ans, image, kappa)} if len(image) else {}
     return {
         "h_pre": final[0],
         "h_close": final[1 + at.close],
         "h_ans": h_ans,
-        "h_global": global_state(image),
-        "h_evid": evidence_state(h_ans, image, kappa),
+        **of_image,
         "h_mid": middle[at.last],
     }
 
