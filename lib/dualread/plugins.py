@@ -34,6 +34,7 @@ FAMILIES = {
     "datasets": ("data.datasets", "load_rows"),
     "figures": ("reporting.figures", "draw"),
     "generation": ("models.generation", "open_engine"),
+    "graders": ("grading.graders", "verdict"),
     "images": ("models.images", "change"),
     "logs": ("data.logs", "read_log"),
     "readers": ("readers", "score"),

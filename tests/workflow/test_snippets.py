@@ -44,6 +44,10 @@ NOT_RUN = {
     " tests/commands/new runs it",
     "dualread ask mine.yaml --run --to https://api.example.com/v1 --key EXAMPLE_KEY": "needs a service;"
     " tests/commands/ask runs it",
+    "dualread answer ../my-model test.csv --fit train.csv --validation val.csv --methods dualread sc8 --out"
+    " answers.csv": "needs a checkpoint and questions; tests/direct runs it",
+    "dualread judge answers.csv --model NAME --folder judge --run --to https://api.example.com/v1 --key EXAMPLE_KEY"
+    " --out judged.csv": "needs a service; tests/own/test_judged.py runs it",
     "hf upload owner/name mine": "needs the network, and an account",
     'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
     " network; tests/own/scoring/test_export.py scores from a hub on this machine",

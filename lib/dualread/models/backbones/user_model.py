@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.commands.new.pictures import OF_PROCESSORS, own_limits, shown
 from dualread.errors import ArtifactError, DualReadError, in_a_line
 from dualread.models.backbones._checkpoint_files import read_config
+from dualread.models.backbones.shown_pictures import OF_PROCESSORS, own_limits, shown
 
 _ON_HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 # Image sizes of the paper's study, from 64 to 1280 image tokens of 32 x 32 pixels: where a checkpoint says nothing.
