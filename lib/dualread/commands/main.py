@@ -19,7 +19,7 @@ from dualread.progress import say
 _VERBS = {
     "judge": ("evaluate",),
     "study": ("new", "ask", "plan", "report", "browse", "explain", "verify", "compare", "schema"),
-    "score": ("score", "demo"),
+    "score": ("score", "demo", "serve"),
     "share": ("export",),
     "store": ("gc", "store"),
 }

@@ -1,5 +1,6 @@
 """Readers of an untrained actor, laid out as a study lays them out; the states that they are fitted on are random."""
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from tests.specs import changed
 from tests.tiny import ARCHITECTURE, MODEL, Tiny, image
 
 RUN = {"backbone": "tiny", "actor": "rlvr", "seed": 17}
-WIDTH, LAYERS = ARCHITECTURE["hidden_size"], ARCHITECTURE["layers"]
+LAYERS = ARCHITECTURE["layers"]
 SHARED = PromptText(name="shared", sha256=template_sha256("shared"))
 DECODING = {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 10}
 INTEGERS = RequiredView(name="stated_integer", image="original", prompt=SHARED, choices=Choices(integers=[0, 100]))
@@ -81,11 +82,12 @@ def build(tiny: Tiny, folder: Path, **provenance) -> Study:
         decoding=Decoding(**DECODING),
         contract="single",
     )
+    width = json.loads((tiny.checkpoint / "config.json").read_text())["text_config"]["hidden_size"]
     made: dict[str, FittedReader] = {}
     for method, (name, settings, roles, views) in METHODS.items():
         parents = {role: made[parent] for role, parent in roles.items()}
         features = features_read(f"readers.{name}", parents.values())
-        weights = fit(f"readers.{name}", _examples(), dict(settings), parents, seed=0)
+        weights = fit(f"readers.{name}", _examples(width), dict(settings), parents, seed=0)
         made[method] = FittedReader(
             module=f"readers.{name}",
             settings=dict(settings),
@@ -104,9 +106,9 @@ def build(tiny: Tiny, folder: Path, **provenance) -> Study:
     return study
 
 
-def _examples(n: int = 60) -> Examples:
+def _examples(width: int, n: int = 60) -> Examples:
     rng = np.random.default_rng(0)
-    states = {name: rng.normal(size=(n, WIDTH)).astype(np.float32) for name in synthetic.TENSORS}
+    states = {name: rng.normal(size=(n, width)).astype(np.float32) for name in synthetic.TENSORS}
     states["answer_log_prob"] = -rng.exponential(size=(n, 1)).astype(np.float32)
     whole = synthetic.examples(n)
     table = whole.answers.table.with_columns(question_key=pl.lit("is there a lesion"))

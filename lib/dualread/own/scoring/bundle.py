@@ -8,6 +8,7 @@ thresholds.json     the thresholds that were chosen on validation, for each meth
 metrics.csv         the study's metrics of these methods, in full precision
 README.md           the model card
 checkpoint/         the actor, if it was asked for
+stored.safetensors  with it: questions about drawn images, and what it answers (`stored`)
 """
 
 import json
@@ -135,6 +136,7 @@ class ReaderSource:
         files: The readers' files by method.
         thresholds: The thresholds that travel with the readers; none with a bare file.
         checkpoint: The actor, where it travels with the readers.
+        bundle: The exported folder; None for a bare reader.
     """
 
     where: str
@@ -142,6 +144,7 @@ class ReaderSource:
     files: Mapping[str, Path]
     thresholds: Sequence[Threshold] = ()
     checkpoint: Path | None = None
+    bundle: Path | None = None
 
     def load(self, method: str) -> FittedReader:
         """Read the reader of `method`.
@@ -228,6 +231,7 @@ def _of_bundle(folder: Path) -> ReaderSource:
         files=bundle.files(folder),
         thresholds=bundle.thresholds,
         checkpoint=own if own.is_dir() else None,
+        bundle=folder,
     )
 
 
