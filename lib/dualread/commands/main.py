@@ -19,7 +19,7 @@ from dualread.progress import say
 _VERBS = {
     "judge": ("evaluate",),
     "study": ("new", "ask", "plan", "report", "browse", "explain", "verify", "compare", "schema"),
-    "score": ("score", "demo", "serve"),
+    "score": ("score", "demo", "serve", "monitor"),
     "share": ("export",),
     "store": ("gc", "store"),
 }

@@ -69,7 +69,8 @@ def serving(
 ):
     """Serve `service`, which stays open."""
     replies: list[Reply] = []
-    chats = Chats(service, model="dualread", limits=limits or Limits(), done=replies.append, **options)
+    named = {"model": "dualread", "limits": limits or Limits(), "done": replies.append, **options}
+    chats = Chats(service, **named)
     listening = web.listen(web.LOOPBACK, 0)
     server = web.server(application(chats, api_key=api_key, here=here), connections=1000, seconds_to_stop=30)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

@@ -8,7 +8,9 @@ import numpy as np
 import openai
 import pytest
 
+from dualread.commands import main as program
 from dualread.models import prompts
+from dualread.own.serving.record import Record
 from tests.commands.serve.running import LESION, data_url, opened, serving, user
 from tests.tiny import image
 
@@ -230,3 +232,30 @@ def test_the_client_reads_what_is_said_as_json(server, study):
         *("answer", "confidence", "psr", "per", "methods", "threshold", "abstain", "notes")
     }
     assert data_url(study.image(1)) not in reply.text
+
+
+def test_a_record_is_a_table_that_evaluate_judges_when_the_truth_is_known(study, scorer, tmp_path, capsys):
+    with opened(study) as service:
+        record = Record(tmp_path / "answers.jsonl")
+
+        def keep(reply):
+            for row in reply.rows("dualread"):
+                record.add(row)
+
+        with serving(service, done=keep) as server:
+            for i in range(12):
+                server.ask(study.image(i), LESION, extra_body={"dualread": {"id": f"q{i}"}}, n=1 + i % 2)
+            server.ask(study.image(1), LESION, temperature=1.0)  # without a confidence, and so not in the record
+        record.close()
+    lines = (tmp_path / "answers.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["sample_id"] for row in rows] == [f"q{i}" for i in range(12)]
+    assert not any("lesion" in line for line in lines)
+    for i, row in enumerate(rows):
+        scored = scorer(study.image(i), LESION)
+        assert row["answer"] == scored.answer
+        assert row["confidence"] == pytest.approx(scored.confidence, abs=2e-6)
+    judged = tmp_path / "judged.jsonl"
+    judged.write_text("\n".join(json.dumps(row | {"correct": i % 2}) for i, row in enumerate(rows)))
+    assert program.main(["evaluate", str(judged)]) == 0
+    assert "auroc" in capsys.readouterr().out.lower()

@@ -8,6 +8,7 @@ import argparse
 import os
 import signal
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dualread.commands.score import loading
@@ -16,6 +17,7 @@ from dualread.progress import say
 
 if TYPE_CHECKING:
     from dualread.commands.serve.chats import Reply
+    from dualread.own.serving.record import Record
 
 HELP = "the same as a server with OpenAI's API, a confidence beside every answer"
 DESCRIPTION = """
@@ -38,7 +40,8 @@ fitted on. Any other request (messages of the system, several images, a temperat
 confidence, and `notes` say why. With `stream`, PSR comes before the first token, and all else at the end.
 
 The server answers on this machine alone unless --host says otherwise, opens no address and no file that a request
-names, and keeps and logs no question. SIGTERM or Ctrl-C ends it when all that it has begun is answered.
+names, and keeps and logs no question; with --record, it keeps ids, answers and confidences. SIGTERM or Ctrl-C ends it
+when all that it has begun is answered.
 """
 PORT = 8000
 _KEY = "DUALREAD_API_KEY"
@@ -72,6 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-images", type=int, default=8, help="in one request (%(default)s)")
     parser.add_argument("--max-requests", type=int, default=256, help="that are open at once (%(default)s)")
     parser.add_argument("--seconds-to-stop", type=int, default=60, help="for what is begun, at the end (%(default)s)")
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="keep answers and confidences, for `evaluate` and `monitor`"
+    )
     parser.add_argument("--log-texts", action="store_true", help="log the questions and answers, too")
 
 
@@ -86,7 +92,9 @@ def run(options: argparse.Namespace) -> int:
     from dualread.commands.serve.application import application
     from dualread.commands.serve.chats import Chats, Limits
     from dualread.own.serving.opening import open_service
+    from dualread.own.serving.record import Record
 
+    record = None if options.record is None else Record(options.record)
     key = options.api_key or os.environ.get(_KEY) or None
     with web.listen(options.host, options.port) as listening:  # first, because loading takes long
         service = open_service(
@@ -103,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
             model=options.name,
             limits=limits,
             bits=options.bits,
-            done=lambda reply: _log(reply, texts=options.log_texts),
+            done=lambda reply: _done(reply, service.loaded.method, record, texts=options.log_texts),
         )
         here = options.host in (web.LOOPBACK, "localhost")
         app = application(chats, api_key=key, here=here)
@@ -118,8 +126,16 @@ def run(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:  # uvicorn has closed all connections and raises it again
             pass
         service.close()
+    if record is not None:
+        record.close()
     print("stopped")
     return 0
+
+
+def _done(reply: "Reply", method: str, record: "Record | None", *, texts: bool) -> None:
+    _log(reply, texts=texts)
+    for row in reply.rows(method) if record is not None else ():
+        record.add(row)
 
 
 def _log(reply: "Reply", *, texts: bool) -> None:

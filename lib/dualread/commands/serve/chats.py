@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -70,6 +70,25 @@ class Reply:
         """Return the counts of tokens."""
         said = sum(len(answer.completion.token_ids) for answer in self.answers)
         return wire.usage(0 if self.asked is None else len(self.asked.prompt.token_ids), said)
+
+    def rows(self, method: str) -> Iterator[dict[str, Any]]:
+        """Yield what a record keeps: one row for the answer with a confidence; greedy answers of a request are one."""
+        if self.sent is None or self.asked is None or self.asked.shown is None:
+            return
+        own = self.sent.dualread.id or self.name
+        for answer in self.answers[: self.asked.decoding.n_samples]:
+            if answer.reading is not None:
+                yield {
+                    "sample_id": own if answer.index == 0 else f"{own}/{answer.index}",
+                    "image_id": self.asked.shown.content,
+                    "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                    "method": method,
+                    "answer": answer.reading.answer,
+                    "confidence": answer.reading.confidence,
+                    "psr": answer.psr,
+                    "per": answer.reading.per,
+                    "keep": None if answer.decision is None else answer.decision.keep,
+                }
 
 
 class _RefusedError(Exception):

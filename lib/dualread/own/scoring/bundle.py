@@ -6,6 +6,7 @@ bundle.json         what the readers are of, how the actor is asked, and the sha
 readers/            one <method>.safetensors for each method
 thresholds.json     the thresholds that were chosen on validation, for each method
 metrics.csv         the study's metrics of these methods, in full precision
+validation.csv      the confidences of the validation answers, without names (`own.drift`)
 README.md           the model card
 checkpoint/         the actor, if it was asked for
 stored.safetensors  with it: questions about drawn images, and what it answers (`stored`)
