@@ -7,7 +7,8 @@ from dualread.commands.plan.models import Large, Tiny, encoding, longest_of, mod
 from dualread.declared.answers import Choices
 from dualread.errors import ConfigError
 from dualread.models import prompts, training
-from tests import specs
+from dualread.models.training.settings import TrainingSettings
+from tests import specs, tiny
 
 GPU = {
     "flops": 1e15, "float32_flops": 1e14, "flops_share": 0.5, "bandwidth": 4e12, "bandwidth_share": 0.5,
@@ -45,6 +46,10 @@ RATE = 0.5e15
 def read(tokens, columns):
     """10 layers x (2 x (2 x 1,000 x 1,500 + 3 x 1,000 x 2,000) weights + 4 x 1,000 x columns of attention)."""
     return 10 * tokens * (2 * 9_000_000 + 4000 * columns)
+
+
+def trained_with(**changes):
+    return TrainingSettings(**{**tiny.GRPO, **GRPO, **changes})
 
 
 def large(**changes):
@@ -155,23 +160,23 @@ def test_training_samples_in_pieces_and_learns_from_padded_rows():
     columns, head = READ + 100 - 100 / 11, 50 * 2e8
     once = read(columns, columns) + ENCODED + head
     expected = 3 * 2 * (2 * piece + 10 * 4 * once / RATE)
-    assert large().train("grpo", GRPO, 3, "shared") == pytest.approx(expected)
-    with_penalty = large().train("grpo", {**GRPO, "kl_coefficient": 0.1}, 3, "shared")
+    assert large().train("grpo", trained_with(), 3, "shared") == pytest.approx(expected)
+    with_penalty = large().train("grpo", trained_with(kl_coefficient=0.1), 3, "shared")
     assert with_penalty - expected == pytest.approx(3 * 2 * 10 * once / RATE)
     # two more passes, in which the completions of a prompt share its image
     extra = read(columns, columns) + ENCODED / 5 + head
-    two_more = large().train("vl_calibration", GRPO, 3, "shared") - expected
+    two_more = large().train("vl_calibration", trained_with(), 3, "shared") - expected
     assert two_more == pytest.approx(3 * 2 * 10 * 2 * extra / RATE)
 
 
 def test_larger_pieces_take_less_time():
-    small, whole = (large().train("grpo", {**GRPO, "completions_per_pass": rows}, 3, "shared") for rows in (1, 10))
+    small, whole = (large().train("grpo", trained_with(completions_per_pass=rows), 3, "shared") for rows in (1, 10))
     assert whole < small
 
 
 def test_rollouts_have_pieces_of_their_own():
     def seconds(algorithm="grpo", **changes):
-        return large(least_training_step=0.1).train(algorithm, {**GRPO, **changes}, 3, "shared")
+        return large(least_training_step=0.1).train(algorithm, trained_with(**changes), 3, "shared")
 
     # on each of two processes, instead of two pieces of 5 one of 10, which is as long as the longest of ten
     two, one = 2 * (100 - 100 / 6) * 0.1, (100 - 100 / 11) * 0.1
@@ -187,14 +192,14 @@ def test_rollouts_have_pieces_of_their_own():
 
 
 def test_a_tiny_model_takes_the_measured_time():
-    tiny = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125, "generate": {"samples": 0.25}, "replay_answer": 2.0,
-                      "start": {"model": 3, "training": 4}})  # fmt: skip
-    settings = {"prompts_per_step": 4, "group_size": 8}
-    assert tiny.train("grpo", settings, 10, "shared") == 160  # 320 completions
-    assert tiny.train("vl_calibration", settings, 10, "shared") == 240  # 320 x (0.5 + two extra passes of 0.125)
-    assert tiny.generate("samples", asked(8), 10, 10) == 20
-    assert tiny.replay(asked(), 10, 10) == 20
-    assert (tiny.start(training=False), tiny.start(training=True)) == (3, 4)
+    model = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125, "generate": {"samples": 0.25},
+                       "replay_answer": 2.0, "start": {"model": 3, "training": 4}})  # fmt: skip
+    settings = trained_with(prompts_per_step=4, group_size=8)
+    assert model.train("grpo", settings, 10, "shared") == 160  # 320 completions
+    assert model.train("vl_calibration", settings, 10, "shared") == 240  # 320 x (0.5 + two extra passes of 0.125)
+    assert model.generate("samples", asked(8), 10, 10) == 20
+    assert model.replay(asked(), 10, 10) == 20
+    assert (model.start(training=False), model.start(training=True)) == (3, 4)
 
 
 @pytest.fixture
@@ -212,12 +217,12 @@ def with_new_algorithms(monkeypatch, tmp_path):
 
 @pytest.mark.usefixtures("with_new_algorithms")
 def test_a_new_training_algorithm_needs_no_entry_in_the_costs():
-    tiny = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125})
-    assert tiny.train("plain", GRPO, 10, "shared") == tiny.train("grpo", GRPO, 10, "shared")
-    assert tiny.train("thorough", GRPO, 10, "shared") == 175  # 200 x (0.5 + three extra passes of 0.125)
-    grpo, plain, thorough = (large().train(name, GRPO, 3, "shared") for name in ("grpo", "plain", "thorough"))
+    model = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125})
+    assert model.train("plain", trained_with(), 10, "shared") == model.train("grpo", trained_with(), 10, "shared")
+    assert model.train("thorough", trained_with(), 10, "shared") == 175  # 200 x (0.5 + three extra passes of 0.125)
+    grpo, plain, thorough = (large().train(name, trained_with(), 3, "shared") for name in ("grpo", "plain", "thorough"))
     assert plain == grpo
-    vl_calibration = large().train("vl_calibration", GRPO, 3, "shared")
+    vl_calibration = large().train("vl_calibration", trained_with(), 3, "shared")
     assert thorough - plain == pytest.approx(1.5 * (vl_calibration - plain))  # three extra passes to two
 
 

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ConfigError, DataError
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.generation._vllm_states import AnswerStates, image_spans
@@ -91,7 +91,7 @@ class Core:
         max_tokens: Largest number of tokens in a prompt and its completion together.
     """
 
-    def __init__(self, checkpoint: Path, settings: Settings, encoder: Encoder, engine: Settings, most_images: int = 1):
+    def __init__(self, checkpoint: Path, settings: Wire, encoder: Encoder, engine: Wire, most_images: int = 1):
         import torch
 
         with warnings.catch_warnings():

@@ -4,17 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from dualread import plugins
 from dualread.artifacts.tables import read_table
 from dualread.declared.backbones import TrainActorSpec
-from dualread.declared.base import Section, Settings
+from dualread.declared.base import Section, Wire
 from dualread.declared.columns import MANIFEST
 from dualread.declared.recorded import Facts
+from dualread.errors import ConfigError
 from dualread.models.conditions import Asked, asked
-from dualread.models.training.settings import max_prompt_tokens
+from dualread.models.training.settings import TrainingSettings
 from dualread.seeding import derive_seed
+
+T = TypeVar("T", bound=TrainingSettings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +32,7 @@ class Job:
         images: Folder that the questions' image files are relative to.
         backbone_settings: The `settings` of the backbone's config entry.
         reward: The reward's module.
-        settings: The `settings` of the actor's config entry; see the algorithm's `SETTINGS`.
+        settings: The algorithm's own `Settings`.
         seed: Seed of the order of the questions and of the rollouts.
         out: Folder for the trained checkpoint.
         scratch: Folder for the trainer's own files.
@@ -41,19 +44,31 @@ class Job:
     questions: Sequence[Asked]
     references: Sequence[Sequence[str]]
     images: Path
-    backbone_settings: Settings
+    backbone_settings: Wire
     reward: ModuleType
-    settings: Settings
+    settings: TrainingSettings
     seed: int
     out: Path
     scratch: Path
     checkpoints: Path | None = None
 
     @property
-    def model(self) -> Settings:
+    def model(self) -> Wire:
         """The settings with which the model is opened for training: the backbone's, with the actor's longest prompt."""
-        limit = max_prompt_tokens(self.settings, self.backbone_settings)
+        limit = self.settings.longest_prompt(self.backbone_settings)
         return {**self.backbone_settings, "max_prompt_tokens": limit}
+
+    def chosen(self, declared: type[T]) -> T:
+        """Return the settings as `declared`, the algorithm's class.
+
+        Raises:
+            ConfigError: They are those of another algorithm.
+        """
+        if not isinstance(self.settings, declared):
+            raise ConfigError(
+                f"settings: {type(self.settings).__module__} declares them. Expected {declared.__module__}."
+            )
+        return self.settings
 
 
 class Assignment(Section):
@@ -71,9 +86,13 @@ class Assignment(Section):
     scratch: Path
     checkpoints: Path | None
 
+    @property
+    def _algorithm(self) -> ModuleType:
+        return plugins.load_module(self.spec.training.module)
+
     def train(self) -> list[dict[str, Any]]:
         """Train in this process; return the log."""
-        return plugins.load_module(self.spec.training.module).train(self.job())
+        return self._algorithm.train(self.job())
 
     def job(self) -> Job:
         """Return the job; it does not depend on the order of the manifest's rows."""
@@ -87,7 +106,7 @@ class Assignment(Section):
             images=self.images,
             backbone_settings=spec.model,
             reward=plugins.load_module(spec.reward.module),
-            settings=spec.settings,
+            settings=self._algorithm.Settings.of(spec.settings, "actor settings"),
             seed=derive_seed("actor", spec.backbone, spec.actor, spec.seed),
             out=self.out,
             scratch=self.scratch,

@@ -24,7 +24,6 @@ from dualread.models.training._checkpoints import newest_complete, seal
 from dualread.models.training._reference import compared
 from dualread.models.training._rollouts import for_sampling, roll_out
 from dualread.models.training.job import Job
-from dualread.models.training.settings import steps_of
 from dualread.progress import say, track
 from dualread.seeding import generator
 
@@ -62,8 +61,8 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     processor = load_processor(job.checkpoint, job.model)
     model = _load(job, job.checkpoint)
     n_rows = len(job.questions)
-    steps = steps_of(settings, n_rows)
-    order = training_order(n_rows, steps=steps, prompts_per_step=settings["prompts_per_step"], seed=job.seed)
+    steps = settings.steps_over(n_rows)
+    order = training_order(n_rows, steps=steps, prompts_per_step=settings.prompts_per_step, seed=job.seed)
     trainer = _careful(compared(subclass(GRPOTrainer), job.facts.completion_type), job)(
         model=model,
         reward_funcs=[_reward_function(job.reward)],
@@ -109,7 +108,7 @@ def _careful(trainer: type, job: Job) -> type:
             return made
 
         def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-            if "lora" in job.settings:
+            if job.settings.lora is not None:
                 return super()._load_from_checkpoint(resume_from_checkpoint, model)
             # transformers 5.23 looks for the current names of the weights. Gemma 3 is saved under older names, so that
             # no weight would be loaded, with only a warning.
