@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dualread.commands.serve.chats import Reply
     from dualread.own.serving.record import Record
 
-HELP = "the same as a server with OpenAI's API, a confidence beside every answer"
+HELP = "the same as a server, with the API of OpenAI"
 DESCRIPTION = """
 Answer requests to OpenAI's API for chats (/v1/chat/completions), and say in each choice, under `dualread`, how far the
 answer can be trusted. BUNDLE is a folder that `dualread export` wrote, or what `dualread score --reader` takes. Not for

@@ -21,6 +21,8 @@ _IMAGES = 256  # whose states are kept; about a megabyte each
 def image_spans(prompt: Prompt, image_token: int) -> list[tuple[int, int]]:
     """Return (first token, number of tokens) of each image of a prompt."""
     at = [i for i, token in enumerate(prompt.token_ids) if token == image_token]
+    if not at:
+        return []
     firsts = [k for k, i in enumerate(at) if k == 0 or i != at[k - 1] + 1]
     return [(at[k], end - k) for k, end in zip(firsts, [*firsts[1:], len(at)], strict=True)]
 

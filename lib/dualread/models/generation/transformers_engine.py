@@ -128,18 +128,7 @@ def _uniform(
 def complete(
     opened: Opened, prompts: Sequence[Prompt], of: Sequence[int], decoding: SeededDecoding, uniform: np.ndarray | None
 ) -> list[tuple[list[int], list[float]]]:
-    """Complete prompts in one batch; each prompt is read once, whatever the number of its completions.
-
-    Args:
-        opened: The model, and how to encode its prompts.
-        prompts: The encoded prompts.
-        of: For each completion, the position of its prompt in `prompts`.
-        decoding: How tokens are chosen; `n_samples` and `seed` are not read.
-        uniform: Random numbers in [0, 1), [completions, max_completion_tokens]; None for greedy decoding.
-
-    Returns:
-        The ids of each completion, and the log-softmax of each id over the raw logits, in nats.
-    """
+    """Return the ids of each completion, and their log-softmax over the raw logits, in nats; see `steps`."""
     import torch
 
     device, stop = opened.model.device, torch.tensor(sorted(opened.stop), device=opened.model.device)
@@ -161,8 +150,7 @@ class Step:
         at: The completion of each row [rows].
         chosen: The id of the token [rows].
         log_probs: Its log-softmax over the raw logits, in nats [rows].
-        states: The final-layer states from which it was chosen [rows, D]; in the first step, of the prompts' last
-            tokens.
+        states: The final-layer states from which it was chosen [rows, D]; first those of the prompts' last tokens.
     """
 
     at: Any
@@ -179,14 +167,14 @@ def steps(
     uniform: np.ndarray | None,
     ended: Set[int] = frozenset(),
 ) -> Iterator[Step]:
-    """Yield the tokens of `complete` as they are chosen.
+    """Complete prompts in one batch, token by token; each prompt is read once, whatever the number of its completions.
 
     Args:
-        opened: As in `complete`, and so are the next four.
-        prompts: See there.
-        of: See there.
-        decoding: See there.
-        uniform: See there.
+        opened: The model, and how to encode its prompts.
+        prompts: The encoded prompts.
+        of: For each completion, the position of its prompt in `prompts`.
+        decoding: How tokens are chosen; `n_samples` and `seed` are not read.
+        uniform: Random numbers in [0, 1), [completions, max_completion_tokens]; None for greedy decoding.
         ended: Completions that nobody wants any longer; the caller may add some between two steps.
     """
     import torch

@@ -69,10 +69,10 @@ class OnVllm:
 
     def add(self, name: str, asked: Asked) -> None:
         """See `ServingActor.add`."""
-        given = self._core.given(asked.prompt, ())
         decoding = asked.decoding.model_copy(update={"n_samples": 1})
         parameters = sampling(decoding, asked.prompt.row, self._forbidden, self.stop)
         try:
+            given = self._core.given(asked.prompt, ())
             for index in range(asked.decoding.n_samples):
                 row = _Row(name=name, asked=asked, index=index)
                 self._begin(row, given, {**parameters, "seed": parameters["seed"] + index})
