@@ -10,16 +10,12 @@ from pathlib import Path
 import openai
 import pytest
 
-from dualread.artifacts.tables import from_rows, write_table
-from dualread.declared.columns import METRICS
-from dualread.own.scoring.export import export
 from dualread.own.scoring.scorer import Scorer
 from tests.commands.serve.running import LESION, user
 from tests.own.scoring import small
 from tests.tiny import build, image
 from tests.with_vllm.conftest import ROOT
 
-RUN = ("tiny", "rlvr", 17)
 PARTS = ("confidence", "psr", "per")
 METHODS = ["question_prior", "rlvr", "sequence_likelihood", "p_state"]
 
@@ -32,16 +28,7 @@ def bundles(tmp_path_factory):
 
 def _bundle(family: str, folder: Path) -> Path:
     study = small.build(build(family, folder / "checkpoint", hidden_size=64), folder / "results" / "small")
-    rows = [
-        {"study": "small", **small.RUN, "dataset": "slake", "split": "test", "subset": "all", "method": method}
-        | {"metric": metric, "estimate": value, "n": 40, "n_clusters": 12}
-        for method, value in (("dualread", 0.5), ("psr", 0.5))
-        for metric in ("threshold_at_risk_10", "certified_threshold_at_risk_10", "accuracy")
-    ]
-    (study.folder / "metrics").mkdir()
-    write_table(study.folder / "metrics" / "metrics.parquet", from_rows(rows, METRICS), METRICS)
-    export(study.folder, RUN, folder / "bundle", method="dualread", methods=METHODS, with_checkpoint=True, license="x")
-    return folder / "bundle"
+    return small.exported(study, folder / "bundle", *METHODS, thresholds={"dualread": 0.5})
 
 
 def _command(vllm_python: Path, bundle: Path, *options: str) -> subprocess.Popen[str]:

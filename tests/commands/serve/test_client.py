@@ -10,8 +10,10 @@ import pytest
 
 from dualread.commands import main as program
 from dualread.models import prompts
+from dualread.own.serving.opening import open_service
 from dualread.own.serving.record import Record
 from tests.commands.serve.running import LESION, data_url, opened, serving, user
+from tests.own.scoring import small
 from tests.tiny import image
 
 PARTS = ("confidence", "psr", "per")
@@ -259,3 +261,20 @@ def test_a_record_is_a_table_that_evaluate_judges_when_the_truth_is_known(study,
     judged.write_text("\n".join(json.dumps(row | {"correct": i % 2}) for i, row in enumerate(rows)))
     assert program.main(["evaluate", str(judged)]) == 0
     assert "auroc" in capsys.readouterr().out.lower()
+
+
+def test_the_threshold_of_a_bundle_decides_and_its_statement_comes_along(study, tmp_path):
+    bundle = small.exported(study, tmp_path / "mine", "psr", thresholds={"dualread": 0.5})
+    said = {False: "About new answers, this promises nothing", True: "with a probability of at most 10%"}
+    for certified, statement in said.items():
+        service = open_service(bundle, engine="transformers", batch_size=4, certified=certified)
+        with serving(service) as server:
+            found = [server.ask(study.image(i), LESION).choices[0].dualread for i in range(8)]
+        service.close()
+        for judged in found:
+            assert judged["abstain"] == (judged["confidence"] < 0.5)
+            assert judged["threshold"]["value"] == 0.5
+            assert judged["threshold"]["target_risk_percent"] == 10
+            assert judged["threshold"]["rule"] == ("certified" if certified else "empirical")
+            assert statement in judged["threshold"]["statement"]
+        assert len({judged["abstain"] for judged in found}) == 2

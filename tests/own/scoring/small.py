@@ -2,17 +2,22 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
 
+from dualread.artifacts.tables import from_rows, write_table
 from dualread.declared.answers import Choices, Decoding
+from dualread.declared.columns import METRICS
 from dualread.declared.recorded import Facts, PromptText, RequiredView, Requirements
 from dualread.models.prompts import template_sha256
 from dualread.models.replay.example import read_of_example
 from dualread.models.replay.positions import RULES
+from dualread.own.scoring.export import export
 from dualread.own.scoring.loading import checkpoint_digests
 from dualread.readers.artifact import features_read, save_reader
 from dualread.readers.base import Answers, Examples, FittedReader, fit, settings_of
@@ -114,3 +119,23 @@ def _examples(width: int, n: int = 60) -> Examples:
     table = whole.answers.table.with_columns(question_key=pl.lit("is there a lesion"))
     answers = Answers(table=table, source=states.__getitem__, rows=np.arange(n))
     return Examples(answers=answers, correct=np.arange(n) % 2 == 0)
+
+
+def exported(
+    study: Study, out: Path, *methods: str, thresholds: Mapping[str, float | None] = MappingProxyType({})
+) -> Path:
+    """Export the reader of `dualread`, and those of `methods`, with the actor; `thresholds` are for a risk of 10%."""
+    run = {"study": "small", **RUN, "dataset": "slake", "split": "test", "subset": "all"}
+    rows = [
+        {**run, "method": method, "metric": f"{rule}threshold_at_risk_10", "estimate": value, "n": 40, "n_clusters": 12}
+        | {"reason": "validation: none" if value is None else None}
+        for method, value in thresholds.items()
+        for rule in ("", "certified_")
+    ]
+    rows.append({**run, "method": "dualread", "metric": "accuracy", "estimate": 0.5, "n": 40, "n_clusters": 12})
+    file = study.folder / "metrics" / "metrics.parquet"
+    file.parent.mkdir(exist_ok=True)
+    write_table(file, from_rows(rows, METRICS), METRICS)
+    run_of = tuple(RUN.values())
+    export(study.folder, run_of, out, method="dualread", methods=methods, with_checkpoint=True, license="other")
+    return out

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dualread.data.given_images import read as read_image
 from dualread.data.images import Decoded
 from dualread.errors import DataError
+from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import CERTIFIED, Decision, Threshold
 from dualread.own.serving.asked import Turn, Wanted
 from dualread.own.serving.service import Abstained, Answer
@@ -242,7 +243,7 @@ def _threshold(threshold: Threshold, decision: Decision | None) -> dict[str, Any
         statement = (
             f"Of new answers with at least this confidence, at most {target}% are wrong, if images come from where the"
             " validation images came from. By bad luck with these, the statement is wrong with a probability of at most"
-            " 10%."
+            f" {DELTA:.0%}."
         )
     else:
         statement = (

@@ -18,7 +18,7 @@ from dualread.own.scoring.loading import LoadedScorer
 from dualread.own.scoring.results import Question, ShownQuestion, check_texts, shown
 from dualread.seeding import derive_seed
 
-MOST_TOKENS = 1024  # of a completion; vLLM is opened for so many, and transformers reserves memory for all of them
+MOST_TOKENS = 1000  # of a completion; vLLM is opened for a few more, and transformers reserves memory for all of them
 _PLACE = "{QUESTION}"
 
 
@@ -188,7 +188,7 @@ class Requests:
     def _decoding(self, wanted: Wanted, prompt: Prompt, seed: int | str | None) -> SeededDecoding:
         fitted = self._required.decoding
         temperature = fitted.temperature if wanted.temperature is None else wanted.temperature
-        room = min(MOST_TOKENS, self._positions - len(prompt.token_ids))
+        room = min(MOST_TOKENS, self._positions - len(prompt.token_ids) - 1)  # vLLM may have to read the last one, too
         tokens = fitted.max_completion_tokens if wanted.most_tokens is None else wanted.most_tokens
         if tokens > room:
             raise DataError(
