@@ -65,7 +65,7 @@ def test_a_stream_says_psr_before_the_first_token_and_the_rest_at_the_end(server
     judged = whole.choices[0].dualread
     assert first.choices[0].dualread["psr"] == pytest.approx(judged["psr"], abs=2e-6)
     assert "confidence" not in first.choices[0].dualread
-    assert len(middle) > 1
+    assert len(middle) >= 1  # tokens that come together are sent together
     text = "".join(chunk.choices[0].delta.content or "" for chunk in (*middle, last))
     assert text == whole.choices[0].message.content
     assert last.choices[0].finish_reason == whole.choices[0].finish_reason

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 import uuid
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -161,7 +162,7 @@ class Chats:
         await self._take(Request(scope, receive), reply)
         assert reply.sent is not None
         assert reply.asked is not None
-        news = _Listener()
+        news = _Listener(tokens=bool(reply.sent.stream))
         self.service.submit(reply.name, reply.asked, news.tell)
         watching = asyncio.create_task(_watch(receive, news))
         try:
@@ -273,10 +274,11 @@ class Chats:
                     begun, psr = True, None if isinstance(one, Token | Answer | Failure) else one.psr
                     head = {"delta": {"role": "assistant", "content": ""}, "dualread": {"psr": psr}}
                     choices += [{**_ended(i, None), **head} for i in texts]
-                if isinstance(one, Token) and ((part := texts[one.index].add(one.token)) or reply.sent.logprobs):
-                    said = [self._log_prob(one.token, one.log_prob)] if reply.sent.logprobs else None
-                    choices.append({**_ended(one.index, None, said), "delta": {"content": part}})
-                elif isinstance(one, Answer):
+                if isinstance(one, Token):
+                    texts[one.index].add(one.token, one.log_prob)
+                if not isinstance(one, Token) or not news.has_more:  # what comes together is sent together
+                    choices += [self._part(index, text, reply) for index, text in texts.items() if text.has_part]
+                if isinstance(one, Answer):
                     rest = texts[one.index].rest(one.completion.text)
                     delta = {"content": rest} if rest else {}
                     end = _ended(one.index, one.completion.finish_reason)
@@ -293,6 +295,11 @@ class Chats:
         reply.status = 200
         if reply.sent.stream_options is not None and reply.sent.stream_options.include_usage:
             yield wire.chunk(reply.name, self.model, [], usage=reply.usage())
+
+    def _part(self, index: int, text: "_Text", reply: Reply) -> dict[str, Any]:
+        part, said = text.part()
+        log_probs = [self._log_prob(*of) for of in said] if reply.sent is not None and reply.sent.logprobs else None
+        return {**_ended(index, None, log_probs), "delta": {"content": part}}
 
     async def _stream(self, send: Send, events: AsyncIterator[dict[str, Any]], reply: Reply) -> None:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
@@ -341,20 +348,44 @@ async def _watch(receive: Receive, news: "_Listener") -> None:
 
 
 class _Listener:
-    """Brings news from the service's thread to a coroutine."""
+    """Brings news from the service's thread to a coroutine; of all tokens, only the first if it needs no others.
 
-    def __init__(self) -> None:
-        self._loop, self._queue = asyncio.get_running_loop(), asyncio.Queue[News | None]()
+    The coroutine is woken once for all that has come meanwhile: with many streams, a wake per token would cost more
+    than the token.
+    """
+
+    def __init__(self, *, tokens: bool) -> None:
+        self._loop, self._come = asyncio.get_running_loop(), asyncio.Event()
+        self._news: deque[News | None] = deque()
+        self._tokens, self._said, self._woken = tokens, False, False
 
     def tell(self, news: News) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and nobody listens
-            self._loop.call_soon_threadsafe(self._queue.put_nowait, news)
+        if isinstance(news, Token):
+            if self._said and not self._tokens:
+                return
+            self._said = True
+        self._news.append(news)
+        if not self._woken:
+            self._woken = True
+            with suppress(RuntimeError):  # the loop has ended, and nobody listens
+                self._loop.call_soon_threadsafe(self._come.set)
 
     def end(self) -> None:
-        self._queue.put_nowait(None)
+        self._news.append(None)
+        self._come.set()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something has come that was not taken."""
+        return bool(self._news)
 
     async def next(self) -> News:
-        if (one := await self._queue.get()) is None:
+        while not self._news:
+            self._woken = False  # before another look: who tells now wakes again
+            if not self._news:
+                await self._come.wait()
+            self._come.clear()
+        if (one := self._news.popleft()) is None:
             raise _GoneError
         return one
 
@@ -364,18 +395,28 @@ class _Text:
 
     def __init__(self, encoder: Encoder):
         self._encoder, self._ids, self._start, self._end = encoder, list[int](), 0, 0
-        self._sent = ""
+        self._sent, self._part, self._said = "", "", list[tuple[int, float]]()
 
-    def add(self, token: int) -> str:
-        """Return the text that one more token adds; "" if a character is not whole yet."""
+    @property
+    def has_part(self) -> bool:
+        """Whether there is something to send."""
+        return bool(self._said)
+
+    def add(self, token: int, log_prob: float) -> None:
+        """Add a token; a character of which it is only a part waits for the others."""
         self._ids.append(token)
+        self._said.append((token, log_prob))
         before = self._encoder.decode(self._ids[self._start : self._end])
         now = self._encoder.decode(self._ids[self._start :])
-        if len(now) <= len(before) or now.endswith("\ufffd"):
-            return ""
-        self._start, self._end = self._end, len(self._ids)
-        self._sent += now[len(before) :]
-        return now[len(before) :]
+        if len(now) > len(before) and not now.endswith("\ufffd"):
+            self._start, self._end = self._end, len(self._ids)
+            self._part += now[len(before) :]
+
+    def part(self) -> tuple[str, list[tuple[int, float]]]:
+        """Return the text and the tokens since the last call."""
+        part, said = self._part, self._said
+        self._sent, self._part, self._said = self._sent + part, "", []
+        return part, said
 
     def rest(self, whole: str) -> str:
         """Return what is missing of the whole text."""
