@@ -129,7 +129,7 @@ class Core:
         self._encoder = encoder
 
     def given(self, prompt: Prompt, prefix: Sequence[int]) -> dict[str, Any]:
-        """Return vLLM's input: the ids of `prompt` and `prefix`, the pixels, and the position of the image tokens."""
+        """Return vLLM's input: the ids of `prompt` and `prefix`; of an image, the pixels, and where its tokens are."""
         import torch
         from transformers import BatchFeature
         from vllm.inputs import mm_input, tokens_input

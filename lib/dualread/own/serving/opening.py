@@ -16,7 +16,7 @@ from dualread.own.serving.on_transformers import OnTransformers
 from dualread.own.serving.service import Service
 from dualread.progress import say
 from dualread.readers.base import FittedReader
-from dualread.readers.requirements import requirements_of
+from dualread.readers.requirements import views_read
 
 _PSR, _THRESHOLD = "psr", "threshold"
 
@@ -99,7 +99,7 @@ def _checked(loaded: LoadedScorer[ServingActor], engine: str, unchecked: bool) -
 def _check_features(name: str, reader: FittedReader) -> None:
     from dualread.own.serving.on_vllm import FEATURES
 
-    if requirements_of(reader, where=name).views:
+    if views_read(reader, where=name):
         why = "asks the actor more about each answer"
     elif missing := sorted(set(reader.provenance.get("features") or ()) - set(FEATURES)):
         why = f"reads {', '.join(missing)}, which vLLM does not show"
