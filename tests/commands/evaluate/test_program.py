@@ -47,7 +47,8 @@ def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
     done = evaluated(folder, "mine.csv", "--out", "out", "--replicates", "20")
     assert (done.returncode, done.stderr) == (0, "")
     *_, said, loaded = done.stdout.splitlines()
-    assert said == "wrote out: metrics.csv, reliability.pdf, .png, .csv, risk_coverage.pdf, .png, .csv"
+    figures = ", ".join(f"{name}.pdf, .png, .csv" for name in ("reliability", "risk_coverage", "forest"))
+    assert said == f"wrote out: metrics.csv, {figures}, evaluate.html"
     assert loaded == "loaded: matplotlib"
     assert pl.read_csv(folder / "out/metrics.csv").filter(pl.col("metric") == "auroc")["estimate"].to_list() == [0.75]
 

@@ -275,9 +275,10 @@ def test_methods_and_subsets_are_printed_side_by_side(tmp_path):
 def test_files_have_full_precision(tmp_path):
     found = found_in(tmp_path, ANSWERS, PAIRS)
     written = files.write(found, tmp_path / "new/folder")
-    assert written == ["metrics.csv", "reliability.pdf, .png, .csv", "risk_coverage.pdf, .png, .csv"]
-    figures = [f"{name}.{kind}" for name in ("reliability", "risk_coverage") for kind in ("csv", "pdf", "png")]
-    assert sorted(path.name for path in (tmp_path / "new/folder").iterdir()) == ["metrics.csv", *figures]
+    names = ("reliability", "risk_coverage", "forest")
+    assert written == ["metrics.csv", *(f"{name}.pdf, .png, .csv" for name in names), "evaluate.html"]
+    expected = {"metrics.csv", "evaluate.html", *(f"{name}.{kind}" for name in names for kind in ("csv", "pdf", "png"))}
+    assert {path.name for path in (tmp_path / "new/folder").iterdir()} == expected
     assert pl.read_csv(tmp_path / "new/folder/metrics.csv", schema=found.metrics.schema).equals(found.metrics)
     first = {path.name: path.read_bytes() for path in (tmp_path / "new/folder").iterdir()}
     files.write(found, tmp_path / "new/folder")
