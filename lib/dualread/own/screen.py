@@ -3,8 +3,9 @@
 `dualread evaluate` prints it, `print(found)` shows it, and evaluate.html tells it. All lines fit 100 columns.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +106,7 @@ def _of_ece(rows: Mapping[str, dict], row: dict) -> tuple[str, str]:
 
 def _of_aurc(rows: Mapping[str, dict], row: dict) -> tuple[str, str]:
     wrong = 1.0 - rows[ACCURACY.name]["estimate"]
-    return f"mean error rate of the most confident k; {short(wrong)} without an order", UNCLEAR
+    return f"mean error of the most confident; {short(wrong)} without an order", UNCLEAR
 
 
 def _of_ccg(rows: Mapping[str, dict], row: dict) -> tuple[str, str]:
@@ -145,9 +146,25 @@ class Line:
 
 
 def screen(found: "Evaluation") -> Iterator[Line]:
-    """Yield the lines of all data sets, each of at most `WIDTH` characters."""
-    for cells in found.parts:
+    """Yield the lines of all data sets with their differences and thresholds, each of at most `WIDTH` characters."""
+    for k, cells in enumerate(found.parts):
+        if k:
+            yield Line(text="")
         yield from of_data_set(found, cells)
+        if found.differences is not None:
+            yield Line(text="")
+            yield from _differences(cells.rows_of(found.differences))
+        if found.thresholds is not None:
+            yield Line(text="")
+            yield from _thresholds(cells.rows_of(found.thresholds))
+
+
+def wrapped(texts: Iterable[str]) -> Iterator[str]:
+    """Yield sentences in lines of at most `WIDTH` characters; a longer word, such as a path, stays whole."""
+    for text in texts:
+        yield from textwrap.wrap(
+            text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        ) or [""]
 
 
 def of_data_set(found: "Evaluation", cells: Cells) -> Iterator[Line]:
@@ -184,12 +201,11 @@ def _side_by_side(told: Mapping[str, Sequence[Verdict]]) -> Iterator[Line]:
         cells = {one.metric: one for one in of}
         line = "".join(f"{_compact(cells[name]) if name in cells else '-':>16}" for name in metrics)
         yield Line(text=f"{_cut(method, width):<{width}}{line}")
-    for line in sentences(told):
-        yield replace(line, text=_cut(line.text))
+    yield from sentences(told, WIDTH)
 
 
-def sentences(told: Mapping[str, Sequence[Verdict]]) -> Iterator[Line]:
-    """Yield, metric by metric, what was found of which methods; what is unclear is not said."""
+def sentences(told: Mapping[str, Sequence[Verdict]], width: int | None = None) -> Iterator[Line]:
+    """Yield, metric by metric, what was found of which methods, as many as fit; what is unclear is not said."""
     for name in SHOWN:
         by_words: dict[tuple[str, str], list[str]] = {}
         for method, of in told.items():
@@ -197,8 +213,59 @@ def sentences(told: Mapping[str, Sequence[Verdict]]) -> Iterator[Line]:
                 if one.metric == name and one.kind != UNCLEAR:
                     by_words.setdefault((one.words, one.kind), []).append(method)
         for (words, kind), methods in by_words.items():
-            who = "all" if len(methods) == len(told) else ", ".join(methods)
-            yield Line(text=f"{name}: {words}: {who}", kind=kind, start=len(name) + 2)
+            said = f"{name}: {words}: "
+            who = "all" if len(methods) == len(told) else _named(methods, width and width - len(said))
+            yield Line(text=said + who, kind=kind, start=len(name) + 2)
+
+
+def _named(names: Sequence[str], width: int | None) -> str:
+    """Return the names, or the first ones and how many others there are."""
+    for n in range(len(names), -1, -1):
+        others = f" and {len(names) - n} more" if n < len(names) else ""
+        text = ", ".join(names[:n]) + others if n else f"{len(names)} methods"
+        if width is None or len(text) <= width:
+            break
+    return text
+
+
+def _differences(rows: pl.DataFrame) -> Iterator[Line]:
+    shown = [row for row in rows.iter_rows(named=True) if row["metric"] in SHOWN and row["n"] > 0]
+    yield Line(
+        text=f"{'metric':<16}{'method - baseline':<34}{'difference':>10}  {'95% interval':<16}{'p':>9}{'p (Holm)':>12}"
+    )
+    for row in shown:
+        pair = _cut(f"{row['method']} - {row['baseline']}", 33)
+        ends = "" if row["low"] is None else f"[{_signed(row['low'])}, {_signed(row['high'])}]"
+        value = "-" if row["estimate"] is None else _signed(row["estimate"])
+        p, adjusted = (_p(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
+        yield Line(text=f"{row['metric']:<16}{pair:<34}{value:>10}  {ends:<16}{p:>9}{adjusted:>12}")
+    few = [row["metric"] for row in shown if row["short"]]
+    if few:
+        yield Line(text=f"too few images for a verdict: {', '.join(dict.fromkeys(few))}")
+
+
+def _thresholds(rows: pl.DataFrame) -> Iterator[Line]:
+    yield Line(
+        text=f"{'target':<8}{'method':<26}{'rule':<11}{'threshold':>9}  {'share kept':<20}  {'risk of these':<20}"
+    )
+    for row in rows.iter_rows(named=True):
+        cells = []
+        for name in ("coverage", "risk"):
+            ends = [row[f"{name}_{end}"] for end in ("low", "high")]
+            interval = "" if None in ends else f" [{short(ends[0])}, {short(ends[1])}]"
+            cells.append("-" if row[name] is None else short(row[name]) + interval)
+        threshold = "none" if row["threshold"] is None else short(row["threshold"])
+        start = f"{row['target_risk']:<8g}{_cut(row['method'], 25):<26}{row['rule']:<11}{threshold:>9}"
+        yield Line(text=f"{start}  {cells[0]:<20}  {cells[1]:<20}".rstrip())
+
+
+def _signed(value: float) -> str:
+    text = short(value)
+    return text if text.startswith("-") or float(text) == 0.0 else f"+{text}"
+
+
+def _p(value: float | None, at_most: bool | None) -> str:
+    return "-" if value is None else f"{'<=' if at_most else ''}{value:.2g}"
 
 
 def _compact(one: Verdict) -> str:
