@@ -45,7 +45,9 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
     if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
         of = {
-            shard: without_confidences(_manifest(shard, inputs), spec.metrics.target_risk_percent, reason)
+            shard: without_confidences(
+                _manifest(shard, inputs), spec.metrics.target_risk_percent, reason, spec.metrics.further or ()
+            )
             for shard in shards
         }
         _write(out, spec, [{"dataset": d, "split": s, **row} for (d, s), rows in of.items() for row in rows], {})
@@ -96,7 +98,7 @@ def _judged(
     del joined  # its tables hold texts, the columns numbers
     images = tuple(sorted(manifest["image_id"].unique()))
     draws = ImageDraws(names=(spec.study, *shard), image_ids=images, replicates=spec.metrics.bootstrap.replicates)
-    estimates, kept = estimate(cell, draws)
+    estimates, kept = estimate(cell, draws, spec.metrics.further or ())
     points = [*family_rows(answers, manifest, draws), *threshold_rows(cell.answers, thresholds)]
     return [*estimates, *points], kept, (len(answers), n_pairs)
 
