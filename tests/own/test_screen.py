@@ -1,5 +1,7 @@
 """The one screen that an evaluation says first."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
@@ -77,6 +79,26 @@ def test_what_is_undefined_says_why(tmp_path):
     ranks = told(tmp_path, table([-3.0, 7.5], [False, True]))
     assert ranks["ece15"].value == "-"
     assert "needs probabilities" in ranks["ece15"].words
+
+
+def test_print_shows_the_values_without_images_or_resamples():
+    # Four answers, two right: accuracy .5. Right ones have .9 and .4, wrong ones .6 and .1: of the four pairs, the
+    # right one is ahead in (.9, .6), (.9, .1), (.4, .1), so AUROC is .75. Risks 0, 1/2, 1/3, 1/2; gaps .1, .6, .6, .1.
+    table = {"correct": [1, 1, 0, 0], "confidence": [0.9, 0.4, 0.6, 0.1]}
+    head, *lines = str(evaluate(table, replicates=0)).splitlines()
+    assert head.endswith("4 answers")
+    values = {line.split()[0]: line.split()[1] for line in lines}
+    assert values == {"accuracy": ".500", "auroc": ".750", "ece15": ".350", "aurc": ".333"}
+
+
+def test_many_methods_fit_one_screen_and_warnings_are_counted():
+    rows = {f"confidence_a_method_with_a_long_name_{k}": [j * (k + 3) % 41 / 41 for j in range(40)] for k in range(30)}
+    found = evaluate({**rows, "sample_id": range(40), "correct": [0, 1] * 20}, replicates=20)
+    lines = str(replace(found, warnings=["warning: x", "warning: y"])).splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= WIDTH
+    assert "... and 18 more methods" in lines
+    assert lines[-1] == "2 warnings in .warnings, the first: warning: x"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import polars as pl
 
 from dualread.evaluation import controls, families
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
+from dualread.evaluation.conditions import undefined_rows
 from dualread.evaluation.estimates import SUBSETS, undefined
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import names_of
@@ -23,7 +24,11 @@ _OF_OTHERS = (
 
 
 def without_confidences(
-    questions: pl.DataFrame, target_risk_percent: Iterable[int], reason: str, further: Iterable[str] = ()
+    questions: pl.DataFrame,
+    target_risk_percent: Iterable[int],
+    reason: str,
+    conditions: Iterable[str] = (),
+    further: Iterable[str] = (),
 ) -> Iterator[dict]:
     """Yield one mapping per metric of one (data set, split), as `estimates.estimate` does.
 
@@ -31,6 +36,7 @@ def without_confidences(
         questions: The manifest: answer_type, image_id, content_family.
         target_risk_percent: The target risks of thresholds.
         reason: Why there are no confidences.
+        conditions: The conditions that have metrics of their own, see `join.conditions_of`.
         further: Names of `answer_metrics.FURTHER_METRICS` that the study computes as well.
     """
     of_answers = (*_OF_ANSWERS, *further)
@@ -42,6 +48,7 @@ def without_confidences(
     known = questions.drop_nulls("content_family").sort("content_family")
     for (family,), asked in known.group_by("content_family", maintain_order=True):
         yield from _rows(f"{families.PREFIX}{family}", (*families.METRICS, NOISE_FLOOR), asked, reason)
+    yield from undefined_rows(conditions, reason)
 
 
 def _rows(subset: str, names: Iterable[str], asked: pl.DataFrame, reason: str) -> Iterator[dict]:

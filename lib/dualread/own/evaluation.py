@@ -12,7 +12,7 @@ from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.own.cells import Cells, cells_of
 from dualread.own.given import UserTable
 from dualread.own.metrics import differences, measure, on_common_questions
-from dualread.own.screen import screen, wrapped
+from dualread.own.screen import screen
 from dualread.own.tables import TableOptions, read_tables
 from dualread.own.thresholds import (
     Certainty,
@@ -59,8 +59,11 @@ class Evaluation:
     replicates: int
 
     def __str__(self) -> str:
-        """Return the lines of `screen`, and the warnings."""
-        return printable("\n".join([*(line.text for line in screen(self)), *wrapped(self.warnings)]))
+        """Return the lines of `screen`, and the first warning."""
+        said = [line.text for line in screen(self)]
+        if self.warnings:
+            said.append(f"{len(self.warnings)} warnings in .warnings, the first: {self.warnings[0]:.60}")
+        return printable("\n".join(said))
 
     __repr__ = __str__
 

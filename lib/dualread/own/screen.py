@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dualread.own.evaluation import Evaluation
 
 WIDTH = 100
+MOST_METHODS = 12  # which leave room for what is found of them, on a screen of 24 lines
 GOOD, BAD, UNCLEAR = "good", "bad", ""
 SHOWN = {
     ACCURACY.name: "share of correct answers",
@@ -197,10 +198,12 @@ def _side_by_side(told: Mapping[str, Sequence[Verdict]]) -> Iterator[Line]:
     width = min(max(map(len, told), default=0), WIDTH - 16 * len(metrics))
     head = {"natural_ccg_auc": "natural_ccg"}
     yield Line(text=f"{'method':<{width}}" + "".join(f"{head.get(name, name):>16}" for name in metrics))
-    for method, of in told.items():
+    for method, of in list(told.items())[:MOST_METHODS]:
         cells = {one.metric: one for one in of}
         line = "".join(f"{_compact(cells[name]) if name in cells else '-':>16}" for name in metrics)
         yield Line(text=f"{_cut(method, width):<{width}}{line}")
+    if len(told) > MOST_METHODS:
+        yield Line(text=f"... and {len(told) - MOST_METHODS} more methods")
     yield from sentences(told, WIDTH)
 
 
