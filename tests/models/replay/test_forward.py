@@ -100,8 +100,10 @@ def test_the_pre_answer_state_does_not_depend_on_the_completion(scene):
     model, encoder, encoded, completions = scene
     first = replay(model, encoder, encoded[:1], completions[:1])[0]
     other = replay(model, encoder, encoded[:1], completions[1:2])[0]
-    np.testing.assert_allclose(first.vectors["h_pre"], other.vectors["h_pre"], atol=1e-6)
-    np.testing.assert_allclose(first.vectors["h_global"], other.vectors["h_global"], atol=1e-6)
+    for name in ("h_pre", "h_global"):
+        # Rows of another length are added up in another order: some roundings of float32 at the state's largest entry.
+        rounding = 8 * np.finfo(np.float32).eps * np.abs(first.vectors[name]).max()
+        np.testing.assert_allclose(first.vectors[name], other.vectors[name], rtol=0, atol=rounding)
     assert np.abs(first.vectors["h_close"] - other.vectors["h_close"]).max() > 1e-3
 
 
