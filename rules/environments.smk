@@ -36,6 +36,11 @@ def environment_of(family, name):
 
 
 ENGINE_ENVIRONMENT = environment_of("generation", STUDY.generation.engine)
+# Of what samples for trainings, by the name that backbones give it; None for the trained model itself.
+TRAINING_ENVIRONMENTS = {
+    name: environment_of("rollouts", name) if name else None
+    for name in dict.fromkeys(backbone.training.get("rollouts") for backbone in STUDY.backbones.values())
+}
 READER_ENVIRONMENTS = {
     name: environment_of("readers", STUDY.methods[methods[0]].reader)
     for actor in SHARDS.answering
@@ -62,7 +67,11 @@ rule make_environment:
 # `snakemake --cores 1 environments` makes the environments of the study and prints where they are.
 rule environments:
     input:
-        [stamp for stamp in (ENGINE_ENVIRONMENT, *READER_ENVIRONMENTS.values()) if stamp],
+        [
+            stamp
+            for stamp in (ENGINE_ENVIRONMENT, *TRAINING_ENVIRONMENTS.values(), *READER_ENVIRONMENTS.values())
+            if stamp
+        ],
     localrule: True
     shell:
         "echo {input}"

@@ -12,9 +12,11 @@ from dualread.declared.metrics import Contrast
 from dualread.declared.readers import Method
 from dualread.declared.study import Config
 from dualread.declared.tables import Figure, Table
+from dualread.models.training.settings import unfit_for_an_engine
 from dualread.readers.declarations import problems
 from dualread.study.given import given
 from dualread.study.references import MEANS
+from dualread.study.training import training_settings
 
 # By what a figure READS: the keys that its entry must have, and those that it may have.
 _OF_FIGURES = {
@@ -33,6 +35,7 @@ def contradictions(config: Config) -> Iterator[str]:
         yield from _dataset_contradictions(f"datasets.{name}", dataset)
         yield from _phantom_contradictions(f"datasets.{name}", dataset, config)
     yield from _actor_contradictions(config)
+    yield from _rollout_contradictions(config)
     for name, condition in config.conditions.items():
         if (other := condition.completions) and config.conditions[other].completions:
             yield f"conditions.{name}.completions: {other!r} has no completions of its own. Name one that has."
@@ -60,6 +63,21 @@ def _actor_contradictions(config: Config) -> Iterator[str]:
         if len(keys) > 1:
             listed = " and ".join(f"`{key}`" for key in keys)
             yield f"actors.{name}: has {listed}. Expected one; a study removes a key with null."
+
+
+def _rollout_contradictions(config: Config) -> Iterator[str]:
+    """An engine of another environment samples for all actors of a backbone, or for none."""
+    for name, actor in config.actors.items():
+        given = {"rollouts", "rollout_settings", "rollout_gpus"} & set(actor.settings or {})
+        for key in sorted(given):
+            yield f"actors.{name}.settings.{key}: only a backbone's `training` may set it. Move it there."
+        for other, backbone in config.backbones.items() if actor.settings is not None and not given else ():
+            both, where = training_settings(actor.settings, backbone.training), f"backbones.{other}.training"
+            if "rollouts" in both:
+                if problem := unfit_for_an_engine(both):
+                    yield f"{where} over actors.{name}.settings.{problem}. Change it, or leave out `rollouts`."
+            elif unused := [key for key in ("rollout_settings", "rollout_gpus", "importance_sampling") if key in both]:
+                yield f"{where} over actors.{name}.settings.{unused[0]}: nothing but the model samples. Add `rollouts`."
 
 
 def _service_contradictions(config: Config) -> Iterator[str]:

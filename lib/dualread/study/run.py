@@ -114,7 +114,9 @@ class StudyRun:
             limit(self._workflow, "gpu", n_gpus)
         shards = StudyShards(self._study)
         parts = [(actor, part) for actor in shards.answering for part in shards.by_environment(actor)]
-        give_rules_the_resources_of_their_stage(self._workflow, ["_".join(filter(None, part)) for part in parts])
+        engines = {backbone.training.get("rollouts") for backbone in self._study.backbones.values()} - {None}
+        names = [*("_".join(filter(None, part)) for part in parts), *engines]
+        give_rules_the_resources_of_their_stage(self._workflow, names)
         if not runs_here(self._workflow):
             return
         self._locks.append(free_dead_locks(Path(".snakemake")))

@@ -20,7 +20,7 @@ from dualread.declared.answers import ShardSpec
 from dualread.declared.base import Settings
 from dualread.errors import ConfigError
 from dualread.models import prompts
-from dualread.models.training.settings import rollouts_per_pass
+from dualread.models.training.settings import engine_of, rollouts_per_pass
 
 _FP32 = 4
 # Rows that are computed per row that has not ended: a batch drops the others when they are a quarter of it.
@@ -42,7 +42,7 @@ class Model(Protocol):
         ...
 
     def train(self, algorithm: str, settings: Settings, steps: int, prompt: str) -> float:
-        """Return the seconds to train an actor, summed over its processes."""
+        """Return the seconds to train an actor, summed over its GPUs, those that only sample included."""
         ...
 
     def generate(self, kind: str, asked: ShardSpec, n_questions: int, n_images: int) -> float:
@@ -137,10 +137,13 @@ class Large:
         """See `Model`."""
         processes, group = settings.get("processes", 1), settings["group_size"]
         n = settings["prompts_per_step"] * group // processes
-        rows = min(settings["completions_per_pass"], n)
+        rows, apart = min(settings["completions_per_pass"], n), settings.get("rollout_gpus", 0)
         sampled = min(rollouts_per_pass(settings), n)
-        rollouts = ceil(n / sampled) * self._rollouts(settings, sampled, prompt)
-        return steps * processes * (rollouts + self._learning(algorithm, settings, n, rows, prompt))
+        if (engine := engine_of(settings)) is not None:
+            rollouts = self._by_an_engine(engine, settings, ceil(n / max(1, apart)), prompt)
+        else:
+            rollouts = ceil(n / sampled) * self._rollouts(settings, sampled, prompt)
+        return steps * processes * (1 + apart) * (rollouts + self._learning(algorithm, settings, n, rows, prompt))
 
     def _rollouts(self, settings: Settings, rows: int, prompt: str) -> float:
         """Return the seconds to sample one piece of a process's completions."""
@@ -150,6 +153,22 @@ class Large:
         # Keys are kept in float32 while the model is trained, values in the precision of the forward pass.
         key_values = _FP32 + BYTES[self.dtype]
         return seconds + self._batch(rows, read, budget, key_values, least=self.least_training_step)
+
+    def _by_an_engine(self, engine: Settings, settings: Settings, n: int, prompt: str) -> float:
+        """Return the seconds in which an engine gets new weights and samples `n` completions."""
+        at_once = engine["max_num_seqs"]
+        own, budget = self.prompt_tokens(prompt), settings["max_completion_tokens"]
+        mean = self.completion_tokens(budget)
+        read = ceil(n / settings["group_size"]) * (reading(self.size, own, own) + self._encoded())
+        # The longest row of those that begin together; more of them begin as others end.
+        steps = max(n * mean / at_once, longest_of(min(n, at_once), mean, budget))
+        each, least = (
+            BYTES[self.dtype],
+            self.gpu["least_step_seconds"].get(settings["rollouts"], self.least_training_step),
+        )
+        pushed = self.size["parameters"] * (_FP32 + each) / (self.gpu["bandwidth"] * self.gpu["bandwidth_share"])
+        sampled = self._steps(steps, n * mean, own + mean / 2, 2 * each, least=least)
+        return self._seconds(read) + pushed + sampled
 
     def _learning(self, algorithm: str, settings: Settings, n: int, rows: int, prompt: str) -> float:
         """Return the seconds to learn from the completions of a step on one process; all are as long as the longest."""

@@ -123,8 +123,7 @@ class Core:
                 disable_log_stats=True,
                 use_tqdm_on_load=False,
                 **(on_gpu if torch.cuda.is_available() else _ON_CPU),
-                # Processes that train together are known to vLLM's groups of processes, but each samples for itself.
-                distributed_executor_backend="external_launcher" if torch.distributed.is_initialized() else None,
+                distributed_executor_backend=_executor(),
             )
             self._engine = LLMEngine.from_engine_args(arguments, usage_context=UsageContext.LLM_CLASS)
         self._sleeps = bool(engine.get("sleep")) and torch.cuda.is_available()
@@ -183,9 +182,8 @@ class Core:
                     running -= len(output.outputs)
                     yield int(output.request_id), output
 
-
     def load(self, weights: Iterable[tuple[str, Any]]) -> None:
-        """Replace all weights by (name, tensor), named as in a checkpoint, and forget what was computed with the old ones.
+        """Replace all weights by (name, tensor), named as in a checkpoint; forget what was computed with the old ones.
 
         The engine may be asleep, and is awake afterwards. Tied weights have to be given under both names, because vLLM
         keeps a packed copy of the head on CPUs. What is not given keeps its old value, without a warning.
@@ -205,6 +203,15 @@ class Core:
         """Give the GPU's memory back until the next `load`, if the engine was opened with `sleep`."""
         if self._sleeps:
             self._engine.sleep(level=2)  # weights are not kept, because `load` brings them all
+
+    def close(self) -> None:
+        """End the engine. vLLM also disconnects this process from others; without this call, at any time after it."""
+        self._engine.engine_core.shutdown()
+
+
+def _executor() -> str | None:
+    """Return vLLM's executor: processes that train together are connected when it starts, but each samples alone."""
+    return "external_launcher" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
 
 
 def _register_model(checkpoint: Path, max_image_tokens: int) -> None:

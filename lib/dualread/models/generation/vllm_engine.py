@@ -50,6 +50,13 @@ def open_engine(checkpoint: Path, settings: Settings, engine: Settings, facts: F
     check(checkpoint, settings)  # so that every engine refuses the same checkpoints, whatever vLLM would accept
     if len(gpus := visible_gpus()) <= 1:
         return VllmEngine(checkpoint, settings, engine)
+    return open_in_processes(checkpoint, settings, engine, gpus)
+
+
+def open_in_processes(
+    checkpoint: Path, settings: Settings, engine: Settings, gpus: Sequence[str]
+) -> DataParallelEngine:
+    """Open `checkpoint` on each of `gpus`, as CUDA_VISIBLE_DEVICES names them; other arguments as in `open_engine`."""
     encoder, stop, _ = _encoder(checkpoint, settings)
     return DataParallelEngine(VllmEngine, (checkpoint, dict(settings), dict(engine)), gpus, encoder, stop)
 
@@ -100,9 +107,20 @@ class VllmEngine:
         """Replace all weights by (name, tensor); see `Core.load`."""
         self._core.load(weights)
 
+    def load_file(self, file: Path) -> None:
+        """Replace all weights by those of a file of safetensors; see `Core.load`."""
+        from safetensors import safe_open
+
+        with safe_open(file, "pt") as opened:
+            self._core.load((name, opened.get_tensor(name)) for name in opened.keys())  # noqa: SIM118  # no mapping
+
     def sleep(self) -> None:
         """Give the GPU's memory back until the next `load`; see `Core.sleep`."""
         self._core.sleep()
+
+    def close(self) -> None:
+        """End the engine; see `Core.close`."""
+        self._core.close()
 
     def loglikelihoods(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]

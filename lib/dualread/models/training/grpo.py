@@ -33,6 +33,24 @@ SETTINGS = {
     # Processes that train one actor together, with one GPU each. Default: 1. Rollouts are drawn as by one process, but
     # sums are rounded in another order, so another number of processes gives an actor of its own.
     "processes": {"type": "integer", "minimum": 1, "optional": True},
+    # Who samples the completions: a plugin of dualread.models.rollouts, such as vllm, and its settings. Default: the
+    # trained model itself. Only a backbone's `training` may set it, because it chooses the environment of the training.
+    "rollouts": {"type": "string", "optional": True},
+    "rollout_settings": {"type": "object", "optional": True},
+    # GPUs that do nothing but sample, for each of the `processes`. Default: none, so that both share a GPU.
+    "rollout_gpus": {"type": "integer", "minimum": 1, "optional": True},
+    # Weigh tokens by their probability in the loss over that in the engine that sampled them, as TRL's
+    # vllm_importance_sampling_correction: cut at clip_max (truncate), or 0 above it (mask), per token or completion.
+    "importance_sampling": {
+        "type": "object",
+        "properties": {
+            "mode": {"enum": ["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]},
+            "clip_max": {"type": "number", "exclusiveMinimum": 0},
+        },
+        "required": ["mode", "clip_max"],
+        "additionalProperties": False,
+        "optional": True,
+    },
     # Train a LoRA adapter in place of all weights. Default targets: all linear layers of the language model; with
     # `vision`, those of the rest, too, except for the head.
     "lora": {

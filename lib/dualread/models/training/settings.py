@@ -1,7 +1,9 @@
 """What an actor's settings mean, for the trainer, the table of hyperparameters and `dualread plan`."""
 
 import math
+from typing import Any
 
+from dualread import plugins
 from dualread.declared.base import Settings
 from dualread.errors import ConfigError
 
@@ -26,6 +28,26 @@ def max_prompt_tokens(settings: Settings, backbone_settings: Settings) -> int:
 def rollouts_per_pass(settings: Settings) -> int:
     """Return the largest number of completions that the trained model samples at once."""
     return settings.get("rollouts_per_pass", settings["completions_per_pass"])
+
+
+def engine_of(settings: Settings) -> dict[str, Any] | None:
+    """Return the settings of the engine that samples for a training, with their defaults; None if the model samples."""
+    if "rollouts" not in settings:
+        return None
+    defaults = plugins.declared("rollouts", settings["rollouts"], "DEFAULTS")
+    return {**defaults, **settings.get("rollout_settings", {})}
+
+
+def unfit_for_an_engine(settings: Settings) -> str | None:
+    """Return why an engine cannot sample for a training with these settings; None if it can."""
+    if settings["temperature"] != 1:
+        return (
+            f"temperature: {settings['temperature']}. Expected 1, because an engine gives log-probabilities before the"
+            " temperature, and they are compared with those of the loss"
+        )
+    if "importance_sampling" in settings and settings["top_p"] != 1:
+        return f"top_p: {settings['top_p']}. Expected 1, because importance_sampling needs what was sampled from"
+    return None
 
 
 def steps_of(settings: Settings, n_rows: int) -> int:

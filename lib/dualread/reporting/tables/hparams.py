@@ -104,6 +104,7 @@ def _training(config: Config, n_questions: int) -> Rows:
     return {
         "Advantage estimator": f"{_SPOKEN[LOSS]}, group size {each('group_size', 'G=')}",
         "Rollout temperature / top-$p$": f"{each('temperature')} / {each('top_p')}",
+        **_rollouts(trained),
         "PPO clip (low / high)": f"{each('clip_low')} / {each('clip_high')}",
         "KL penalty": told(_kl_penalty),
         "Optimizer": f"{_SPOKEN[OPTIMIZER]}, lr {each('learning_rate')}, {told(_betas)}",
@@ -117,6 +118,22 @@ def _training(config: Config, n_questions: int) -> Rows:
         "Seeds": of_backbones(lambda backbone: _set(backbone.get("seeds", config["seeds"]))),
         "Hardware": f"{told(_processes)} per run, each on its own GPU where there are GPUs",
     }
+
+
+def _rollouts(trained: Mapping[tuple[str, str], Config]) -> Rows:
+    """Return the row on what samples the completions; none where the trained models themselves do."""
+    if not any("rollouts" in settings for settings in trained.values()):
+        return {}
+
+    def text(settings: Config) -> str:
+        if (engine := settings.get("rollouts")) is None:
+            return "the trained model"
+        if (corrected := settings.get("importance_sampling")) is None:
+            return f"{escape(engine)}, no importance-sampling correction"
+        mode, most = escape(corrected["mode"]), number(corrected["clip_max"], r"\le")
+        return f"{escape(engine)}, importance-sampling correction ({mode}, {most})"
+
+    return {"Rollouts sampled by": told_apart({who: text(settings) for who, settings in trained.items()})}
 
 
 def _weights(settings: Config) -> str:
