@@ -61,7 +61,7 @@ def sampled(job):
     def make(name="actor", *, fault=None, **settings):
         opened = []
 
-        def open_rollouts(checkpoint, model, given):
+        def open_rollouts(checkpoint, model, given, gpus):
             opened.append(Engine(checkpoint, model, **(fault or {}), **given))
             return opened[-1]
 

@@ -7,6 +7,7 @@ from typing import Any
 from dualread.declared.base import Settings
 from dualread.errors import ConfigError
 from dualread.models.training._checkpoints import KEPT
+from dualread.models.training._watched import tracking
 from dualread.models.training.job import Job
 from dualread.models.training.settings import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE
 
@@ -62,7 +63,7 @@ def arguments(job: Job) -> Any:
         seed=job.seed,
         logging_steps=1,
         logging_strategy="steps",
-        report_to="none",
+        **tracking(job.name),
         disable_tqdm=True,
         log_multimodal=False,
         dataloader_pin_memory=not on_cpu,

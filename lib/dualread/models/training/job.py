@@ -33,6 +33,7 @@ class Job:
         backbone_settings: The `settings` of the backbone's config entry.
         reward: The reward's module.
         settings: The `settings` of the actor's config entry; see the algorithm's `SETTINGS`.
+        name: What a tracker calls the training.
         rollouts: The module of what samples in place of the model itself; None if nothing does.
         rollout_gpus: The GPUs of what samples, as CUDA_VISIBLE_DEVICES names them; none if it shares the trainer's.
         seed: Seed of the order of the questions and of the rollouts.
@@ -53,6 +54,7 @@ class Job:
     out: Path
     scratch: Path
     checkpoints: Path | None = None
+    name: str = "actor"
     rollouts: ModuleType | None = None
     rollout_gpus: Sequence[str] = ()
 
@@ -91,6 +93,7 @@ class Assignment(Section):
         manifest = read_table(self.manifest, MANIFEST).sort("sample_id")
         return Job(
             checkpoint=self.checkpoint,
+            name=f"{spec.backbone}/{spec.actor}/{spec.seed}",
             facts=Facts.read(self.facts),
             questions=list(asked(manifest, image="original", prompt=spec.prompt.name)),
             references=manifest["reference_answers"].to_list(),

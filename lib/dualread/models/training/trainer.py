@@ -19,7 +19,7 @@ from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.models.rewards import base
 from dualread.models.rollouts.base import Rollouts
-from dualread.models.training import _lora
+from dualread.models.training import _lora, _watched
 from dualread.models.training._arguments import arguments, n_processes
 from dualread.models.training._checkpoints import newest_complete, seal
 from dualread.models.training._reference import compared
@@ -136,7 +136,14 @@ def _careful(trainer: type, job: Job) -> type:
             self._prompts = {
                 name: encode(row["prompt"][0]["content"], image=row["image"], row=name) for name, row in one_of.items()
             }
-            return super()._generate_and_score_completions(inputs)
+            output = super()._generate_and_score_completions(inputs)
+            if _watched.are_due(step := self.state.global_step) and self.is_world_process_zero():
+                names, n = [row["sample_id"] for row in inputs], len(inputs)  # TRL has those of all processes
+                texts = [made[0]["content"] for made in list(self._logs["completion"])[:n]]
+                [rewards] = self._logs["rewards"].values()
+                for line in _watched.samples(step, names, texts, list(rewards)[:n]):
+                    say(line)
+            return output
 
         def _tokenize_prompts(self, prompts: Any) -> tuple[list[list[int]], list[list[Any]], dict[str, Any]]:
             # The ids that generation and replay read; TRL calls processors in a way that not all of them allow.
