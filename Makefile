@@ -23,7 +23,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-long test-vllm test-estimators test-faults test-edits test-families test-slurm test-full-size lint audit docs env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
+.PHONY: help tables test test-rest test-long test-vllm test-estimators test-faults test-edits test-families test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -91,6 +91,9 @@ audit: env-dev  ## look for known vulnerabilities in all locked packages; needs 
 # Not --quiet: then mkdocs does not count warnings, and dead links pass. The variable leaves out a notice of Material.
 docs: env-dev  ## build the documentation as a site in build/docs; a dead link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+release: env-dev  ## set the version, date the changelog, commit and tag: make release VERSION=0.4.0 (nothing is pushed)
+	$(BIN)/python .ci/release.py $(or $(VERSION),$(error which one? make release VERSION=0.4.0))
 
 env: $(BASE_STAMP)  ## install what the workflow needs into .venv
 

@@ -8,7 +8,7 @@ import yaml
 from PIL import Image
 
 from dualread import plugins
-from dualread.data.corpora.phantom import open_corpus
+from dualread.data.corpora.phantom import Settings, open_corpus
 from dualread.models import prompts
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import Opened, open_checkpoint
@@ -34,7 +34,7 @@ def rows(n: int) -> list[Row]:
     """Return `n` questions, eight per image as in the embedded study."""
     size = backbone_entry("qwen3_vl")["settings"]["min_pixels"] ** 0.5
     n_images = -(-n // QUESTIONS_AN_IMAGE)
-    corpus = open_corpus({"n_images": n_images, "held_out": 1, "size": int(size)}, None, 0)
+    corpus = open_corpus(Settings(n_images=n_images, held_out=1, size=int(size)), None, 0)
     made = [
         Row(
             name=f"row {i}",

@@ -20,9 +20,8 @@ from dualread.declared.base import Plugin
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.rewards.base import Verdict
 from dualread.models.training.job import Assignment
-from dualread.models.training.settings import WEIGHTS
+from dualread.models.training.settings import WEIGHTS, training_settings
 from dualread.stages._asked import read_asked
-from dualread.study.training import training_settings
 
 _NORM, _ADAPTED = "input_layernorm", "self_attn.q_proj"  # of the first layer: a small tensor, and one with an adapter
 

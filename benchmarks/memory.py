@@ -227,7 +227,7 @@ def train(case: Case, checkpoint: Path, asked: Sequence[Request]) -> float:
                 images=images[0].parent,
                 backbone_settings=case.settings,
                 reward=plugins.load("rewards", "rlvr"),
-                settings=settings,
+                settings=grpo.Settings(**settings),
                 seed=0,
                 out=Path(folder, "actor"),
                 scratch=Path(folder, "scratch"),

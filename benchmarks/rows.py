@@ -66,6 +66,7 @@ from dualread.declared.answers import GradeSpec, Image, Shard
 from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS, PREDICTIONS
 from dualread.declared.data import PairDonorsSpec, Select
 from dualread.declared.metrics import Bootstrap, ComputeMetricsSpec, Metrics
+from dualread.declared.plugin_settings import NoSettings
 from dualread.declared.readers import MethodReference, ScoreAnswersSpec
 from dualread.models.conditions import asked
 from dualread.readers.artifact import save_reader
@@ -176,7 +177,7 @@ def _answers(folder: Path, condition: str, image: str) -> None:
 def score(folder: Path) -> Step:
     """Score with the stated confidence, which costs only what every reader does with the rows."""
     provenance = {**RUN, "method": "m", "features": []}
-    reader = FittedReader(module="readers.verbalized", settings={}, weights=Weights(), provenance=provenance)
+    reader = FittedReader(module="readers.verbalized", settings=NoSettings(), weights=Weights(), provenance=provenance)
     save_reader(_new(folder / "reader") / "reader.safetensors", reader)
     spec = ScoreAnswersSpec(**READER, shards=tuple(Shard(**SHARD, condition=name) for name in CONDITIONS))
     given = {**inputs(folder), "reader": folder / "reader"}

@@ -80,6 +80,7 @@ def job_of(way: str, checkpoint: Path, options: argparse.Namespace) -> Any:
     from dualread.declared.recorded import Facts
     from dualread.models.conditions import Asked
     from dualread.models.rollouts import vllm
+    from dualread.models.training import grpo
     from dualread.models.training.job import Job
 
     about, folder = rows(options.prompts * options.steps), checkpoint.parent
@@ -107,7 +108,7 @@ def job_of(way: str, checkpoint: Path, options: argparse.Namespace) -> Any:
         images=folder,
         backbone_settings={**backbone_entry("qwen3_vl")["settings"], **dtype},
         reward=by_length,  # type: ignore[arg-type]  # has what a module of rewards has
-        settings=settings | by_vllm,
+        settings=grpo.Settings(**settings | by_vllm),
         seed=1,
         out=folder / "out",
         scratch=folder / "scratch",
@@ -125,7 +126,7 @@ def plain_trl(job: Any) -> None:
     from dualread.models.training._arguments import arguments
 
     settings = job.settings
-    order = np.arange(settings["steps"] * settings["prompts_per_step"]) % len(job.questions)
+    order = np.arange(settings.steps * settings.prompts_per_step) % len(job.questions)
     GRPOTrainer(
         model=trainer._load(job, job.checkpoint),
         reward_funcs=[trainer._reward_function(job.reward)],

@@ -33,7 +33,7 @@ from dualread.errors import DualReadError, UnfittedError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.progress import track
 from dualread.readers.answers import Examples
-from dualread.readers.base import FittedReader, fit, load, score
+from dualread.readers.base import FittedReader, fit, load, score, settings_of
 from dualread.seeding import derive_seed
 from dualread.stages._examples import read_examples
 from dualread.store.digest import MANIFEST_NAME, digest_of
@@ -79,7 +79,7 @@ def trials(
             value = None
             search.tell(trial, state=optuna.trial.TrialState.FAIL)
         else:
-            reader = FittedReader(module=module, settings=settings, weights=weights)
+            reader = FittedReader(module=module, settings=settings_of(module, settings), weights=weights)
             value = auroc(score(reader, judged.answers).confidence, judged.correct)
             search.tell(trial, value)
         rows.append({"trial": number, "validation_auroc": value, **{name: drawn[name] for name in space}})

@@ -6,7 +6,7 @@
 from dualread.declared.backbones import TrainActorSpec
 from dualread.declared.base import DatasetSplit
 from dualread.study.asked import prompt_of
-from dualread.study.training import training_settings
+from dualread.models.training.settings import training_settings
 
 
 def train_actor(w, part=None):

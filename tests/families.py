@@ -76,7 +76,7 @@ def write(create: Create, folder: Path) -> Path:
 def pretrain(create: Create, folder: Path, facts: Facts = USUAL) -> Path:
     """Write a checkpoint that was pretrained until some of its answers about phantoms are right."""
     torch.set_num_threads(1)
-    corpus = phantom.open_corpus({"n_images": 50, "held_out": 1, "size": 64}, None, 0)
+    corpus = phantom.open_corpus(phantom.Settings(n_images=50, held_out=1, size=64), None, 0)
     pieces = (*prompts.fixed_pieces(prompts.names()), *TAGS)
     torch.manual_seed(0)
     texts = loop.tokenizer_texts(corpus, 0)

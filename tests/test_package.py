@@ -89,7 +89,32 @@ def test_a_missing_package_is_reported_with_the_command_that_installs_it(tmp_pat
     assert done.stderr == "dualread evaluate: polars is not installed. Run: pip install 'dualread'.\n"
 
 
-def test_the_message_gives_the_extra_of_the_package():
-    assert "pip install 'dualread[models]'" in program._missing("transformers.models")
-    assert "pip install 'dualread[train]'" in program._missing("trl")
-    assert "pip install 'dualread[workflow]'" in program._missing("snakemake")
+def test_the_message_gives_the_extra_of_the_verb_or_the_smallest_that_has_the_package(monkeypatch):
+    declared = """
+        numpy>=2.0
+        matplotlib>=3.9; extra == "plots"
+        dualread[plots]; extra == "study"
+        safetensors>=0.8; extra == "study"
+        dualread[study]; extra == "models"
+        scikit-learn>=1.7; extra == "models"
+        starlette>=1.0; extra == "demo"
+        dualread[plots,demo]; extra == "all"
+    """
+    lines = [line.strip() for line in declared.strip().splitlines()]
+    monkeypatch.setattr(program.importlib.metadata, "requires", lambda name: lines)
+
+    def advice(module, verb):
+        return program._missing(module, verb).partition("pip install ")[2]
+
+    assert advice("numpy.linalg", "score") == "'dualread'."
+    assert advice("matplotlib", "evaluate") == "'dualread[plots]'."
+    assert advice("matplotlib.figure", "report") == "'dualread[study]'."
+    assert advice("matplotlib", "score") == "'dualread[models]'."
+    assert advice("sklearn", "evaluate") == "'dualread[models]'."
+    assert advice("starlette", "demo") == "'dualread[demo]'."
+    assert advice("some_thing", "score") == "some-thing."
+
+
+def test_the_extras_of_the_messages_are_declared():
+    assert {*program._EXTRAS.values()} <= {*PROJECT["optional-dependencies"]}
+    assert {*program._EXTRAS} <= {*program._VERBS}

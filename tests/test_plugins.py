@@ -3,7 +3,6 @@ import sys
 import textwrap
 
 import pytest
-from jsonschema import Draft202012Validator
 
 import dualread
 from dualread import plugins
@@ -68,10 +67,10 @@ def test_looking_for_plugins_imports_nothing_heavy():
 
 @pytest.mark.usefixtures("family")
 def test_a_declared_constant_is_read_without_an_import():
-    assert plugins.declared("pets", "dog", "SETTINGS") is None
+    assert plugins.declared("pets", "dog", "FACTS") is None
     assert "dualread.pets.dog" not in sys.modules
     with pytest.raises(ConfigError, match="no plugin named 'cow'"):
-        plugins.declared("pets", "cow", "SETTINGS")
+        plugins.declared("pets", "cow", "FACTS")
 
 
 @pytest.mark.usefixtures("family")
@@ -82,22 +81,6 @@ def test_a_summary_is_the_first_paragraph_and_nothing_is_imported():
     assert "dualread.pets.dog" not in sys.modules
     with pytest.raises(ConfigError, match="no plugin named 'cow'"):
         plugins.summary("pets", "cow")
-
-
-@pytest.mark.parametrize("family", ["readers", "training", "corpora", "generation", "datasets"])
-def test_every_plugin_declares_its_settings_as_schemas(family):
-    for name in plugins.known(family):
-        for rule in (plugins.declared(family, name, "SETTINGS") or {}).values():
-            Draft202012Validator.check_schema(rule)
-
-
-@pytest.mark.usefixtures("family")
-def test_settings_of_another_plugin_are_added_and_may_be_replaced(tmp_path):
-    folder = next(path for path in plugins._files("pets") if path.stem == "dog").parent
-    (folder / "dog.py").write_text('SETTINGS = {"age": {"type": "integer"}, "name": {}}\ndef speak(): ...\n')
-    (folder / "puppy.py").write_text('SETTINGS_OF = "dog"\nSETTINGS = {"age": {"maximum": 1}}\ndef speak(): ...\n')
-    plugins.known.cache_clear()
-    assert plugins.settings("pets", "puppy") == {"age": {"maximum": 1}, "name": {}}
 
 
 def _rewrite(name, text):
@@ -112,23 +95,23 @@ def _rewrite(name, text):
 @pytest.mark.parametrize(
     ("text", "line", "found"),
     [
-        ("N = 2\nSETTINGS = {'k': N}\n", 2, "{'k': N}"),
-        ("SETTINGS = dict(k={})\n", 1, "dict(k={})"),
-        ("import sys\nif sys.maxsize > 9:\n    SETTINGS = {'k': {}}\n", 3, "under `if`"),
-        ("try:\n    SETTINGS = {}\nexcept ValueError:\n    pass\n", 2, "another way"),
-        ("from math import pi as SETTINGS\n", 1, "by an import"),
-        ("SETTINGS, OTHER = {}, {}\n", 1, "unpacking"),
-        ("SETTINGS = {}\nSETTINGS = {'k': {}}\n", 2, "lines 1, 2"),
-        ("SETTINGS = {}\nSETTINGS['k'] = {}\n", 2, "lines 1, 2"),
-        ("SETTINGS = {}\nSETTINGS |= {'k': {}}\n", 2, "lines 1, 2"),
+        ("N = 2\nFACTS = {'k': N}\n", 2, "{'k': N}"),
+        ("FACTS = dict(k={})\n", 1, "dict(k={})"),
+        ("import sys\nif sys.maxsize > 9:\n    FACTS = {'k': {}}\n", 3, "under `if`"),
+        ("try:\n    FACTS = {}\nexcept ValueError:\n    pass\n", 2, "another way"),
+        ("from math import pi as FACTS\n", 1, "by an import"),
+        ("FACTS, OTHER = {}, {}\n", 1, "unpacking"),
+        ("FACTS = {}\nFACTS = {'k': {}}\n", 2, "lines 1, 2"),
+        ("FACTS = {}\nFACTS['k'] = {}\n", 2, "lines 1, 2"),
+        ("FACTS = {}\nFACTS |= {'k': {}}\n", 2, "lines 1, 2"),
     ],
 )
 def test_a_constant_that_cannot_be_read_without_an_import_is_reported(text, line, found):
     file = _rewrite("dog", f"{text}def speak(): ...\n")
     with pytest.raises(ConfigError) as error:
-        plugins.declared("pets", "dog", "SETTINGS")
+        plugins.declared("pets", "dog", "FACTS")
     message = str(error.value)
-    assert message.startswith(f"{file}: line {line}: SETTINGS ")
+    assert message.startswith(f"{file}: line {line}: FACTS ")
     assert found in message
     assert "Expected one assignment of a literal" in message
 
@@ -137,20 +120,20 @@ def test_a_constant_that_cannot_be_read_without_an_import_is_reported(text, line
 @pytest.mark.parametrize(
     "text",
     [
-        "SETTINGS: dict\nSETTINGS = {'k': -1}\n",
-        "SETTINGS: dict = {'k': -1}\n",
-        "OTHER = SETTINGS = {'k': -1}\n",
-        "SETTINGS = {'k': -1}\ndef local():\n    SETTINGS = 3\n",
+        "FACTS: dict\nFACTS = {'k': -1}\n",
+        "FACTS: dict = {'k': -1}\n",
+        "OTHER = FACTS = {'k': -1}\n",
+        "FACTS = {'k': -1}\ndef local():\n    FACTS = 3\n",
     ],
 )
 def test_every_plain_assignment_of_a_literal_is_read(text):
     _rewrite("dog", f"{text}def speak(): ...\n")
-    assert plugins.declared("pets", "dog", "SETTINGS") == {"k": -1}
+    assert plugins.declared("pets", "dog", "FACTS") == {"k": -1}
 
 
 @pytest.mark.usefixtures("family")
 def test_a_plugin_that_is_not_python_is_reported_with_its_line():
-    file = _rewrite("cow", "SETTINGS = {}\ndef speak(:\n")
+    file = _rewrite("cow", "FACTS = {}\ndef speak(:\n")
     with pytest.raises(ConfigError, match=r"cow.py: line 2: not valid Python") as error:
         plugins.load("pets", "cat")
     assert str(file) in str(error.value)

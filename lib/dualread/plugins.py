@@ -4,14 +4,17 @@ A plugin family (`datasets`, `rewards`, `readers`, ...) is a package of `dualrea
 file. A module is a plugin if it defines the function that `FAMILIES` gives for its family. What the plugins of a family
 share is in `base.py`; that file, and files whose names start with an underscore, are not plugins.
 
-A plugin declares the settings that the config may give it in a literal `SETTINGS`: {name: JSON schema}, with
-`"optional": True` in the schema of a setting that may be left out. `SETTINGS_OF = "grpo"` adds the settings of another
-plugin of the family. These and all other constants that a plugin declares are read without importing it, so that a
-study is checked before anything runs. Therefore each must be a single assignment of a literal at top level.
+A plugin may also be a module of another package that is installed beside this one. Then its name is that of the module,
+`their_package.module`, and keys of results follow its code as they follow ours.
+
+A plugin declares the settings that the config may give it in a class `Settings`; see `declared.plugin_settings`. This
+class and the constants that a plugin declares are read without importing it, so that a study is checked before anything
+runs. Therefore each constant must be a single assignment of a literal at top level.
 """
 
 import ast
 import importlib
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -45,8 +48,8 @@ def load(family: str, name: str) -> ModuleType:
     Raises:
         ConfigError: There is no such plugin; the message lists the known ones.
     """
-    _path(family, name)
-    return importlib.import_module(f"dualread.{module_of(family, name)}")
+    file_of(family, name)
+    return importlib.import_module(absolute(module_of(family, name)))
 
 
 def load_module(module: str) -> ModuleType:
@@ -58,14 +61,28 @@ def load_module(module: str) -> ModuleType:
     package, _, name = module.rpartition(".")
     family = next((family for family, (folder, _) in FAMILIES.items() if folder == package), None)
     if family is None:
+        if is_foreign(module) and read_once.package_folder(module.partition(".")[0]):
+            return importlib.import_module(module)
         packages = ", ".join(folder for folder, _ in FAMILIES.values())
         raise ConfigError(f"{module}: {package!r} holds no plugins. Expected a module in one of: {packages}.")
     return load(family, name)
 
 
 def module_of(family: str, name: str) -> str:
-    """Return the module of plugin `name`, as a spec names it: "data.datasets.slake"."""
-    return f"{package_of(family)}.{name}"
+    """Return the module of plugin `name`, as a spec names it: "data.datasets.slake", or "their_package.module"."""
+    return name if "." in name else f"{package_of(family)}.{name}"
+
+
+def is_foreign(module: str) -> bool:
+    """Return whether a module that a spec names is one of another package, which cannot be called like our rooms."""
+    return "." in module and module.partition(".")[0] not in {
+        folder.partition(".")[0] for folder, _ in FAMILIES.values()
+    }
+
+
+def absolute(module: str) -> str:
+    """Return the name by which Python knows a module that a spec names."""
+    return module if is_foreign(module) else f"dualread.{module}"
 
 
 def package_of(family: str) -> str:
@@ -98,7 +115,7 @@ def declared(family: str, name: str, constant: str) -> Any:
         ConfigError: There is no such plugin, or it sets the constant in another way than by a single assignment of a
             literal at top level, so the value is not known before the plugin runs.
     """
-    path = _path(family, name)
+    path = file_of(family, name)
     tree = _parsed(path)
     lines = [line for bound, line in _all_bindings(tree) if bound == constant]
     if not lines:
@@ -125,7 +142,7 @@ def defines(family: str, name: str, function: str) -> bool:
     Raises:
         ConfigError: There is no such plugin.
     """
-    return _defines(_path(family, name), function)
+    return _defines(file_of(family, name), function)
 
 
 def summary(family: str, name: str) -> str:
@@ -134,24 +151,55 @@ def summary(family: str, name: str) -> str:
     Raises:
         ConfigError: There is no such plugin.
     """
-    docstring = ast.get_docstring(_parsed(_path(family, name))) or ""
+    docstring = ast.get_docstring(_parsed(file_of(family, name))) or ""
     return " ".join(docstring.partition("\n\n")[0].split())
 
 
-def settings(family: str, name: str) -> dict[str, Any]:
-    """Return {setting: JSON schema} of plugin `name`, including those of its `SETTINGS_OF`.
+def class_statement(family: str, name: str, wanted: str) -> ast.ClassDef | None:
+    """Return the statement of the class `wanted` at top level of plugin `name`, or None; the plugin is not imported.
 
     Raises:
         ConfigError: There is no such plugin.
     """
-    other = declared(family, name, "SETTINGS_OF")
-    return {**(settings(family, other) if other else {}), **(declared(family, name, "SETTINGS") or {})}
+    body = _parsed(file_of(family, name)).body
+    return next((node for node in body if isinstance(node, ast.ClassDef) and node.name == wanted), None)
 
 
-def _path(family: str, name: str) -> Path:
+def imports(family: str, name: str) -> list[ast.ImportFrom]:
+    """Return the statements `from ... import ...` at top level of plugin `name`, which is not imported.
+
+    Raises:
+        ConfigError: There is no such plugin.
+    """
+    return [node for node in _parsed(file_of(family, name)).body if isinstance(node, ast.ImportFrom)]
+
+
+def file_of(family: str, name: str) -> Path:
+    """Return the file of plugin `name`.
+
+    Raises:
+        ConfigError: There is no such plugin.
+    """
+    if is_foreign(name):
+        return _foreign_file(family, name)
     if name not in known(family):
         raise ConfigError(f"{family}: no plugin named {name!r}. {alternatives(family, name)}")
     return next(path for path in _files(family) if path.stem == name)
+
+
+def _foreign_file(family: str, module: str) -> Path:
+    folder = read_once.package_folder(module.partition(".")[0])
+    path = folder and read_once.module_file(folder, module)
+    if path is None:
+        raise ConfigError(
+            f"{family}: no module {module!r} in the packages of {sys.executable}. Expected package.module of a package"
+            f" that is installed there, or one of ours. {alternatives(family, module)}"
+        )
+    if not _defines(path, FAMILIES[family][1]):
+        raise ConfigError(
+            f"{path}: not a plugin of {family}: it defines no function {FAMILIES[family][1]!r} at top level. Define it."
+        )
+    return path
 
 
 def _files(family: str) -> list[Path]:

@@ -1,8 +1,8 @@
-"""The library's own files, each of which a process reads once: the code that runs is the code of a result's key.
+"""The files of the library and of packages with plugins, each read once: the code that runs is that of a result's key.
 
 `import dualread` calls `install`. From then on, modules of the library are made from what `read` returns, and the store
 computes the digests in keys from it, too: an edit, however short, reaches both or neither. The library reads its files
-of data with `read` as well.
+of data with `read` as well. The same holds for an installed package from the first call of `package_folder` on.
 
 Python's own loader takes byte code for that of a source with the same size and second of its mtime. The loader here
 only takes byte code that names the hash of its source (PEP 552), and writes such byte code.
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import source_hash, spec_from_file_location
+from importlib.util import find_spec, source_hash, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ ROOT = Path(__file__).parent
 _INSIDE = f"{ROOT}{os.sep}"
 _HANDED_ON = "DUALREAD_SOURCES"
 _CHECKED_HASH = (3).to_bytes(4, "little")  # the flags of byte code that names the hash of its source
-_contents: dict[str, bytes | None] = {}  # by path below ROOT; None: there was no such file
+_folders = {ROOT.name: ROOT}  # of the packages whose files are read once
+_contents: dict[str, bytes | None] = {}  # by path, below ROOT where it is there; None: there was no such file
 
 
 def read(path: Path) -> bytes:
@@ -34,7 +35,7 @@ def read(path: Path) -> bytes:
         OSError: The file cannot be read, or did not exist when this process first asked for it.
     """
     name = str(path).removeprefix(_INSIDE)
-    if name == str(path):
+    if name == str(path) and not any(path.is_relative_to(folder) for folder in _folders.values()):
         return path.read_bytes()
     if name not in _contents:
         try:
@@ -44,6 +45,19 @@ def read(path: Path) -> bytes:
     if (content := _contents[name]) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     return content
+
+
+def package_folder(package: str) -> Path | None:
+    """Return the folder of an installed package, whose files are read once from now on; None if there is none.
+
+    The package is not imported.
+    """
+    if package not in _folders:
+        spec = find_spec(package) if package.isidentifier() else None
+        if spec is None or not spec.submodule_search_locations:
+            return None
+        _folders[package] = Path(next(iter(spec.submodule_search_locations)))
+    return _folders[package]
 
 
 def module_file(root: Path, module: str) -> Path | None:
@@ -87,8 +101,8 @@ def install() -> None:
 
 class _Finder(MetaPathFinder):
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        inside = fullname.partition(".")[0] == ROOT.name
-        file = module_file(ROOT, fullname) if inside else None
+        folder = _folders.get(fullname.partition(".")[0])
+        file = folder and module_file(folder, fullname)
         return file and spec_from_file_location(fullname, file, loader=_Loader(fullname, str(file)))
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dualread.declared.plugin_settings import NoSettings
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Joined, join
@@ -191,7 +192,7 @@ def test_a_stated_confidence_ties_under_a_fixed_prefix():
             source={}.__getitem__,
             rows=np.arange(len(table)),
         )  # fmt: skip
-        reader = FittedReader(module="readers.verbalized", settings={}, weights=Weights())
+        reader = FittedReader(module="readers.verbalized", settings=NoSettings(), weights=Weights())
         scores = verbalized.score(reader, answers)
         predicted[condition] = predictions(table).with_columns(confidence=pl.Series(scores.confidence))
     found = rows_of(join(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predicted))

@@ -43,6 +43,17 @@ def test_any_float32_is_the_decimal_that_its_text_shows():
     assert (found.astype(np.float32) == values).all()
 
 
+def test_neighbours_whose_decimals_differ_by_a_half_and_those_without_exact_powers():
+    # 2**23 - .5 has the digits 8388607.5: with seven digits, both 8388607 and 8388608 are as near, and neither is it.
+    values = np.float32([2**23 - 0.5, 2**24, 2**24 + 2, 1e13, 9.999999e-14, 1e-45, 3.4028235e38, -0.9])
+    assert as_float64(values).tolist() == [8388607.5, 16777216, 16777218, 1e13, 9.999999e-14, 1e-45, 3.4028235e38, -0.9]
+
+
+def test_options_for_printing_change_no_number():
+    with np.printoptions(legacy="1.13", precision=3):
+        assert as_float64(np.float32([1 / 3, 1e-20 / 3])).tolist() == [0.33333334, 3.3333333e-21]
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_every_number_of_16_bits_rounds_back_and_keeps_its_place(dtype):
     values = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)

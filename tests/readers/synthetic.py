@@ -10,7 +10,8 @@ from types import MappingProxyType
 import numpy as np
 import polars as pl
 
-from dualread.readers.base import Answers, Examples, FittedReader, View, Weights
+from dualread.declared.plugin_settings import NoSettings
+from dualread.readers.base import Answers, Examples, FittedReader, View, Weights, settings_of
 
 D = 6
 TENSORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
@@ -165,4 +166,9 @@ def relabeled(given: Examples, role: str, seed: int = 0) -> Examples:
 
 
 def reader(module: str, weights: Weights, settings=None, parents=None) -> FittedReader:
-    return FittedReader(module=module, settings=settings or {}, weights=weights, parents=parents or {})
+    return FittedReader(
+        module=module,
+        settings=settings_of(module, settings) if settings else NoSettings(),
+        weights=weights,
+        parents=parents or {},
+    )

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,13 +21,13 @@ def examples(n: int = 300, seed: int = 0) -> Examples:
 
 
 def fit(given: Examples, **changes):
-    return bicr.fit(given, {**synthetic.BICR, **changes}, {}, 17)
+    return bicr.fit(given, bicr.Settings(**{**synthetic.BICR, **changes}), {}, 17)
 
 
 def loss(real, black, correct, *, weight=1.0, **changes) -> float:
     import torch
 
-    settings = {"brier_weight": 0.0, "ranking_weight": 0.0, "margin": 0.0, **changes}
+    settings = SimpleNamespace(**{"brier_weight": 0.0, "ranking_weight": 0.0, "margin": 0.0, **changes})
     log_odds = torch.tensor([real, black], dtype=torch.float64).T
     labels = torch.tensor(correct, dtype=torch.float64)
     return float(bicr.contrastive_loss(log_odds, labels, likelihood=cross_entropy(weight), settings=settings))
@@ -55,7 +55,7 @@ def test_a_batch_without_correct_answers_has_no_ranking_loss():
 
 def test_without_its_additions_it_is_psr():
     given = examples()
-    expected = psr.fit(given, {**synthetic.PSR, "weight_decay": 0.0}, {}, 17)
+    expected = psr.fit(given, psr.Settings(**{**synthetic.PSR, "weight_decay": 0.0}), {}, 17)
     found = fit(given, **PLAIN, weight_decay=0.0)  # Adam and AdamW are one without weight decay
     for name, array in expected.tensors.items():
         np.testing.assert_allclose(found.tensors[name], array, atol=1e-3)
@@ -71,7 +71,7 @@ def test_every_addition_changes_the_weights(change):
 
 
 def test_weight_decay_is_adams():
-    given, settings = examples(), {**synthetic.BICR, **PLAIN, "weight_decay": 0.1}
+    given, settings = examples(), bicr.Settings(**{**synthetic.BICR, **PLAIN, "weight_decay": 0.1})
     found = bicr.fit(given, settings, {}, 17).tensors
     states = [standardized(given.partition(role).answers.features("h_pre"), found) for role in ("fit", "stop")]
     labels = [given.partition(role).correct for role in ("fit", "stop")]
@@ -138,6 +138,5 @@ def test_early_stopping_watches_the_class_weighted_cross_entropy_of_the_real_sta
 
 
 def test_every_tuned_setting_is_a_setting():
-    from dualread import plugins
 
-    assert set(bicr.SPACE) < set(plugins.settings("readers", "bicr"))
+    assert set(bicr.SPACE) < set(bicr.Settings.model_fields)

@@ -8,9 +8,10 @@ import pytest
 
 from dualread import plugins
 from dualread.declared.answers import OPTIONAL_TENSORS
+from dualread.declared.plugin_settings import settings_class
 from dualread.errors import ConfigError, DualReadError
 from dualread.readers.answers import TOKENS
-from dualread.readers.base import Answers, Examples, FittedReader, fit, load, score
+from dualread.readers.base import Answers, Examples, FittedReader, fit, load, score, settings_of
 from dualread.readers.declarations import declared
 from tests.readers import synthetic
 
@@ -86,7 +87,7 @@ def fitted(name: str, examples: Examples, seed: int = 17) -> FittedReader:
     parents = {role: fitted(parent, examples, seed) for role, parent in PARENTS.get(name, {}).items()}
     module = f"readers.{name}"
     weights = fit(module, examples, SETTINGS[name], parents, seed)
-    return FittedReader(module=module, settings=SETTINGS[name], weights=weights, parents=parents)
+    return FittedReader(module=module, settings=settings_of(module, SETTINGS[name]), weights=weights, parents=parents)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +120,7 @@ def test_signatures(name):
     assert hasattr(module, "fit") == (fitted_on is not None)
     assert views in (None, "fit", "score")
     assert (views is not None) == (name in VIEWS)
-    assert set(plugins.settings("readers", name)) == set(SETTINGS[name])
+    assert set(settings_class("readers", name).model_fields) == set(SETTINGS[name])
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -221,10 +222,10 @@ def test_a_missing_view_is_named(name, readers):
 @pytest.mark.parametrize("name", KNOWN)
 def test_unknown_and_missing_settings_are_named(name):
     module = f"readers.{name}"
-    with pytest.raises(ConfigError, match=f"{module}: unknown settings bananas"):
+    with pytest.raises(ConfigError, match=f"{module}: settings.bananas: 1: extra inputs are not permitted"):
         fit(module, synthetic.examples(), {**SETTINGS[name], "bananas": 1}, {}, 0)
     for missing in list(SETTINGS[name])[:1]:
-        with pytest.raises(ConfigError, match=f"{module}: settings lack {missing}"):
+        with pytest.raises(ConfigError, match=f"{module}: settings.{missing}: field required"):
             fit(module, synthetic.examples(), {k: v for k, v in SETTINGS[name].items() if k != missing}, {}, 0)
 
 

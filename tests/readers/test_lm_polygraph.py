@@ -6,12 +6,14 @@
 import importlib.util
 import sys
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import polars as pl
 import pytest
 
 from dualread import plugins
+from dualread.declared.plugin_settings import settings_class
 from dualread.errors import ConfigError, ReaderError
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers.answers import View
@@ -41,9 +43,9 @@ def test_every_such_reader_runs_in_the_environment_of_its_lock():
 def test_without_the_package_one_sentence_says_where_it_is_expected(name):
     if importlib.util.find_spec("lm_polygraph"):
         pytest.skip("LM-Polygraph is installed here, so its absence cannot be seen")
-    settings = {"estimator": plugins.settings("readers", name)["estimator"]["enum"][0]}
+    estimator = get_args(settings_class("readers", name).model_fields["estimator"].annotation)[0]
     with pytest.raises(ReaderError, match=rf"cannot be imported by {sys.executable}.*make env-estimators"):
-        adapter.open_estimator(settings)
+        adapter.open_estimator(estimator)
 
 
 def test_a_higher_uncertainty_is_a_lower_score():
@@ -145,9 +147,9 @@ def test_all_tokens_or_those_of_the_answer_are_read():
         schema={"token_log_probs": pl.List(pl.Float32), "answer_positions": pl.List(pl.Int32)},
     )
     answers = replace(synthetic.examples(2).answers, tokens=tokens)
-    chosen = [of.tolist() for of in adapter.chosen_tokens(answers, {"tokens": "answer"})]
+    chosen = [of.tolist() for of in adapter.chosen_tokens(answers, "answer")]
     assert chosen == [[1, 2], [0]]
-    assert [of.tolist() for of in adapter.chosen_tokens(answers, {"tokens": "completion"})] == [[0, 1, 2], [0]]
+    assert [of.tolist() for of in adapter.chosen_tokens(answers, "completion")] == [[0, 1, 2], [0]]
     swapped = answers.take(np.array([1, 0]))
     assert [of.tolist() for of in swapped.of_tokens("token_log_probs")] == [[-4.0], [-1.0, -2.0, -3.0]]
 

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from dualread.readers._network import _log_odds, cross_entropy, pos_weight, train
+from dualread.readers.settings import NetworkSettings
 from tests.readers import synthetic
 
-SETTINGS = {**synthetic.PSR, "max_epochs": 2, "batch_size": 16}
+SETTINGS = NetworkSettings(**{**synthetic.PSR, "max_epochs": 2, "batch_size": 16})
 
 
 def partitions() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
@@ -68,11 +69,11 @@ def test_early_stopping_watches_its_own_loss():
 def linear_step(clip_norm: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Start, gradient and end (weights, then the bias) of one Adam step on a network without hidden layers."""
     (x, correct), stop = partitions()
-    settings = {**SETTINGS, "hidden": [], "max_epochs": 1, "batch_size": len(x), "weight_decay": 0.0}
+    settings = SETTINGS.model_copy(update={"hidden": [], "max_epochs": 1, "batch_size": len(x), "weight_decay": 0.0})
 
     def after(learning_rate: float) -> np.ndarray:
         loss = cross_entropy(1.0)
-        changed = {**settings, "learning_rate": learning_rate}
+        changed = settings.model_copy(update={"learning_rate": learning_rate})
         choices = {"loss": loss, "stop_loss": loss, "optimizer": "Adam", "clip_norm": clip_norm}
         tensors = train((x, correct), stop, changed, 5, **choices)[0]
         return np.append(tensors["weight_0"][0], tensors["bias_0"]).astype(np.float64)
@@ -92,9 +93,9 @@ def test_a_step_by_hand(clip_norm):
 
 
 def test_adam_adds_the_weight_decay_to_the_gradient_and_adamw_does_not():
-    decayed = {**SETTINGS, "weight_decay": 0.5}
+    decayed = SETTINGS.model_copy(update={"weight_decay": 0.5})
     assert bytes_of(layers(settings=decayed, optimizer="Adam")) != bytes_of(layers(settings=decayed))
-    free = {**SETTINGS, "weight_decay": 0.0}
+    free = SETTINGS.model_copy(update={"weight_decay": 0.0})
     assert bytes_of(layers(settings=free, optimizer="Adam")) == bytes_of(layers(settings=free))
 
 

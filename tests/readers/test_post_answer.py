@@ -9,14 +9,16 @@ from dualread.readers.base import Answers, Weights
 from dualread.readers.calibration.temperature import fit_temperature
 from tests.readers import synthetic
 
+P_STATE, P_VISUAL = p_state.Settings(**synthetic.P_STATE), p_visual.Settings(**synthetic.P_VISUAL)
+
 
 def adam(gradient, size: int, settings) -> np.ndarray:
     """Adam (.9, .999) from zero, written out in float64."""
     w, m, v = np.zeros(size), np.zeros(size), np.zeros(size)
-    for step in range(1, settings["steps"] + 1):
+    for step in range(1, settings.steps + 1):
         g = gradient(w)
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
-        w = w - settings["learning_rate"] * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
+        w = w - settings.learning_rate * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
     return w
 
 
@@ -26,19 +28,19 @@ def literal_linear(features: np.ndarray, correct: np.ndarray, offset: np.ndarray
 
     def gradient(wb: np.ndarray) -> np.ndarray:
         error = 1 / (1 + np.exp(-(offset + x @ wb[:-1] + wb[-1]))) - correct
-        return np.append(x.T @ error / len(x) + 2 * settings["l2"] * wb[:-1], error.mean())
+        return np.append(x.T @ error / len(x) + 2 * settings.l2 * wb[:-1], error.mean())
 
     return adam(gradient, features.shape[1] + 1, settings)
 
 
-def fitted_state(examples, settings=synthetic.P_STATE):
+def fitted_state(examples, settings=P_STATE):
     return synthetic.reader("readers.p_state", p_state.fit(examples, settings, {}, 0))
 
 
 def test_p_state_is_the_literal_fit():
     examples = synthetic.examples()
     fit = examples.partition("fit")
-    settings = {**synthetic.P_STATE, "l2": 0.05}  # large enough to see a wrong factor
+    settings = P_STATE.model_copy(update={"l2": 0.05})  # large enough to see a wrong factor
     tensors = p_state.fit(examples, settings, {}, 0).tensors
     expected = literal_linear(
         fit.answers.features("h_close").astype(np.float64), fit.correct, np.zeros(len(fit)), settings
@@ -49,11 +51,11 @@ def test_p_state_is_the_literal_fit():
 def test_p_visual_is_the_literal_residual_fit_on_the_uncalibrated_state():
     examples = synthetic.examples()
     fit, state = examples.partition("fit"), fitted_state(examples)
-    tensors = p_visual.fit(examples, synthetic.P_VISUAL, {"state": state}, 0).tensors
+    tensors = p_visual.fit(examples, P_VISUAL, {"state": state}, 0).tensors
     offset = p_state.score(state, fit.answers).score
     assert state.weights.notes["temperature"] != pytest.approx(1.0, abs=1e-3)
     phi = p_visual.visual_block(fit.answers)
-    expected = literal_linear(phi, fit.correct, offset, synthetic.P_VISUAL)
+    expected = literal_linear(phi, fit.correct, offset, P_VISUAL)
     np.testing.assert_allclose(np.append(tensors["weight"][0], tensors["bias"]), expected, atol=1e-9)
 
 
@@ -69,7 +71,7 @@ def test_the_visual_block_by_hand():
 def test_per_is_the_state_plus_the_residual_with_a_temperature_of_its_own():
     examples = synthetic.examples()
     state = fitted_state(examples)
-    weights = p_visual.fit(examples, synthetic.P_VISUAL, {"state": state}, 0)
+    weights = p_visual.fit(examples, P_VISUAL, {"state": state}, 0)
     per = synthetic.reader("readers.p_visual", weights, parents={"state": state})
     scores = p_visual.score(per, examples.answers)
     t = weights.tensors
@@ -86,7 +88,7 @@ def test_constant_states_are_standardized_by_one():
     examples = synthetic.examples()
     constant = np.full((300, synthetic.D), 3, dtype=np.float32)
     answers = Answers(table=examples.answers.table, source=lambda name: constant, rows=examples.answers.rows)
-    weights = p_state.fit(type(examples)(answers=answers, correct=examples.correct), synthetic.P_STATE, {}, 0)
+    weights = p_state.fit(type(examples)(answers=answers, correct=examples.correct), P_STATE, {}, 0)
     assert (weights.tensors["scale"] == 1).all()
     assert (weights.tensors["weight"] == 0).all()
 

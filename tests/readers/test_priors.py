@@ -5,7 +5,10 @@ import pytest
 from dualread.evaluation.metrics.grounding import natural_ccg_auc, strict_ccg_auc
 from dualread.readers import question_answer_prior, question_prior
 from dualread.readers.base import Answers, Examples
+from dualread.readers.settings import PriorSettings
 from tests.readers import synthetic
+
+PRIOR = PriorSettings(**synthetic.PRIOR)
 
 
 def tiny(rows: list[tuple[str, str | None, bool]], role: str = "fit") -> Examples:
@@ -22,14 +25,14 @@ ASKED = tiny([("q", "a", True), ("q", "b", True), ("q", "c", True), ("r", None, 
 
 
 def test_question_prior_by_hand():
-    weights = question_prior.fit(FIT, {"pseudo_counts": 5}, {}, 0)
+    weights = question_prior.fit(FIT, PriorSettings(pseudo_counts=5), {}, 0)
     found = question_prior.score(synthetic.reader("readers.question_prior", weights), ASKED.answers).confidence
     q, r = (2 + 5 * 0.5) / (3 + 5), (0 + 5 * 0.5) / (1 + 5)  # .5625, .41667; the whole is 2 / 4
     assert found.tolist() == [q, q, q, r, 0.5]
 
 
 def test_question_answer_prior_by_hand():
-    weights = question_answer_prior.fit(FIT, {"pseudo_counts": 5}, {}, 0)
+    weights = question_answer_prior.fit(FIT, PriorSettings(pseudo_counts=5), {}, 0)
     reader = synthetic.reader("readers.question_answer_prior", weights)
     found = question_answer_prior.score(reader, ASKED.answers).confidence
     q, r = (2 + 5 * 0.5) / (3 + 5), (0 + 5 * 0.5) / (1 + 5)
@@ -43,7 +46,7 @@ def test_questions_that_were_right_as_often_as_the_whole_tie_with_an_unseen_one(
     rows = [("q", "a", i % n < n_correct) for i in range(n)] + [("r", "b", i % n < n_correct) for i in range(2 * n)]
     asked = tiny([("q", "a", True), ("r", "b", True), ("new", "c", True), ("q", "new", True)], role="test").answers
     for module in (question_prior, question_answer_prior):
-        weights = module.fit(tiny(rows), {"pseudo_counts": pseudo_counts}, {}, 0)
+        weights = module.fit(tiny(rows), PriorSettings(pseudo_counts=pseudo_counts), {}, 0)
         found = module.score(synthetic.reader(module.__name__, weights), asked).confidence
         assert found.tolist() == [n_correct / n] * 4
 
@@ -63,13 +66,13 @@ def test_the_nulls_have_the_ccg_that_defines_them():
         "canonical_real": real.table["canonical_answer"].to_list(),
         "canonical_donor": donor.table["canonical_answer"].to_list(),
     }
-    prior = synthetic.reader("readers.question_prior", question_prior.fit(fit, synthetic.PRIOR, {}, 0))
+    prior = synthetic.reader("readers.question_prior", question_prior.fit(fit, PRIOR, {}, 0))
     pair = [question_prior.score(prior, side).confidence for side in (real, donor)]
     assert (pair[0] == pair[1]).all()
     assert natural_ccg_auc(*pair, **correct) == 0.5
     assert strict_ccg_auc(*pair, **correct, **answers) == 0.5
 
-    weights = question_answer_prior.fit(fit, synthetic.PRIOR, {}, 0)
+    weights = question_answer_prior.fit(fit, PRIOR, {}, 0)
     reader = synthetic.reader("readers.question_answer_prior", weights)
     pair = [question_answer_prior.score(reader, side).confidence for side in (real, donor)]
     assert (pair[0] != pair[1]).any()

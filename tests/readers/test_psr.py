@@ -8,7 +8,7 @@ from tests.readers import synthetic
 
 
 def fit(examples: Examples, seed: int = 17, **changes):
-    return psr.fit(examples, {**synthetic.PSR, **changes}, {}, seed)
+    return psr.fit(examples, psr.Settings(**{**synthetic.PSR, **changes}), {}, seed)
 
 
 def test_the_network_has_the_papers_widths():
@@ -95,7 +95,9 @@ def test_a_signal_is_read_and_labels_shuffled_within_questions_leave_the_questio
 
     def confidences(examples: Examples) -> tuple[np.ndarray, np.ndarray]:
         reader = synthetic.reader("readers.psr", fit(examples))
-        prior = synthetic.reader("readers.question_prior", question_prior.fit(examples, synthetic.PRIOR, {}, 0))
+        prior = synthetic.reader(
+            "readers.question_prior", question_prior.fit(examples, question_prior.Settings(**synthetic.PRIOR), {}, 0)
+        )
         return psr.score(reader, test.answers).confidence, question_prior.score(prior, test.answers).confidence
 
     read, prior = confidences(train)

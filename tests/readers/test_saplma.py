@@ -5,7 +5,9 @@ from tests.readers import synthetic
 
 def test_the_network_has_the_papers_widths_and_reads_the_middle_layer():
     examples = synthetic.examples()
-    weights = saplma.fit(examples, {**synthetic.PSR, "hidden": [256, 128, 64], "max_epochs": 1}, {}, 17)
+    weights = saplma.fit(
+        examples, saplma.Settings(**{**synthetic.PSR, "hidden": [256, 128, 64], "max_epochs": 1}), {}, 17
+    )
     shapes = [weights.tensors[f"weight_{layer}"].shape for layer in range(4)]
     assert shapes == [(256, synthetic.D), (128, 256), (64, 128), (1, 64)]
     states = examples.partition("fit").answers.features("h_mid").astype(float)

@@ -53,7 +53,7 @@ def test_too_few_samples_are_named():
 
 def test_the_map_is_platt_scaling_on_validation():
     examples = synthetic.with_views(synthetic.examples(300, role="validation"), ("samples",))
-    weights = self_consistency.fit(examples, {"k": 8}, {}, 0)
+    weights = self_consistency.fit(examples, self_consistency.Settings(k=8), {}, 0)
     reader = synthetic.reader("readers.self_consistency", weights, {"k": 8})
     found = self_consistency.score(reader, examples.answers)
     expected = fit_platt(found.score, examples.correct)
@@ -71,7 +71,9 @@ def test_the_first_samples_are_those_of_a_shorter_view():
     view = examples.answers.only_view()
     short = replace(view, texts=tuple(samples[:2] for samples in view.completions()))
     cut = Examples(answers=replace(examples.answers, views=(short,)), correct=examples.correct)
-    assert self_consistency.fit(examples, {"k": 2}, {}, 0) == self_consistency.fit(cut, {"k": 2}, {}, 0)
+    assert self_consistency.fit(examples, self_consistency.Settings(k=2), {}, 0) == self_consistency.fit(
+        cut, self_consistency.Settings(k=2), {}, 0
+    )
 
 
 def test_a_score_without_a_map_is_explained():
@@ -81,4 +83,4 @@ def test_a_score_without_a_map_is_explained():
         CalibrationError,
         match=r"readers.self_consistency with k = 2, partition 'validation', 3 correct of 5 answers: .* separates",
     ):
-        self_consistency.fit(examples, {"k": 2}, {}, 0)
+        self_consistency.fit(examples, self_consistency.Settings(k=2), {}, 0)

@@ -8,8 +8,9 @@ import pytest
 from dualread.errors import ReaderError, UnfittedError
 from dualread.readers import _network
 from dualread.readers.artifact import load_reader, save_reader
-from dualread.readers.base import Examples, FittedReader, Weights, fit, score
+from dualread.readers.base import Examples, FittedReader, Weights, fit, score, settings_of
 from dualread.readers.calibration.platt import fit_platt
+from dualread.readers.settings import NetworkSettings
 from tests.readers import synthetic
 from tests.readers.test_contract import EVERY, ON_VALIDATION, PARENTS, SETTINGS, held_out, training
 
@@ -39,7 +40,11 @@ HARD = {
 def reader_of(name: str, examples: Examples) -> FittedReader:
     """Fit as the stage does: what cannot be fitted holds the reason, and so does what builds on it."""
     parents = {role: reader_of(parent, examples) for role, parent in PARENTS.get(name, {}).items()}
-    given = {"module": f"readers.{name}", "settings": SETTINGS[name], "parents": parents}
+    given = {
+        "module": f"readers.{name}",
+        "settings": settings_of(f"readers.{name}", SETTINGS[name]),
+        "parents": parents,
+    }
     try:
         return FittedReader(**given, weights=fit(given["module"], examples, SETTINGS[name], parents, 17))
     except UnfittedError as error:
@@ -88,7 +93,7 @@ def test_a_network_that_never_has_a_loss_does_not_keep_its_first_weights():
     x, labels = np.full((8, 2), np.nan), np.arange(8) % 2 == 0
     loss = _network.cross_entropy(1.0)
     with pytest.raises(UnfittedError, match="no finite number in any of"):
-        _network.train((x, labels), (x, labels), synthetic.PSR, 0, loss=loss, stop_loss=loss)
+        _network.train((x, labels), (x, labels), NetworkSettings(**synthetic.PSR), 0, loss=loss, stop_loss=loss)
 
 
 def test_separated_rows_have_no_platt_map():

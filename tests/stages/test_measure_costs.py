@@ -4,6 +4,7 @@ import pytest
 from dualread.artifacts.tables import read_table
 from dualread.declared.columns import COSTS
 from dualread.declared.metrics import MeasureCostsSpec
+from dualread.declared.plugin_settings import NoSettings
 from dualread.errors import ArtifactError
 from dualread.readers.artifact import save_reader
 from dualread.readers.base import FittedReader, Weights
@@ -33,7 +34,7 @@ def completions(folder, lengths, *, n_prompt_tokens=10):
 def reader(folder, features, **changes):
     folder.mkdir(parents=True)
     provenance = {**RUN, "features": features, **changes}
-    fitted = FittedReader(module="readers.verbalized", settings={}, weights=Weights(), provenance=provenance)
+    fitted = FittedReader(module="readers.verbalized", settings=NoSettings(), weights=Weights(), provenance=provenance)
     save_reader(folder / "reader.safetensors", fitted)
     return folder
 

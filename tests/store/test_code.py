@@ -259,3 +259,73 @@ def test_a_package_that_was_upgraded_or_removed_is_named_with_both_versions(inst
         "pillow (13.0.0, now 14.0.0)",
         "vllm (not installed, now 0.32)",
     ]
+
+
+@pytest.fixture
+def theirs(tmp_path, monkeypatch):
+    """A package of somebody else, with a reader that uses another module of it, and a second package beside it."""
+    files = {
+        "their_package/__init__.py": "",
+        "their_package/width.py": """
+            import numpy
+            from their_package.shared import half
+
+            def score(reader, answers):
+                return half(answers)
+        """,
+        "their_package/shared.py": """
+            import second_package
+
+            def half(a):
+                return a / 2
+
+            def unused():
+                return 1
+        """,
+        "second_package/__init__.py": "VALUE = 1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "site" / name).write_text(textwrap.dedent(text))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.setattr(read_once, "_folders", dict(read_once._folders))
+    monkeypatch.setattr(read_once, "_contents", dict(read_once._contents))
+    return tmp_path / "site"
+
+
+def test_the_package_of_a_plugin_is_followed_like_the_library(theirs, package):
+    roots = stage_roots("grade", {"reader": {"module": "their_package.width"}}, "mini")
+    assert roots == ("mini.stages.grade", "their_package.width")
+    index = CodeIndex(package)
+    assert {"their_package.width", "their_package.shared", "mini.grading.parse"} <= set(index.table(roots))
+    assert {"numpy", "second_package"} <= {name.partition(".")[0] for name in index.outside(roots)}
+    assert "their_package" not in {name.partition(".")[0] for name in index.outside(roots)}
+    # What the library alone reaches does not depend on what was asked before, and neither do the packages of others.
+    assert index.table([_ROOT]) == CodeIndex(package).table([_ROOT])
+    both = ("mini.stages.grade", "second_package", "their_package.width")
+    assert "second_package" in index.table(both)
+    assert index.table(roots) == CodeIndex(package).table(roots)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changes"),
+    [
+        ("shared.py", "a / 2", "a / 3", True),
+        ("shared.py", "return 1", "return 2", False),
+        ("shared.py", "def half(a):\n", "def half(a):  # the middle\n", False),
+        ("width.py", "half(answers)", "half(half(answers))", True),
+    ],
+)
+def test_an_edit_of_another_package_reaches_the_keys_of_its_plugins(theirs, package, file, old, new, changes):
+    roots = ("mini.stages.grade", "their_package.width")
+    before = CodeIndex(package).digest(roots)
+    path = theirs / "their_package" / file
+    path.write_text(path.read_text().replace(old, new))
+    assert CodeIndex(package).digest(roots) == before  # this process runs what it has read
+    read_once._contents.clear()
+    assert (CodeIndex(package).digest(roots) != before) is changes
+
+
+def test_a_package_that_is_not_installed_is_named(package):
+    with pytest.raises(ConfigError, match="no_such_package: no such package is installed in"):
+        CodeIndex(package).digest(["mini.stages.grade", "no_such_package.width"])

@@ -1,9 +1,8 @@
-"""The settings of plugins, which are checked against the schemas that the plugins declare."""
+"""The settings of plugins, which are checked against the classes that the plugins declare."""
 
 import pytest
 
-from dualread.study import config as config_module
-from dualread.study.training import training_settings
+from dualread.models.training.settings import training_settings
 from tests.study.embedded import problems
 
 
@@ -73,20 +72,6 @@ def of_training(**settings):
 )
 def test_rollouts_are_checked_before_anything_runs(changes, message):
     assert message in problems(changes)
-
-
-def test_a_plugin_may_declare_several_types_of_a_setting(monkeypatch):
-    settings = config_module.plugins.settings
-    k = {"k": {"type": ["integer", "array"]}}
-    monkeypatch.setattr(
-        config_module.plugins,
-        "settings",
-        lambda family, name: k if name == "self_consistency" else settings(family, name),
-    )
-    message = problems({"methods": {"sc2": {"settings": {"k": "two"}}}})
-    assert (
-        message == "config.yaml: methods.sc2.settings.k: 'two' is not of type ['integer', 'array']. Correct the value."
-    )
 
 
 def test_settings_of_a_backbone_and_its_recipe_are_checked():

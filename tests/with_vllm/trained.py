@@ -47,7 +47,14 @@ BY_LENGTH = types.SimpleNamespace(
 
 
 def job(
-    folder: Path, name: str, *, family: str = "qwen3_vl", dtype: str = "float32", gpus: Any = (), **settings: Any
+    folder: Path,
+    name: str,
+    *,
+    family: str = "qwen3_vl",
+    dtype: str = "float32",
+    gpus: Any = (),
+    algorithm: Any = None,
+    **settings: Any,
 ) -> Job:
     """Six steps of all three questions, so that every prompt and every image is met again with other weights."""
     checkpoint = folder / family
@@ -67,7 +74,7 @@ def job(
         images=folder,
         backbone_settings={**MODEL, "dtype": dtype},
         reward=settings.pop("reward", BY_LENGTH),
-        settings=GRPO | changes | settings,
+        settings=(algorithm or grpo).Settings(**GRPO | changes | settings),
         seed=1,
         out=folder / f"{name} out",
         scratch=folder / f"{name} scratch",
@@ -210,7 +217,7 @@ def main(folder: Path, *names: str) -> None:
             (folder / f"{name}.json").write_text(json.dumps(found))
             continue
         algorithm, changes, planted = CASES[name]
-        made, found, completions, said = job(folder, name, **changes), [], [], {}
+        made, found, completions, said = job(folder, name, algorithm=algorithm, **changes), [], [], {}
         with planted(), against_single_rows(found, completions):
             try:
                 said["log"] = algorithm.train(made)

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from dualread.declared.tables import BuildTableSpec
-from dualread.models.training.settings import max_prompt_tokens
 from dualread.reporting.tables import hparams
 from dualread.reporting.tables.hparams import number, told_apart
 from dualread.stages import build_table
@@ -70,7 +69,7 @@ def test_trainings(asked, printed):
     def each(name: str) -> str:
         return told(jobs, lambda spec: spec["settings"][name])
 
-    limit = told(jobs, lambda spec: max_prompt_tokens(spec["settings"], spec["model"]))
+    limit = told(jobs, lambda spec: spec["settings"].get("max_prompt_tokens", spec["model"]["max_prompt_tokens"]))
     assert printed["Max prompt / completion length"] == f"{limit} / {each('max_completion_tokens')}"
     assert "VL-Cal. with MedGemma1.5-4B: $1024$" in limit
     assert printed["Advantage estimator"].endswith(each("group_size").replace("$8$", "$G=8$"))

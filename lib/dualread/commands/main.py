@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import re
 import sys
+from collections.abc import Collection, Iterable
 from contextlib import redirect_stdout
 from typing import Any, NoReturn, TextIO, cast
 
@@ -23,6 +24,9 @@ _VERBS = {
     "share": ("export",),
     "store": ("gc", "store"),
 }
+# The extra of pyproject.toml with which the verbs of a group are installed.
+_EXTRAS = {"study": "study", "score": "models", "share": "models", "store": "study"}
+_OF_EXTRA = re.compile(r"extra == ['\"]([\w-]+)")
 _TOP = """
 How far can an answer be trusted? `dualread VERB --help` explains each verb.
 
@@ -80,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("dualread"):
             raise
-        print(f"dualread {options.verb}: {_missing(error.name)}", file=sys.stderr)
+        print(f"dualread {options.verb}: {_missing(error.name, options.verb)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader (head, less) has closed the pipe. Output that is still buffered must not fail again at exit.
@@ -114,13 +118,31 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _missing(module: str) -> str:
-    """Return a message on how to install `module`: with an extra of this project such as `models`, or by itself."""
+def _missing(module: str, verb: str) -> str:
+    """Return a message on how to install `module` for a verb: with an extra of this project, or by itself."""
     package = module.partition(".")[0]
     package = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}.get(package, package.replace("_", "-"))
-    for requirement in importlib.metadata.requires("dualread") or ():
-        name, _, condition = requirement.partition(";")
-        if (match := re.match(r"[\w-]+", name)) and match[0].lower() == package:
-            extra = re.search(r"extra == ['\"](\w+)", condition)
-            return f"{package} is not installed. Run: pip install 'dualread{f'[{extra[1]}]' if extra else ''}'."
-    return f"{package} is not installed. Run: pip install {package}."
+    declared = importlib.metadata.requires("dualread") or ()
+    found = [extra for extra in ("", *_extras(declared)) if package in _installed_with(extra, declared)]
+    if not found:
+        return f"{package} is not installed. Run: pip install {package}."
+    usual = next((_EXTRAS[group] for group, verbs in _VERBS.items() if verb in verbs and group in _EXTRAS), "")
+    extra = usual if usual in found and found[0] else found[0]
+    return f"{package} is not installed. Run: pip install 'dualread{f'[{extra}]' if extra else ''}'."
+
+
+def _extras(declared: Iterable[str]) -> list[str]:
+    """Return the extras that requirements of a package name, in their order."""
+    return list(dict.fromkeys(match[1] for one in declared if (match := _OF_EXTRA.search(one))))
+
+
+def _installed_with(extra: str, declared: Collection[str]) -> set[str]:
+    """Return the packages that an extra adds, with those of the extras that it contains; "": that are always there."""
+    found: set[str] = set()
+    for requirement in declared:
+        match, of = re.match(r"([\w-]+)(?:\[([\w,]+)\])?", requirement), _OF_EXTRA.search(requirement)
+        if match and (of[1] if of else "") == extra:
+            found.add(match[1].lower())
+            for contained in match[2].split(",") if match[2] and match[1] == "dualread" else ():
+                found |= _installed_with(contained, declared)
+    return found

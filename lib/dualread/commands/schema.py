@@ -9,15 +9,16 @@ from dualread.errors import ConfigError, did_you_mean
 HELP = "explain the columns of a file, or the settings of a study"
 DESCRIPTION = """
 Print the columns of the parquet files that stages exchange: name, dtype, whether null is allowed, and meaning; or the
-settings that a study's YAML file may have: place, type, bounds, and meaning. Without NAME, print the columns of all
-files.
+settings that a study's YAML file may have, with those of plugins: place, type, bounds, and meaning. Without NAME, print
+the columns of all files.
 """
 _SETTINGS = "settings"
 _PAGE = """# Settings
 
-All that a study's YAML file may say. The declarations are in `lib/dualread/declared/`; what a plugin's own `settings`
-may say stands in the plugin's file. `<name>` stands for the name of an entry. `dualread schema --json` prints the same
-as a JSON schema, with which editors complete and check a study's file. This page is `dualread schema --markdown`.
+All that a study's YAML file may say. The declarations are in `lib/dualread/declared/`. `<name>` stands for the name of
+an entry. What the `settings` of a data set, a method, or another plugin may say is at the end, under plugins, and
+declared in the plugin's file. `dualread schema --json` prints the same, without plugins, as a JSON schema, with which
+editors complete and check a study's file. This page is `dualread schema --markdown`.
 """
 
 
@@ -35,12 +36,12 @@ def run(options: argparse.Namespace) -> int:
     """Print what is asked for; return the exit code."""
     # Here, because --help needs neither polars nor pydantic.
     from dualread.declared.columns import all_schemas
-    from dualread.declared.explained import json_schema, settings
+    from dualread.declared.explained import json_schema, plugin_settings, settings
 
     if options.json:
         print(json.dumps(json_schema(), indent=1))
         return 0
-    tables, places = all_schemas(), list(settings())
+    tables, places = all_schemas(), [*settings(), *plugin_settings()]
     sections = list(dict.fromkeys(place.partition(".")[0] for place, _, _ in places))
     if options.markdown:
         print("\n".join([_PAGE, *_page(sections, places)]).rstrip())

@@ -17,10 +17,10 @@ from dualread.declared.base import (
     Positive,
     Prompt,
     Section,
-    Settings,
     Share,
     Splits,
     Tokens,
+    Wire,
     Word,
 )
 
@@ -40,7 +40,7 @@ class Requests(Section):
 
     max_choices: Positive | None = None
     """The most completions that the service gives per request; without it, one request gives all."""
-    body: Settings = Field(default_factory=dict)
+    body: Wire = Field(default_factory=dict)
     """What is laid over the body of every request."""
 
 
@@ -62,7 +62,7 @@ class Actor(Section):
     """The plugin that trains it: lib/dualread/models/training/<name>.py."""
     reward: Name | None = None
     """The plugin that rewards it: lib/dualread/models/rewards/<name>.py."""
-    settings: Settings | None = None
+    settings: Wire | None = None
     """Settings of the training."""
     answers: Given | None = None
     """Where its answers are, if they are given."""
@@ -104,7 +104,7 @@ class Generation(Section):
 
     engine: Name
     """The plugin that generates: lib/dualread/models/generation/<engine>.py."""
-    settings: Settings = Field(default_factory=dict)
+    settings: Wire = Field(default_factory=dict)
     """Settings of the engine."""
     decoding: Decoding
     """How answers are drawn, unless a condition or view has a decoding."""

@@ -21,9 +21,9 @@ from dualread.declared.base import (
     Repository,
     Section,
     Seeds,
-    Settings,
     Share,
     Tokens,
+    Wire,
     Word,
 )
 
@@ -68,7 +68,7 @@ class Pool(Section):
     """The plugin that makes them: lib/dualread/data/corpora/<name>.py."""
     dataset: Name | None = None
     """The data set whose training split it reads, where it reads one."""
-    settings: Settings = Field(default_factory=dict)
+    settings: Wire = Field(default_factory=dict)
     """Settings of the plugin."""
 
 
@@ -243,7 +243,7 @@ class Backbone(Section):
     """How it is opened, the same in every stage."""
     seeds: Seeds | None = None
     """Its own seeds in place of the study's."""
-    training: Settings = Field(default_factory=dict)
+    training: Wire = Field(default_factory=dict)
     """Laid over the settings of actors trained on it."""
     size: Size | None = None
     """How large it is, for `dualread plan`."""
@@ -288,7 +288,7 @@ class AdapterSpec(Section):
 class CopyCheckpointSpec(Section):
     """A checkpoint that was trained elsewhere."""
 
-    model: Settings
+    model: Wire
     """The settings with which it is opened."""
     repository: Repository | None = None
     """Where it is on the hub; None if the folder is an input."""
@@ -311,6 +311,6 @@ class TrainActorSpec(ActorSpec):
     training: Plugin
     reward: Plugin
     prompt: Prompt
-    settings: Settings
+    settings: Wire
     rollouts: Plugin | None = None
     """What samples the completions in place of the trained model's own loop."""

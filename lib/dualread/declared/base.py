@@ -1,10 +1,19 @@
 """What declarations have in common: their base class, kinds of values, and parts of the specs of several phases."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WrapValidator,
+    model_validator,
+)
 
 from dualread.errors import ConfigError
 
@@ -48,7 +57,7 @@ class Section(BaseModel):
             ConfigError: A field is missing, unknown, of another type or out of its bounds. The message names the first.
         """
         try:
-            return cls.model_validate_json(json.dumps(wire))
+            return cls.model_validate_json(json.dumps(dict(wire)))
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]
         place = ".".join(map(str, (where, *problem["loc"])))
@@ -61,6 +70,11 @@ def _distinct(values: list[T]) -> list[T]:
     if repeated := [value for index, value in enumerate(values) if value in values[:index]]:
         raise ValueError(f"{repeated[0]!r} is listed twice. Remove one of them.")
     return values
+
+
+def _as_given(value: Any, check: Callable[[Any], float]) -> float:
+    number = check(value)
+    return value if isinstance(value, int) else number
 
 
 def _as_tuple(value: Any) -> Any:
@@ -78,16 +92,19 @@ Positive = Annotated[int, Field(ge=1)]
 Tokens = Annotated[int, Field(ge=1, le=2**17)]
 Pixels = Annotated[int, Field(ge=1, le=2**24)]
 Word = Annotated[str, Field(max_length=1000)]
+NotEmpty = Annotated[str, Field(min_length=1)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Above0 = Annotated[float, Field(gt=0)]
 AtLeast0 = Annotated[float, Field(ge=0)]
 Seeds = AtLeastOne[Positive]
 Share = Annotated[float, Field(ge=0, le=1)]
+BelowOne = Annotated[float, Field(ge=0, lt=1)]
+AS_GIVEN = WrapValidator(_as_given)  # of a number: 3 stays 3, and does not become 3.0, because tables print it
 Split = Literal["train", "validation", "test"]
 Splits = AtLeastOne[Split]
 AnswerType = Literal["open", "closed"]
-# Of one plugin. Plugins declare their settings (SETTINGS), and each is checked against its own declaration.
-Settings = Mapping[str, Any]
+# Settings as a file says them, such as those of a plugin, which are checked against the declaration in its file.
+Wire = Mapping[str, Any]
 
 
 class NonEmpty(Section):
@@ -157,7 +174,7 @@ class Plugin(Section):
 class ConfiguredPlugin(Plugin):
     """A plugin with its settings."""
 
-    settings: Settings
+    settings: Wire
 
 
 class Prompt(Section):
@@ -181,7 +198,7 @@ class ModelSpec(Section):
 
     backbone: str
     """The backbone's name in the config."""
-    model: Settings
+    model: Wire
     """The backbone's settings. Only where the model answers or answers are replayed, they may quantize it."""
 
 

@@ -16,10 +16,10 @@ from dualread.declared.base import (
     Positive,
     Repository,
     Section,
-    Settings,
     Sha256,
     Split,
     Splits,
+    Wire,
 )
 
 Role = Literal["fit", "stop", "calibration", "validation", "test", "ood"]
@@ -94,7 +94,7 @@ class Dataset(Section):
     """The plugin that reads its files: lib/dualread/data/datasets/<loader>.py."""
     source: DatasetSource
     """Where its files come from."""
-    settings: Settings = Field(default_factory=dict)
+    settings: Wire = Field(default_factory=dict)
     """Settings of the loader."""
     splits: Splits
     """The splits that are used."""
@@ -152,7 +152,7 @@ class BuildManifestSpec(Section):
     dataset: str
     split: str
     loader: Plugin
-    settings: Settings
+    settings: Wire
     roles: Role | dict[str, Fraction]
     seed: int
     select: Select | None = None

@@ -4,9 +4,12 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
+from dualread import plugins
 from dualread.declared.base import FORMS, NAME, Section
+from dualread.declared.plugin_settings import settings_class
 from dualread.declared.study import Config
 
 _BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
@@ -18,23 +21,23 @@ def meanings(section: type[Section]) -> dict[str, str]:
     found: dict[str, str] = {}
     for kind in reversed(section.__mro__):
         if issubclass(kind, Section):
-            (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-            assert isinstance(tree, ast.ClassDef), kind
-            for field, text in zip(tree.body, tree.body[1:], strict=False):
-                match field, text:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
-                        found[name] = " ".join(said.split())
+            body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+            found |= _texts_below(body)
+    return found
+
+
+def _texts_below(section: ast.AST) -> dict[str, str]:
+    found, body = {}, section.body if isinstance(section, ast.ClassDef) else []
+    for field, text in pairwise(body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                found[name] = " ".join(said.split())
     return found
 
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of a study's YAML file, with the meaning of each key, for editors that complete keys."""
-    schema = Config.model_json_schema()
-    sections = {section.__name__: section for section in _derived(Section)}
-    for name, part in {**schema["$defs"], Config.__name__: schema}.items():
-        for key, text in (meanings(sections[name]) if name in sections else {}).items():
-            part["properties"][key]["description"] = text
-    return schema
+    return _explained(Config.model_json_schema(), meanings(Config))
 
 
 def settings() -> Iterator[tuple[str, str, str]]:
@@ -44,6 +47,35 @@ def settings() -> Iterator[tuple[str, str, str]]:
     """
     schema = json_schema()
     yield from _keys(schema, schema["$defs"], "")
+
+
+def plugin_settings() -> Iterator[tuple[str, str, str]]:
+    """Yield each setting of each plugin: `plugins.<family>.{<plugin>,<plugin>}.<setting>`, and the same as `settings`.
+
+    A setting that several plugins of a family have in common stands there once.
+    """
+    for family in plugins.FAMILIES:
+        owners: dict[tuple[str, str, str], list[str]] = {}
+        for name in plugins.known(family):
+            section = settings_class(family, name)
+            statement = plugins.class_statement(family, name, "Settings")
+            said = {} if statement is None else {**meanings(section.__mro__[1]), **_texts_below(statement)}
+            schema = _explained(section.model_json_schema(), said)
+            for row in _keys(schema, schema.get("$defs", {}), ""):
+                owners.setdefault(row, []).append(name)
+        for (setting, kind, meaning), names in owners.items():
+            owner = names[0] if len(names) == 1 else f"{{{','.join(names)}}}"
+            yield f"plugins.{family}.{owner}.{setting}", kind, meaning
+
+
+def _explained(schema: dict[str, Any], of_all: Mapping[str, str]) -> dict[str, Any]:
+    """Add the meanings to a JSON schema: `of_all` to its keys, and to those of the sections in it what they mean."""
+    sections = {section.__name__: section for section in _derived(Section)}
+    parts = [(schema, of_all), *((part, meanings(sections[name])) for name, part in schema.get("$defs", {}).items())]
+    for part, texts in parts:
+        for key, text in texts.items():
+            part["properties"][key]["description"] = text
+    return schema
 
 
 def _derived(section: type[Section]) -> Iterator[type[Section]]:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dualread.declared.base import AtLeastOne, Distinct, Listed, Name, Names, Section, Settings
+from dualread.declared.base import AtLeastOne, Distinct, Listed, Name, Names, Section, Wire
 
 # By these, methods can be compared.
 Metric = Literal["auroc", "brier", "squared_calibration_error", "natural_ccg_auc", "strict_ccg_auc"]
@@ -72,7 +72,7 @@ class MeasureCostsSpec(MethodSpec):
 
     dataset: str
     split: str
-    settings: Settings
+    settings: Wire
 
 
 class OodMeans(Section):

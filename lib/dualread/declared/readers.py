@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dualread.declared.answers import Contract, Shard, ShardSpec
-from dualread.declared.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, Section, Settings
+from dualread.declared.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, Section, Wire
 
 
 class TunedOn(Section):
@@ -44,7 +44,7 @@ class Method(Section):
     """The views that the reader reads."""
     cost: Annotated[str, Field(pattern=COST)] | None = None
     """The paper's notation: t one answer, rho one pass over a prompt, tau one replay."""
-    settings: Settings = Field(default_factory=dict)
+    settings: Wire = Field(default_factory=dict)
     """Settings of the reader."""
     tuned_on: TunedOn | None = None
     """Which tuning study found the settings."""
@@ -93,7 +93,7 @@ class ScoringSpec(Section):
     prompts, and so says all that scoring a new image depends on.
     """
 
-    model: Settings
+    model: Wire
     """The backbone's settings."""
     contract: Contract
     """The form of the completions, see `grading.parse`."""
@@ -106,7 +106,7 @@ class ScoringSpec(Section):
 class FitReadersSpec(ReaderSpec):
     """A reader that is fitted with `settings` on the answers to the split `examples`."""
 
-    settings: Settings
+    settings: Wire
     examples: DatasetSplit
     scoring: ScoringSpec
 

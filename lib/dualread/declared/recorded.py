@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from dualread.declared.answers import Choices, Contract, Decoding, Image, Kappa
 from dualread.declared.backbones import OpenedModel
-from dualread.declared.base import Listed, Name, Section, Settings, Sha256, Word
+from dualread.declared.base import Listed, Name, Section, Sha256, Wire, Word
 
 # What is read once for all rows that share it; the last one shares nothing and caches nothing. The fastest comes first.
 Shared = Literal["image prefix", "prompt", "nothing"]
@@ -105,9 +105,9 @@ class RequiredView(Section):
 class Requirements(Section):
     """What scoring the next image needs besides a reader's weights: which actor answers, and how it is asked."""
 
-    model: Settings
+    model: Wire
     """The settings with which the actor is opened; those of `OpenedModel` if it has a checkpoint."""
-    facts: Settings
+    facts: Wire
     """What experiments say about its checkpoint: `Facts` if it has one."""
     checkpoint: dict[Word, Sha256]
     """The sha256 of each file of its checkpoint; none if its answers were given."""

@@ -8,11 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 __all__ = ["as_array", "as_float64", "as_number", "once_float32"]
 
 
+_EXACT = 13  # up to 10**13, and down to 10**-13 with nine digits
 _LONG = 15  # digits: more than the shares of up to 2,000 draws have that are float32, too
 
 
@@ -41,7 +41,7 @@ def as_float64(values: Any, *, name: str = "values") -> np.ndarray:
     if array.dtype.kind == "f":
         array = array.astype(array.dtype.newbyteorder("="), copy=False)  # some files have the other order of bytes
     if array.dtype == np.float32:
-        return pl.Series(array.ravel()).cast(pl.String).cast(pl.Float64).to_numpy().reshape(array.shape)
+        return _of_float32(array.ravel()).reshape(array.shape)
     if array.dtype.name in ("float16", "bfloat16"):  # the latter is a type of JAX's package ml_dtypes
         return _of_bits(np.ascontiguousarray(array).view(np.uint16), array.dtype.name)
     if array.dtype == object:
@@ -99,6 +99,29 @@ def as_array(values: Any, *, name: str = "values") -> np.ndarray:
         return np.asarray(values if detach is None else detach().cpu())
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name}: {type(values).__name__} is no array of numbers ({error}).") from error
+
+
+def _of_float32(array: np.ndarray) -> np.ndarray:
+    """Return the shortest decimal of each float32 number, float64 [n]; of several, the one that is nearest to it.
+
+    Nine digits are always enough. Numpy's texts would do, too, but one of its options for printing shortens them.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exact = array.astype(np.float64)
+        power = np.floor(np.log10(np.abs(exact)))
+    found = np.full(exact.shape, np.nan)
+    # Where float64 holds the powers of ten exactly, each decimal is rounded once, as a text would be.
+    left = np.flatnonzero((power >= -_EXACT) & (power <= _EXACT))
+    for n_digits in range(1, 10):
+        shift = n_digits - 1 - power[left]
+        up, down = 10.0 ** np.maximum(shift, 0), 10.0 ** np.maximum(-shift, 0)
+        decimal = np.rint(exact[left] * up / down) * down / up
+        rounds = decimal.astype(np.float32) == array[left]
+        found[left[rounds]] = decimal[rounds]
+        left = left[~rounds]
+    for row in np.flatnonzero(np.isnan(found)):
+        found[row] = float(np.format_float_scientific(array[row], unique=True))
+    return found
 
 
 def _one_by_one(array: np.ndarray, name: str) -> np.ndarray:

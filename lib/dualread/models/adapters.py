@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ArtifactError, in_a_line
 from dualread.models.backbones._checkpoint_files import AGAIN, opened
 from dualread.models.backbones.checkpoint import copy_processor, load
@@ -32,7 +32,7 @@ def is_adapter(folder: Path) -> bool:
     return (folder / CONFIG).is_file()
 
 
-def merge(adapter: Path, base: Path, out: Path, settings: Settings, *, base_name: str | None = None) -> int:
+def merge(adapter: Path, base: Path, out: Path, settings: Wire, *, base_name: str | None = None) -> int:
     """Write the checkpoint of a base with an adapter's changes in its weights; return how many modules they change.
 
     Sums are computed in float32 and stored in the dtype in which the settings open the model. Tokenizer, chat template
@@ -86,7 +86,7 @@ def merge(adapter: Path, base: Path, out: Path, settings: Settings, *, base_name
     return n_modules
 
 
-def save(merged: Any, base: Path, out: Path, settings: Settings) -> None:
+def save(merged: Any, base: Path, out: Path, settings: Wire) -> None:
     """Write a merged model in the dtype in which it will be opened, with the processor of its base."""
     import torch
 

@@ -8,11 +8,11 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ConfigError
 
 
-def open_model(model_class: Any, checkpoint: Path, settings: Settings, **arguments: Any) -> Any:
+def open_model(model_class: Any, checkpoint: Path, settings: Wire, **arguments: Any) -> Any:
     """Return the model of a checkpoint with the weights of all linear layers but the head in 8 or 4 bits.
 
     `model_class` is its class in transformers, and `arguments` are further ones of `from_pretrained`.

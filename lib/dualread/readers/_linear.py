@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from dualread.declared.base import Settings
 from dualread.errors import UnfittedError
+from dualread.readers.settings import LinearSettings
 
 # The length of einsum's buffer. It adds up a longer row in pieces, but in one pass where the row is alone, and the two
 # round differently.
@@ -62,7 +62,7 @@ def affine(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
 
 
 def fit_linear(
-    features: np.ndarray, correct: np.ndarray, offset: np.ndarray, settings: Settings
+    features: np.ndarray, correct: np.ndarray, offset: np.ndarray, settings: LinearSettings
 ) -> dict[str, np.ndarray]:
     """Fit a logistic regression on standardized features by full-batch Adam, starting from zero.
 
@@ -73,7 +73,7 @@ def fit_linear(
         features: Hidden states [n, D].
         correct: Labels, bool [n].
         offset: Log-odds [n] that stay fixed.
-        settings: `steps`, `learning_rate` and `l2`.
+        settings: How they are fitted.
 
     Returns:
         "mean" and "scale", float64 [D]; "weight", float64 [1, D]; "bias", float64 [1].
@@ -89,11 +89,11 @@ def fit_linear(
         z = torch.from_numpy(correct.astype(np.float64))
         fixed = torch.from_numpy(offset.astype(np.float64))
         weight, bias = (torch.zeros(size, dtype=torch.float64, requires_grad=True) for size in (x.shape[1], 1))
-        optimizer = torch.optim.Adam([weight, bias], lr=settings["learning_rate"], betas=(0.9, 0.999), eps=1e-8)
-        for _ in range(settings["steps"]):
+        optimizer = torch.optim.Adam([weight, bias], lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-8)
+        for _ in range(settings.steps):
             optimizer.zero_grad()
             cross_entropy = functional.binary_cross_entropy_with_logits(fixed + x @ weight + bias, z)
-            (cross_entropy + settings["l2"] * weight.square().sum()).backward()
+            (cross_entropy + settings.l2 * weight.square().sum()).backward()
             optimizer.step()
     return tensors | {"weight": weight.detach().numpy()[np.newaxis], "bias": bias.detach().numpy()}
 

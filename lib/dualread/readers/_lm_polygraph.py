@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from dualread.declared.base import Settings
 from dualread.errors import ConfigError, ReaderError, UnfittedError, in_a_line
 from dualread.readers._calibrated import platt_notes
 from dualread.readers.base import Answers, Examples, Weights
@@ -31,8 +30,8 @@ _DIGITS = 12
 Estimator = Callable[[dict[str, Any]], np.ndarray]
 
 
-def open_estimator(settings: Settings) -> Estimator:
-    """Return a new instance of the estimator that `settings` name, with their `parameters` if they have some.
+def open_estimator(name: str, parameters: Mapping[str, Any] | None = None) -> Estimator:
+    """Return a new instance of the estimator called `name`, made with `parameters`.
 
     Raises:
         ReaderError: LM-Polygraph cannot be imported here.
@@ -42,15 +41,15 @@ def open_estimator(settings: Settings) -> Estimator:
         from lm_polygraph import estimators  # pyright: ignore[reportMissingImports]  # an environment of its own
     except ImportError as error:
         raise ReaderError(
-            f"{settings['estimator']}: LM-Polygraph cannot be imported by {sys.executable} ({in_a_line(error)})."
+            f"{name}: LM-Polygraph cannot be imported by {sys.executable} ({in_a_line(error)})."
             " Expected the environment of envs/estimators.lock, in which the workflow runs this reader (make"
             " env-estimators)."
         ) from error
     try:
-        return getattr(estimators, settings["estimator"])(**settings.get("parameters", {}))
+        return getattr(estimators, name)(**(parameters or {}))
     except (TypeError, ValueError) as error:
         raise ConfigError(
-            f"settings.parameters: {settings.get('parameters')}: LM-Polygraph's {settings['estimator']} refuses them"
+            f"settings.parameters: {parameters}: LM-Polygraph's {name} refuses them"
             f" ({in_a_line(error)}). Expected arguments of its constructor."
         ) from error
 
@@ -81,14 +80,12 @@ def certainty(
     return found
 
 
-def with_platt(
-    score: np.ndarray, given: Examples, partition: str, settings: Settings, **tensors: np.ndarray
-) -> Weights:
+def with_platt(score: np.ndarray, given: Examples, partition: str, estimator: str, **tensors: np.ndarray) -> Weights:
     """Return `tensors` and the Platt map of `score` [n], fitted on the answers `given` of one partition."""
     notes = platt_notes(
         score,
         given,
-        reader=f"LM-Polygraph's {settings['estimator']}",
+        reader=f"LM-Polygraph's {estimator}",
         partition=partition,
         advice=f"Give the partition {partition} more images",
     )
@@ -116,8 +113,8 @@ def of_tokens(name: str, values: np.ndarray, *, sign: int, where: str) -> dict[s
     return {name: [values.tolist()]}
 
 
-def chosen_tokens(answers: Answers, settings: Settings) -> list[np.ndarray]:
-    """Return the positions [m] of each completion's tokens that `settings["tokens"]` names.
+def chosen_tokens(answers: Answers, tokens: str) -> list[np.ndarray]:
+    """Return the positions [m] of each completion's tokens that `tokens` names: completion or answer.
 
     Answers without a valid answer block have no tokens of their own: all tokens are read, as in sequence likelihood.
     """
@@ -125,7 +122,7 @@ def chosen_tokens(answers: Answers, settings: Settings) -> list[np.ndarray]:
         "answer": lambda: answers.of_tokens("answer_positions"),
         "completion": lambda: [np.arange(len(tokens)) for tokens in answers.of_tokens("token_log_probs")],
     }
-    return positions[settings["tokens"]]()
+    return positions[tokens]()
 
 
 def of_samples(

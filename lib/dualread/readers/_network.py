@@ -17,17 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from dualread.declared.base import Settings
 from dualread.errors import UnfittedError
 from dualread.readers._calibrated import temperature_notes
 from dualread.readers._linear import affine, fit_standardization, one_thread, standardized
 from dualread.readers.base import Examples, Weights
+from dualread.readers.settings import NetworkSettings
 
 # A differentiable loss of two tensors: log-odds, and labels (1.0 = correct).
 Loss = Callable[[Any, Any], Any]
 
 
-def fit_probe(examples: Examples, feature: str, settings: Settings, seed: int) -> Weights:
+def fit_probe(examples: Examples, feature: str, settings: NetworkSettings, seed: int) -> Weights:
     """Fit a network on the states `feature` as PSR does: class-weighted cross-entropy, AdamW, and a temperature.
 
     The weights are fitted on the fit partition, the epoch is chosen on `stop`, and the temperature is fitted on
@@ -71,7 +71,7 @@ def cross_entropy(weight: float) -> Loss:
 def train(
     fitted: tuple[np.ndarray, np.ndarray],
     stop: tuple[np.ndarray, np.ndarray],
-    settings: Settings,
+    settings: NetworkSettings,
     seed: int,
     *,
     loss: Loss,
@@ -86,7 +86,7 @@ def train(
         fitted: Standardized states [n, D], or [n, K, D] where the loss compares K states per answer; and labels, bool
             [n].
         stop: States [m, D] and labels [m] of the stop partition.
-        settings: `hidden`, `learning_rate`, `weight_decay`, `batch_size`, `max_epochs` and `patience`.
+        settings: How it is trained.
         seed: Seed of the generator.
         loss: A function of log-odds [batch] or [batch, K] and labels [batch].
         stop_loss: The loss on `stop` that early stopping watches.
@@ -103,14 +103,14 @@ def train(
     import torch
 
     generator = torch.Generator().manual_seed(seed)
-    parameters = _initial([fitted[0].shape[-1], *settings["hidden"], 1], generator)
+    parameters = _initial([fitted[0].shape[-1], *settings.hidden, 1], generator)
     with one_thread():
         x, labels, x_stop, labels_stop = (torch.from_numpy(a.astype(np.float32)) for a in (*fitted, *stop))
         steps = _optimizer(optimizer, parameters, settings)
         epoch, best_loss, best_epoch, best = 0, float("inf"), 0, [p.detach().clone() for p in parameters]
-        while epoch < settings["max_epochs"] and epoch - best_epoch < settings["patience"]:
+        while epoch < settings.max_epochs and epoch - best_epoch < settings.patience:
             epoch += 1
-            for batch in torch.randperm(len(x), generator=generator).split(settings["batch_size"]):
+            for batch in torch.randperm(len(x), generator=generator).split(settings.batch_size):
                 steps.zero_grad()
                 loss(_log_odds(x[batch], parameters, dropout, generator), labels[batch]).backward()
                 if clip_norm < float("inf"):
@@ -126,10 +126,10 @@ def train(
     return layers, {"epochs_run": epoch, "epoch_restored": best_epoch, "stop_loss": best_loss}
 
 
-def _optimizer(name: str, parameters: list[Any], settings: Settings) -> Any:
+def _optimizer(name: str, parameters: list[Any], settings: NetworkSettings) -> Any:
     import torch
 
-    rate, decay = settings["learning_rate"], settings["weight_decay"]
+    rate, decay = settings.learning_rate, settings.weight_decay
     return getattr(torch.optim, name)(parameters, lr=rate, betas=(0.9, 0.999), weight_decay=decay, fused=True)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError
-from dualread.readers.base import FittedReader, Weights
+from dualread.readers.base import FittedReader, Weights, settings_of
 from dualread.readers.declarations import declared
 
 FORMAT = 2
@@ -66,7 +66,7 @@ def _prefixed(reader: FittedReader, prefix: str) -> Iterable[tuple[str, np.ndarr
 def _header(reader: FittedReader) -> dict[str, Any]:
     return {
         "module": reader.module,
-        "settings": dict(reader.settings),
+        "settings": reader.settings.wire(),
         "weights": sorted(reader.weights.tensors),
         "notes": dict(reader.weights.notes),
         "provenance": dict(reader.provenance),
@@ -79,7 +79,7 @@ def _reader(header: Mapping[str, Any], tensors: Mapping[str, np.ndarray], prefix
     weights = {name: tensors[prefix + name] for name in header["weights"]}
     return FittedReader(
         module=header["module"],
-        settings=header["settings"],
+        settings=settings_of(header["module"], header["settings"]),
         weights=Weights(tensors=weights, notes=header["notes"]),
         parents={role: _reader(parent, tensors, f"{prefix}{role}.") for role, parent in header["parents"].items()},
         provenance=header["provenance"],

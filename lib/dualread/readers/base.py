@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from dualread import plugins
-from dualread.declared.base import Settings
-from dualread.errors import ConfigError, ReaderError, UnfittedError, did_you_mean, in_a_line
+from dualread.declared.base import Section, Wire
+from dualread.declared.plugin_settings import NoSettings
+from dualread.errors import ConfigError, ReaderError, UnfittedError, in_a_line
 from dualread.readers.answers import COLUMNS, Answers, Examples, View
 from dualread.readers.declarations import name_of
 
@@ -31,6 +32,7 @@ __all__ = [
     "load",
     "log_odds",
     "score",
+    "settings_of",
     "temperature",
 ]
 
@@ -54,7 +56,7 @@ class FittedReader:
 
     Attributes:
         module: The module's name inside the package, such as "readers.psr".
-        settings: The settings with which the reader was fitted.
+        settings: The reader's own `Settings`, with which it was fitted.
         weights: What fitting found; empty where nothing is fitted.
         parents: The fitted readers on which the reader builds, by role.
         provenance: JSON values that scoring does not need: actor, seed, digests, token positions, counts.
@@ -62,7 +64,7 @@ class FittedReader:
     """
 
     module: str
-    settings: Settings
+    settings: Any
     weights: Weights
     parents: Mapping[str, "FittedReader"] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -94,29 +96,38 @@ def load(module: str) -> Any:
     return plugins.load("readers", name_of(module))
 
 
-def fit(module: str, examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def settings_of(module: str, given: Wire) -> Section:
+    """Return `given` as what the reader called `module` declares as its `Settings`.
+
+    Raises:
+        ConfigError: There is no such reader, or a setting is missing, unknown, or not allowed.
+    """
+    return getattr(load(module), "Settings", NoSettings).of(given, f"{module}: settings")
+
+
+def fit(module: str, examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the reader called `module`; a reader without `fit` has no weights.
 
     Args:
         module: Such as "readers.psr".
         examples: Answers with labels; empty for a reader that is not fitted.
-        settings: One value per setting that the reader declares.
+        settings: What the reader's class `Settings` declares.
         parents: Fitted readers by role.
         seed: Seed of the reader's own generator.
 
     Raises:
-        ConfigError: There is no such reader, or a setting is missing or unknown.
+        ConfigError: There is no such reader, or a setting is missing, unknown, or not allowed.
         UnfittedError: The reader, or one that it builds on, cannot be fitted on these examples: a class is missing,
             they are separable, a computation does not converge, or a weight is not finite.
         ReaderError: `fit` returned something else.
     """
-    _check_settings(settings, plugins.settings("readers", name_of(module)), module)
+    chosen = settings_of(module, settings)
     for role, parent in parents.items():
         if parent.unfitted is not None:
             raise UnfittedError(f"{role} ({parent.provenance.get('method', parent.module)}): {parent.unfitted}")
     reader = load(module)
     try:
-        found = reader.fit(examples, settings, parents, seed) if hasattr(reader, "fit") else Weights()
+        found = reader.fit(examples, chosen, parents, seed) if hasattr(reader, "fit") else Weights()
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise UnfittedError(f"{module}: the computation fails ({in_a_line(error)}).") from error
     _check_type(found, Weights, f"{module}: fit")
@@ -126,7 +137,7 @@ def fit(module: str, examples: Examples, settings: Settings, parents: Mapping[st
 
 
 def fit_or_reason(
-    module: str, examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int
+    module: str, examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int
 ) -> tuple[Weights, str | None]:
     """Return what `fit` returns, and None; or no weights, and the reason why it cannot be fitted."""
     try:
@@ -186,16 +197,6 @@ def _check_type(found: Any, expected: type, where: str) -> None:
     if not isinstance(found, expected):
         name, given = expected.__name__, type(found).__name__
         raise ReaderError(f"{where} returned an object of type {given}. Expected `{name}` of readers/base.py.")
-
-
-def _check_settings(settings: Settings, known: Mapping[str, Any], module: str) -> None:
-    listed = ", ".join(known) or "none"
-    required = {name for name, rule in known.items() if not rule.get("optional")}
-    if missing := sorted(required - set(settings)):
-        raise ConfigError(f"{module}: settings lack {', '.join(missing)}. Expected: {listed}.")
-    if unknown := sorted(set(settings) - set(known)):
-        meant = "".join(did_you_mean(name, known) for name in unknown)
-        raise ConfigError(f"{module}: unknown settings {', '.join(unknown)}. Known: {listed}.{meant}")
 
 
 def _check_scores(scores: Scores, answers: Answers, module: str) -> None:

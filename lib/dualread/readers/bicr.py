@@ -21,27 +21,20 @@ What the papers leave open is decided here:
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import AS_GIVEN, Above0, AtLeast0, BelowOne, Share
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_standardization, standardized
 from dualread.readers._network import Loss, cross_entropy, pos_weight, probe_log_odds, train
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.settings import NetworkSettings
 
 FEATURES: tuple[str, ...] = ("h_pre",)
 FITTED_ON = "train"
 VIEWS = "fit"
-SETTINGS_OF = "psr"
-SETTINGS = {
-    "brier_weight": {"type": "number", "minimum": 0},
-    "ranking_weight": {"type": "number", "minimum": 0},
-    "margin": {"type": "number", "minimum": 0, "maximum": 1},
-    "dropout": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
-    "clip_norm": {"type": "number", "exclusiveMinimum": 0},
-}
 OPTIMIZER = "Adam"  # a class of torch.optim; the table of hyperparameters prints it
 SPACE = {
     "brier_weight": {"low": 0.0, "high": 0.5},
@@ -52,6 +45,21 @@ SPACE = {
     "dropout": {"choices": [0.0, 0.1, 0.3, 0.5]},
     "hidden": {"choices": [[1024, 512], [512, 256], [256, 128]]},
 }
+
+
+class Settings(NetworkSettings):
+    """How the network is trained; the paper's symbols are in parentheses."""
+
+    brier_weight: Annotated[AtLeast0, AS_GIVEN]
+    """Weight of the Brier score of the real image (beta)."""
+    ranking_weight: Annotated[AtLeast0, AS_GIVEN]
+    """Weight of the ranking of the real image above the black one (lambda)."""
+    margin: Annotated[Share, AS_GIVEN]
+    """Difference of confidence between the two above which the ranking asks for no more (gamma)."""
+    dropout: Annotated[BelowOne, AS_GIVEN]
+    """Share of each hidden layer's units that a training step drops."""
+    clip_norm: Annotated[Above0, AS_GIVEN]
+    """Largest norm of a step's gradient."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
@@ -70,8 +78,8 @@ def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedRead
         loss=partial(contrastive_loss, likelihood=cross_entropy(weight), settings=settings),
         stop_loss=cross_entropy(weight),
         optimizer=OPTIMIZER,
-        dropout=settings["dropout"],
-        clip_norm=settings["clip_norm"],
+        dropout=settings.dropout,
+        clip_norm=settings.clip_norm,
     )
     tensors |= layers
     found = temperature_notes(probe_log_odds(tensors, calibration.answers.features("h_pre")), calibration)
@@ -94,6 +102,6 @@ def contrastive_loss(log_odds: Any, correct: Any, *, likelihood: Loss, settings:
     """
     p_real, p_black = log_odds.sigmoid().unbind(1)
     brier = (p_real - correct).square().mean()
-    shortfall = (settings["margin"] - (p_real - p_black)).relu() * correct
+    shortfall = (settings.margin - (p_real - p_black)).relu() * correct
     ranking = shortfall.sum() / (correct.sum() + 1e-8)
-    return likelihood(log_odds[:, 0], correct) + settings["brier_weight"] * brier + settings["ranking_weight"] * ranking
+    return likelihood(log_odds[:, 0], correct) + settings.brier_weight * brier + settings.ranking_weight * ranking

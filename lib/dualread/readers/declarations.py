@@ -12,7 +12,8 @@ Each declaration is one assignment of a literal at top level, and has a default:
         it has not been shown to use the image. Default: False.
     ENVIRONMENT: str. The environment in which the reader runs, if that is not the workflow's own: the name of a lock
         file in envs/. Default: the workflow's own.
-    SETTINGS, SETTINGS_OF: What the config may set (see `dualread.plugins`). Default: nothing.
+
+A class `Settings` says what the config may set (`declared.plugin_settings`).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,11 +27,13 @@ _ALLOWED = {"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "
 
 
 def name_of(module: str) -> str:
-    """Return the reader's name in the config: "psr" for the module "readers.psr".
+    """Return the reader's name in the config: "psr" for the module "readers.psr"; that of another package's module.
 
     Raises:
         ConfigError: The module is in another family.
     """
+    if plugins.is_foreign(module):
+        return module
     family, _, name = module.rpartition(".")
     if family != "readers":
         raise ConfigError(f"reader.module: {module!r} is not in the family readers. Expected readers.<name>.")
@@ -58,7 +61,7 @@ def problems(name: str, parents: Collection[str], views: Sequence[str]) -> Itera
     Raises:
         ConfigError: A constant is not a literal.
     """
-    found = {constant: declared(f"readers.{name}", constant) for constant in _DEFAULTS}
+    found = {constant: declared(plugins.module_of("readers", name), constant) for constant in _DEFAULTS}
     for problem in _wrong_declarations(name, found):
         yield f"reader: {name!r}: {problem}"
     roles = found["PARENTS"]

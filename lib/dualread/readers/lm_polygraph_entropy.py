@@ -6,10 +6,11 @@ replay computes it at the same states as the log-probabilities, and stores it wh
 """
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Section
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers._calibrated import platt_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
@@ -17,13 +18,21 @@ from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weigh
 ENVIRONMENT = "estimators"
 FEATURES: tuple[str, ...] = ("token_entropies", "token_log_probs", "answer_positions")
 FITTED_ON = "validation"
-SETTINGS = {"estimator": {"enum": ["MeanTokenEntropy"]}, "tokens": {"enum": ["completion", "answer"]}}
+
+
+class Settings(Section):
+    """Which estimator is asked."""
+
+    estimator: Literal["MeanTokenEntropy"]
+    """Its class in LM-Polygraph."""
+    tokens: Literal["completion", "answer"]
+    """Whether it reads the whole completion or the answer's tokens."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the Platt map on `validation`."""
     validation = examples.require("validation", both_classes=True)
-    return adapter.with_platt(_certainty(validation.answers, settings), validation, "validation", settings)
+    return adapter.with_platt(_certainty(validation.answers, settings), validation, "validation", settings.estimator)
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
@@ -34,8 +43,8 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
 def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
     names = answers.table["sample_id"].to_list()
     # Behind its last token, the row of a completion holds NaN, which the check of a chosen one would refuse.
-    read = zip(names, answers.features("token_entropies"), adapter.chosen_tokens(answers, settings), strict=True)
+    read = zip(names, answers.features("token_entropies"), adapter.chosen_tokens(answers, settings.tokens), strict=True)
     statistics = (
         adapter.of_tokens("entropy", entropies[chosen], sign=1, where=name) for name, entropies, chosen in read
     )
-    return adapter.certainty(adapter.open_estimator(settings), statistics, names)
+    return adapter.certainty(adapter.open_estimator(settings.estimator), statistics, names)

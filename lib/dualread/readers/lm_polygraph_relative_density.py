@@ -9,8 +9,9 @@ References:
 """
 
 from collections.abc import Mapping
+from typing import Literal
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Section
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers._calibrated import platt_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
@@ -19,7 +20,13 @@ from dualread.readers.lm_polygraph_density import distances
 ENVIRONMENT = "estimators"
 FEATURES: tuple[str, ...] = ("h_ans",)
 FITTED_ON = "train"
-SETTINGS = {"estimator": {"enum": ["RelativeMahalanobisDistanceSeq"]}}
+
+
+class Settings(Section):
+    """Which estimator is asked."""
+
+    estimator: Literal["RelativeMahalanobisDistanceSeq"]
+    """Its class in LM-Polygraph."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
@@ -31,10 +38,10 @@ def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedRead
         "train": adapter.training_states(states[fitted.correct], where="partition 'fit', right answers"),
         "background_train": adapter.training_states(states, where="partition 'fit'"),
     }
-    found = distances(calibration.answers, settings, tensors)
-    return adapter.with_platt(found, calibration, "calibration", settings, **tensors)
+    found = distances(calibration.answers, settings.estimator, tensors)
+    return adapter.with_platt(found, calibration, "calibration", settings.estimator, **tensors)
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the negative difference of distances, which has no unit, as score and its Platt map as confidence."""
-    return platt_scores(reader, distances(answers, reader.settings, reader.weights.tensors))
+    return platt_scores(reader, distances(answers, reader.settings.estimator, reader.weights.tensors))

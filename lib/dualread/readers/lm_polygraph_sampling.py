@@ -2,16 +2,18 @@
 
 They get the first K samples of the view: the whole completions as texts, the log-probabilities of all their tokens,
 stop token included, and as semantic classes the groups of equal canonical answers of `semantic_uncertainty`. Every
-invalid sample is a class of its own. `parameters` are arguments of the estimator's constructor.
+invalid sample is a class of its own.
 
 SemanticEntropy with `class_probability_estimation: frequency` is the entropy of `semantic_uncertainty` times ln K.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Section, Wire
 from dualread.readers import _lm_polygraph as adapter
 from dualread.readers._calibrated import platt_scores
 from dualread.readers._replies import sampled_answers
@@ -20,24 +22,25 @@ from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weigh
 ENVIRONMENT = "estimators"
 FITTED_ON = "validation"
 VIEWS = "score"
-SETTINGS = {
-    "estimator": {
-        "enum": [
-            "MonteCarloSequenceEntropy",
-            "MonteCarloNormalizedSequenceEntropy",
-            "LexicalSimilarity",
-            "SemanticEntropy",
-        ]
-    },
-    "k": {"type": "integer", "minimum": 2},
-    "parameters": {"type": "object", "optional": True},
-}
+
+
+class Settings(Section):
+    """Which estimator is asked about how many samples."""
+
+    estimator: Literal[
+        "MonteCarloSequenceEntropy", "MonteCarloNormalizedSequenceEntropy", "LexicalSimilarity", "SemanticEntropy"
+    ]
+    """Its class in LM-Polygraph."""
+    k: Annotated[int, Field(ge=2)]
+    """Sampled answers per question."""
+    parameters: Wire | None = None
+    """Arguments of the estimator's constructor."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the Platt map on `validation`."""
     validation = examples.require("validation", both_classes=True)
-    return adapter.with_platt(_certainty(validation.answers, settings), validation, "validation", settings)
+    return adapter.with_platt(_certainty(validation.answers, settings), validation, "validation", settings.estimator)
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
@@ -53,8 +56,12 @@ def classes(samples: list[str | None]) -> list[int]:
 
 
 def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
-    statistics = _statistics(answers, settings["k"])
-    return adapter.certainty(adapter.open_estimator(settings), statistics, answers.table["sample_id"].to_list())
+    statistics = _statistics(answers, settings.k)
+    return adapter.certainty(
+        adapter.open_estimator(settings.estimator, settings.parameters),
+        statistics,
+        answers.table["sample_id"].to_list(),
+    )
 
 
 def _statistics(answers: Answers, k: int) -> Iterator[adapter.Statistics]:

@@ -8,18 +8,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Settings
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.settings import LinearSettings
 
 FEATURES: tuple[str, ...] = ("h_close",)
 FITTED_ON = "train"
-SETTINGS = {
-    "steps": {"type": "integer", "minimum": 1},
-    "learning_rate": {"type": "number", "exclusiveMinimum": 0},
-    "l2": {"type": "number", "minimum": 0},
-}
+
+
+class Settings(LinearSettings):
+    """How the linear map is fitted."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:

@@ -9,15 +9,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Settings
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, log_odds
+from dualread.readers.settings import LinearSettings
 
 FEATURES: tuple[str, ...] = ("h_ans", "h_global", "h_evid")
 PARENTS: tuple[str, ...] = ("state",)
 FITTED_ON = "train"
-SETTINGS_OF = "p_state"
+
+
+class Settings(LinearSettings):
+    """How the linear map is fitted."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:

@@ -8,21 +8,17 @@ temperature is fitted on the calibration partition. `_network` has the training 
 
 from collections.abc import Mapping
 
-from dualread.declared.base import Settings
 from dualread.readers._calibrated import branch_scores
 from dualread.readers._network import fit_probe, probe_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.settings import NetworkSettings
 
 FEATURES: tuple[str, ...] = ("h_pre",)
 FITTED_ON = "train"
-SETTINGS = {
-    "hidden": {"type": "array", "items": {"type": "integer", "minimum": 1}},
-    "learning_rate": {"type": "number", "exclusiveMinimum": 0},
-    "weight_decay": {"type": "number", "minimum": 0},
-    "batch_size": {"type": "integer", "minimum": 1},
-    "max_epochs": {"type": "integer", "minimum": 1},
-    "patience": {"type": "integer", "minimum": 1},
-}
+
+
+class Settings(NetworkSettings):
+    """How the network is trained."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:

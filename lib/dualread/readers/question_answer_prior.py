@@ -13,26 +13,29 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from dualread.declared.base import Settings
 from dualread.readers import question_prior
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.settings import PriorSettings
 
 FITTED_ON = "train"
 NULL = True
-SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 
 # Stands for "no answer"; the canonical form of an answer is never empty.
 NO_ANSWER = ""
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+class Settings(PriorSettings):
+    """How accuracies are smoothed."""
+
+
+def fit(examples: Examples, settings: PriorSettings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Count the answers of the fit partition; no temperature is fitted."""
     questions = question_prior.fit(examples, settings, {}, seed)
-    whole, by_question = question_prior.question_priors(examples, settings["pseudo_counts"])
+    whole, by_question = question_prior.question_priors(examples, settings.pseudo_counts)
     fitted = examples.partition("fit")
     keys = _keys(fitted.answers.table)
     back_off = {key: by_question[key[0]] for key in keys}
-    prior = question_prior.smoothed(keys, fitted.correct, back_off, whole, settings["pseudo_counts"])
+    prior = question_prior.smoothed(keys, fitted.correct, back_off, whole, settings.pseudo_counts)
     pairs = sorted(prior)
     return Weights(
         tensors={**questions.tensors, "pair_confidence": np.array([prior[p] for p in pairs], dtype=np.float64)},

@@ -14,17 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from dualread.declared.base import Settings
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.settings import PriorSettings
 
 FITTED_ON = "train"
 NULL = True
-SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+class Settings(PriorSettings):
+    """How accuracies are smoothed."""
+
+
+def fit(examples: Examples, settings: PriorSettings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Count the answers of the fit partition; no temperature is fitted."""
-    whole, prior = question_priors(examples, settings["pseudo_counts"])
+    whole, prior = question_priors(examples, settings.pseudo_counts)
     return Weights(
         tensors={"question_confidence": np.array([prior[key] for key in sorted(prior)], dtype=np.float64)},
         notes={"questions": sorted(prior), "whole": float(whole)},

@@ -6,14 +6,17 @@ completion. The paper fixes the layer and the widths. Training, early stopping a
 
 from collections.abc import Mapping
 
-from dualread.declared.base import Settings
 from dualread.readers._calibrated import branch_scores
 from dualread.readers._network import fit_probe, probe_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.settings import NetworkSettings
 
 FEATURES: tuple[str, ...] = ("h_mid",)
 FITTED_ON = "train"
-SETTINGS_OF = "psr"
+
+
+class Settings(NetworkSettings):
+    """How the network is trained."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:

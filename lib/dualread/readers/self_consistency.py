@@ -10,28 +10,34 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Positive, Section
 from dualread.readers._calibrated import platt_notes, platt_scores
 from dualread.readers._replies import sampled_answers
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
 FITTED_ON = "validation"
 VIEWS = "score"
-SETTINGS = {"k": {"type": "integer", "minimum": 1}}
+
+
+class Settings(Section):
+    """How many samples are read."""
+
+    k: Positive
+    """Sampled answers per question."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the Platt map on `validation`."""
     validation = examples.require("validation", both_classes=True)
-    agreement = _agreement(validation.answers, settings["k"])
-    reader = f"readers.self_consistency with k = {settings['k']}"
+    agreement = _agreement(validation.answers, settings.k)
+    reader = f"readers.self_consistency with k = {settings.k}"
     advice = "Give the validation split more images, or choose another k"
     return Weights(notes=platt_notes(agreement, validation, reader=reader, advice=advice))
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the share of agreeing samples as score and its Platt map as confidence."""
-    return platt_scores(reader, _agreement(answers, reader.settings["k"]))
+    return platt_scores(reader, _agreement(answers, reader.settings.k))
 
 
 def _agreement(answers: Answers, k: int) -> np.ndarray:

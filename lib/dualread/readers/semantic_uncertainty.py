@@ -9,31 +9,39 @@ confidence. The committed answer is not used.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Section
 from dualread.readers._calibrated import platt_notes, platt_scores
 from dualread.readers._replies import sampled_answers
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
 FITTED_ON = "validation"
 VIEWS = "score"
-SETTINGS = {"k": {"type": "integer", "minimum": 2}}
+
+
+class Settings(Section):
+    """How many samples are read."""
+
+    k: Annotated[int, Field(ge=2)]
+    """Sampled answers per question."""
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the Platt map on `validation`."""
     validation = examples.require("validation", both_classes=True)
-    certainty = _certainty(validation.answers, settings["k"])
-    reader = f"readers.semantic_uncertainty with k = {settings['k']}"
+    certainty = _certainty(validation.answers, settings.k)
+    reader = f"readers.semantic_uncertainty with k = {settings.k}"
     advice = "Give the validation split more images, or choose another k"
     return Weights(notes=platt_notes(certainty, validation, reader=reader, advice=advice))
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the negative normalized entropy as score and its Platt map as confidence."""
-    return platt_scores(reader, _certainty(answers, reader.settings["k"]))
+    return platt_scores(reader, _certainty(answers, reader.settings.k))
 
 
 def normalized_entropy(samples: Sequence[str | None]) -> float:

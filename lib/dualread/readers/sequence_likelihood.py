@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
@@ -24,7 +24,7 @@ FITTED_ON = "train"
 LARGEST_LOG_PROB = float(np.log1p(-(2.0**-24)))
 
 
-def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the temperature on `calibration`."""
     calibration = examples.require("calibration", both_classes=True)
     return Weights(notes=temperature_notes(_log_odds(calibration.answers), calibration))

@@ -11,7 +11,7 @@ from dualread.artifacts.tables import read_parts, read_table
 from dualread.data.datasets.base import refuse
 from dualread.data.questions.markup import Markup, control_tokens
 from dualread.declared.answers import ShardSpec
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS
 from dualread.grading.parse import parse
 from dualread.models.conditions import Asked, asked
@@ -65,7 +65,7 @@ def read_committed(folder: Path) -> pl.DataFrame:
     return read_parts(folder, GENERATIONS).filter(pl.col("sample_index") == 0).sort("sample_id")
 
 
-def frozen(settings: Settings) -> str:
+def frozen(settings: Wire) -> str:
     """Return settings in a form that can be the key of a cache, and that `json.loads` reads."""
     return json.dumps(settings, sort_keys=True)
 

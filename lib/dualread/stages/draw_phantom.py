@@ -14,7 +14,7 @@ from dualread import plugins
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.data.phantoms.scene import MODALITIES, REGIONS, Style
 from dualread.data.writers.base import Hospital, cases
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.declared.columns import TRUTH
 from dualread.declared.data import DrawPhantomSpec
 from dualread.errors import ConfigError, did_you_mean
@@ -52,7 +52,7 @@ def _hospital(spec: DrawPhantomSpec, writer: ModuleType) -> Hospital:
     return hospital
 
 
-def _style(where: str, settings: Settings) -> Style:
+def _style(where: str, settings: Wire) -> Style:
     _check_known(where, settings, [field.name for field in fields(Style)])
     for key, known in (("modalities", MODALITIES), ("regions", REGIONS)):
         _check_known(f"{where}.{key}", settings.get(key, {}), known)
@@ -60,7 +60,7 @@ def _style(where: str, settings: Settings) -> Style:
     return Style(**changes)
 
 
-def _check_known(where: str, settings: Settings, known: Sequence[str]) -> None:
+def _check_known(where: str, settings: Wire, known: Sequence[str]) -> None:
     if unknown := sorted(set(settings) - set(known)):
         meant = did_you_mean(unknown[0], known)
         raise ConfigError(f"{where}.{unknown[0]}: no such setting. Known: {', '.join(known)}.{meant}")

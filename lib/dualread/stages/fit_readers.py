@@ -14,7 +14,7 @@ from dualread.declared.readers import FitReadersSpec
 from dualread.declared.recorded import States
 from dualread.errors import ReaderError
 from dualread.readers.artifact import features_read, load_reader, save_reader
-from dualread.readers.base import Examples, FittedReader, fit_or_reason, score
+from dualread.readers.base import Examples, FittedReader, fit_or_reason, score, settings_of
 from dualread.readers.declarations import declared
 from dualread.readers.requirements import NAME, STATES, states_of_shard
 from dualread.seeding import derive_seed
@@ -45,7 +45,7 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     }
     reader = FittedReader(
         module=module,
-        settings=spec.settings,
+        settings=settings_of(module, spec.settings),
         weights=weights,
         parents=parents,
         provenance=provenance,

@@ -20,9 +20,9 @@ def compute(spec: PretrainBaseSpec, inputs: Mapping[str, Path], out: Path) -> st
     from dualread.models.pretraining.loop import pretrain, report, tokenizer_texts
     from dualread.seeding import derive_seed
 
-    open_corpus = plugins.load_module(spec.pool.module).open_corpus
+    pool = plugins.load_module(spec.pool.module)
     seed = derive_seed("base", spec.backbone, spec.seed)
-    corpus = open_corpus(spec.pool.settings, inputs.get("manifest"), seed)
+    corpus = pool.open_corpus(pool.Settings.of(spec.pool.settings, "pool.settings"), inputs.get("manifest"), seed)
     pieces = (*prompts.fixed_pieces(Path(file).stem for file in DATA_FILES), *TAGS)
     create = plugins.load_module(spec.architecture.module).create
     model, processor = create(tokenizer_texts(corpus, seed), pieces, spec.architecture.settings, seed)

@@ -2,10 +2,11 @@
 
 `dualread.store.source` defines what one module holds. The closure starts from all definitions of the stage's module and
 of the modules that its `spec` names, because names cannot be followed into what is loaded by a computed name. The spec
-names them under the keys `module` (a plugin, such as `readers.psr`) and `file` (`models/prompts/shared.txt`, a file of
-data). From there, each name in a definition leads to what it stands for, through imports at any depth. A module that is
-imported also counts with what it does then (`dualread.store.effects`). Imports under `if TYPE_CHECKING` do not count.
-Of third-party packages, the public versions are part of a key.
+names them under the keys `module` (a plugin, such as `readers.psr`, or a module of another package) and `file`
+(`models/prompts/shared.txt`, a file of data). The package of such a module is followed like the library. From there,
+each name in a definition leads to what it stands for, through imports at any depth. A module that is imported also
+counts with what it does then (`dualread.store.effects`). Imports under `if TYPE_CHECKING` do not count. Of third-party
+packages, the public versions are part of a key.
 
 `job_digests` is what a job is planned with. Next: `dualread.study.stale`, which compares results with the code before a
 run; and `dualread.store.runner`, where the digest becomes a part of the key.
@@ -24,6 +25,7 @@ from typing import Any
 
 from dualread import read_once
 from dualread.errors import ConfigError
+from dualread.plugins import is_foreign
 from dualread.store.digest import digest_of
 from dualread.store.effects import Effects
 from dualread.store.source import Source, SourceCache, as_names, parse
@@ -50,13 +52,16 @@ class CodeIndex:
     Args:
         root: The package's folder, which has the package's name.
         cache: A file in which the parsed modules are kept for the next process.
+        others: Names of installed packages that are followed as well, because they have plugins.
     """
 
-    def __init__(self, root: Path, cache: Path | None = None) -> None:
+    def __init__(self, root: Path, cache: Path | None = None, others: frozenset[str] = frozenset()) -> None:
         self._root = root
         self._package = root.name
+        self._folders = {root.name: root, **{name: _folder_of(name) for name in others}}
+        self._with_others: dict[frozenset[str], CodeIndex] = {}
         self._outside = tuple(f"{self._package}.{name}" for name in _NOT_RESULTS)
-        self._cache = SourceCache(cache, root)
+        self._cache_file, self._cache = cache, SourceCache(cache, root)
         self._paths: dict[str, Path | None] = {}
         self._inside: dict[str, bool] = {}
         self._sources: dict[str, Source] = {}
@@ -82,6 +87,8 @@ class CodeIndex:
     def table(self, roots: Iterable[str]) -> dict[str, str]:
         """Return {module or "file:<path>": digest of what the closure of `roots` has of it}."""
         roots = tuple(roots)
+        if (index := self._index_of(roots)) is not self:
+            return index.table(roots)
         files = {root.removeprefix(_FILE): "the spec" for root in roots if root.startswith(_FILE)}
         parts: dict[str, list[tuple[int, str]]] = {}
         for module, part in self.closure(roots):
@@ -105,12 +112,15 @@ class CodeIndex:
 
     def outside(self, roots: Iterable[str]) -> set[str]:
         """Return the modules of other packages, and the names in them, that the closure of `roots` imports."""
+        roots = tuple(roots)
+        if (index := self._index_of(roots)) is not self:
+            return index.outside(roots)
         imported: set[str] = set()
         for module, part in self.closure(roots):
             source = self._source(module)
             imported.update(source.imports if part == IMPORTED else ())
             imported.update(source.definitions[part].imports if isinstance(part, int) else ())
-        return {name for name in imported if name.split(".")[0] not in (self._package, "")}
+        return {name for name in imported if name.split(".")[0] not in (*self._folders, "")}
 
     def closure(self, roots: Iterable[str]) -> set[Node]:
         """Return everything that code of `roots` can reach.
@@ -119,6 +129,8 @@ class CodeIndex:
             ConfigError: A root does not exist.
         """
         roots = tuple(root for root in roots if not root.startswith(_FILE))
+        if (index := self._index_of(roots)) is not self:
+            return index.closure(roots)
         if roots not in self._closures:
             for root in roots:
                 if self._find(root) is None:
@@ -129,6 +141,15 @@ class CodeIndex:
             self._cache.save()
             self._closures[roots] = seen
         return self._closures[roots]
+
+    def _index_of(self, roots: tuple[str, ...]) -> "CodeIndex":
+        """Return the index that follows the packages of `roots`, and no others: keys do not depend on other jobs."""
+        packages = {root.partition(".")[0] for root in roots if not root.startswith(_FILE)}
+        if not (others := frozenset(packages - {self._package})) or others <= self._folders.keys():
+            return self
+        if others not in self._with_others:
+            self._with_others[others] = CodeIndex(self._root, self._cache_file, others)
+        return self._with_others[others]
 
     def _all_reached(self, todo: list[Node]) -> set[Node]:
         seen = set(todo)
@@ -205,8 +226,8 @@ class CodeIndex:
 
         Whoever holds a module may take any name from it, and so may whoever takes one that cannot be found.
         """
-        module = self._package
-        if name[0] != module:
+        module = name[0]
+        if module not in self._folders:
             return
         for number, part in enumerate(name[1:], start=1):
             is_inside = self._is_inside(module)
@@ -256,8 +277,8 @@ class CodeIndex:
         return self._places[module]
 
     def _imported(self, names: Iterable[str]) -> list[Node]:
-        """Return the modules of this package among `names`, and the packages that they are in."""
-        inside = [name for name in names if name.split(".")[0] == self._package]
+        """Return the modules that are followed among `names`, and the packages that they are in."""
+        inside = [name for name in names if name.split(".")[0] in self._folders]
         return [(found, IMPORTED) for name in inside for found in self._with_parents(name)]
 
     def _with_parents(self, module: str) -> list[str]:
@@ -266,7 +287,7 @@ class CodeIndex:
         return [name for name in names if self._is_inside(name)]
 
     def _is_inside(self, module: str) -> bool:
-        """Return whether `module` is one of this package whose code can change results."""
+        """Return whether `module` is one that is followed, whose code can change results."""
         if module not in self._inside:
             self._inside[module] = not self.is_outside(module) and self._find(module) is not None
         return self._inside[module]
@@ -277,8 +298,8 @@ class CodeIndex:
 
     def _find(self, module: str) -> Path | None:
         if module not in self._paths:
-            inside = module.split(".")[0] == self._package
-            self._paths[module] = read_once.module_file(self._root, module) if inside else None
+            folder = self._folders.get(module.split(".")[0])
+            self._paths[module] = folder and read_once.module_file(folder, module)
         return self._paths[module]
 
     def _source(self, module: str) -> Source:
@@ -294,7 +315,8 @@ class CodeIndex:
 
     def _file_digest(self, name: str, named_by: str) -> str:
         if name not in self._file_digests:
-            path = self._root / name
+            folder = self._folders.get(named_by.partition(".")[0], self._root)
+            path = folder / name
             try:
                 self._file_digests[name] = hashlib.sha256(read_once.read(path)).hexdigest()
             except FileNotFoundError as error:
@@ -311,9 +333,15 @@ def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") 
         ConfigError: A value under `module` or `file` is not a name or a list of names.
     """
     named = set(_named(spec))
-    modules = {f"{package}.{name}" for key, name in named if key == "module"}
+    modules = {name if is_foreign(name) else f"{package}.{name}" for key, name in named if key == "module"}
     files = {_FILE + name for key, name in named if key == "file"}
     return (*sorted({f"{package}.stages.{stage}", *modules}), *sorted(files))
+
+
+def _folder_of(package: str) -> Path:
+    if (folder := read_once.package_folder(package)) is None:
+        raise ConfigError(f"{package}: no such package is installed in {sys.executable}. Install it beside dualread.")
+    return folder
 
 
 def job_digests(stage: str, specs: Iterable[Mapping[str, Any]], cache: Path | None = None) -> tuple[str, str]:

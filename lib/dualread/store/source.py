@@ -322,7 +322,7 @@ class SourceCache:
         self._kept.keep(self._name(path), {**vars(found), "definitions": definitions})
 
     def _name(self, path: Path) -> str:
-        return path.relative_to(self._root).as_posix()
+        return path.relative_to(self._root if path.is_relative_to(self._root) else "/").as_posix()
 
 
 def _as_tuple(value: Any) -> Any:

@@ -9,20 +9,23 @@ from pathlib import Path
 from dualread import plugins
 from dualread.declared.data import Dataset
 from dualread.declared.metrics import Contrast
+from dualread.declared.plugin_settings import settings_class
 from dualread.declared.readers import Method
 from dualread.declared.study import Config
 from dualread.declared.tables import Figure, Table
-from dualread.models.training.settings import unfit_for_an_engine
+from dualread.models.training.settings import TrainingSettings, training_settings
 from dualread.readers.declarations import problems
 from dualread.study.given import given
 from dualread.study.references import MEANS
-from dualread.study.training import training_settings
 
 # By what a figure READS: the keys that its entry must have, and those that it may have.
 _OF_FIGURES = {
     "train_log": (["actors"], []),
     **dict.fromkeys(("answers", "pairs"), (["methods"], ["datasets"])),
+    "contrasts": (["methods"], []),
 }
+# Why such a figure shows the methods of one actor alone.
+_OF_ONE_ACTOR = {"pairs": "a pair shows the answers of one", "contrasts": "nulls judge the answers of one"}
 
 
 def contradictions(config: Config) -> Iterator[str]:
@@ -71,13 +74,20 @@ def _rollout_contradictions(config: Config) -> Iterator[str]:
         given = {"rollouts", "rollout_settings", "rollout_gpus"} & set(actor.settings or {})
         for key in sorted(given):
             yield f"actors.{name}.settings.{key}: only a backbone's `training` may set it. Move it there."
-        for other, backbone in config.backbones.items() if actor.settings is not None and not given else ():
-            both, where = training_settings(actor.settings, backbone.training), f"backbones.{other}.training"
-            if "rollouts" in both:
-                if problem := unfit_for_an_engine(both):
-                    yield f"{where} over actors.{name}.settings.{problem}. Change it, or leave out `rollouts`."
-            elif unused := [key for key in ("rollout_settings", "rollout_gpus", "importance_sampling") if key in both]:
-                yield f"{where} over actors.{name}.settings.{unused[0]}: nothing but the model samples. Add `rollouts`."
+        if actor.training is None or actor.settings is None or given:
+            continue
+        declared = settings_class("training", actor.training)
+        for other, backbone in config.backbones.items():
+            both = declared.of(training_settings(actor.settings, backbone.training), "settings")
+            assert isinstance(both, TrainingSettings), declared
+            where = f"backbones.{other}.training over actors.{name}.settings"
+            if both.rollouts is not None:
+                if problem := both.unfit_for_an_engine:
+                    yield f"{where}.{problem}. Change it, or leave out `rollouts`."
+                continue
+            for key in ("rollout_settings", "rollout_gpus", "importance_sampling"):
+                if getattr(both, key) is not None:
+                    yield f"{where}.{key}: nothing but the model samples. Add `rollouts`."
 
 
 def _service_contradictions(config: Config) -> Iterator[str]:
@@ -121,9 +131,10 @@ def _figure_contradictions(where: str, name: str, figure: Figure, config: Config
         yield f"{where}: has no {', '.join(missing)}. Expected: {expected}."
     if unused := [key for key, value in figure if value is not None and key not in (*required, *optional)]:
         yield f"{where}.{unused[0]}: this figure does not read it. Expected: {expected}."
+    actors = {config.methods[method].actor for method in figure.methods or []}
+    if reads in _OF_ONE_ACTOR and len(actors) > 1:
+        yield f"{where}.methods: they read {', '.join(sorted(actors))}; {_OF_ONE_ACTOR[reads]}. Choose it."
     if reads == "pairs":
-        if len(actors := {config.methods[method].actor for method in figure.methods or []}) > 1:
-            yield f"{where}.methods: they read {', '.join(sorted(actors))}; a pair shows the answers of one. Choose it."
         for dataset in figure.datasets or [key for key, dataset in config.datasets.items() if dataset.id]:
             pairing = config.datasets[dataset].pairing
             if pairing is None or "test" not in pairing.splits:

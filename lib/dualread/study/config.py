@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pydantic
-from jsonschema import Draft202012Validator
 
 from dualread import plugins
+from dualread.declared.plugin_settings import settings_class
 from dualread.declared.study import Config
 from dualread.errors import ConfigError, did_you_mean
 from dualread.models import prompts
+from dualread.models.training.settings import training_settings
 from dualread.study import messages
 from dualread.study.checks import contradictions, missing_checkpoints, missing_files
 from dualread.study.given import without_states
 from dualread.study.references import unknown_references
 from dualread.study.selection import nothing_left, select, unknown_seeds
-from dualread.study.training import training_settings
 
 MOST_ENTRIES = 10**6  # of a study, each alias written out: ten short lines can stand for a thousand million
 _SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page
@@ -77,7 +77,7 @@ def _resolved(config: Mapping[str, Any], source: str, root: Path | None) -> Conf
     try:
         study = Config.model_validate(given)
     except pydantic.ValidationError as error:
-        raise _refusal(messages.of_sections(error, given, nulls), source) from error
+        raise _refusal(messages.problems_of(error, given, nulls, Config), source) from error
     _refuse(_unknown_plugins(study), source)
     _refuse(_bad_settings(study, nulls), source)
     _refuse(unknown_references(study), source)
@@ -131,7 +131,12 @@ def _refusal(problems: Iterable[str], source: str) -> ConfigError:
 
 def _unknown_plugins(config: Config) -> Iterator[str]:
     for where, family, name in _named_plugins(config):
-        if name not in plugins.known(family):
+        if plugins.is_foreign(name):
+            try:
+                plugins.file_of(family, name)
+            except ConfigError as error:
+                yield f"{where}: {error}"
+        elif name not in plugins.known(family):
             folder = f"lib/dualread/{plugins.package_of(family).replace('.', '/')}"
             yield f"{where}: {name!r}: no such plugin in {folder}. {plugins.alternatives(family, name)}"
 
@@ -183,15 +188,11 @@ def _named_prompts(config: Config) -> Iterator[tuple[str, str]]:
 def _bad_settings(config: Config, nulls: Collection[str]) -> Iterator[str]:
     """Check the settings of every plugin against what it declares."""
     for where, family, name, settings in _settings(config):
-        declared = plugins.settings(family, name)
-        schema = {
-            "type": "object",
-            "properties": declared,
-            "required": [key for key, rule in declared.items() if not rule.get("optional")],
-            "additionalProperties": False,
-        }
-        for error in Draft202012Validator(schema).iter_errors(settings):
-            yield messages.of_setting(error, where, nulls)
+        declared = settings_class(family, name)
+        try:
+            declared.model_validate(settings)
+        except pydantic.ValidationError as error:
+            yield from messages.problems_of(error, settings, nulls, declared, where)
 
 
 def _settings(config: Config) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:

@@ -1,18 +1,15 @@
 """One line per problem of a config: where, what is wrong, the value, what was expected, what to do.
 
-Sections are checked by pydantic and the settings of plugins by jsonschema, because plugins declare JSON schemas that
-are read without importing the plugin. Both kinds of problems are described in the same words.
+Sections and the settings of plugins are checked by pydantic, and described in the words of those who write a study.
 """
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, get_args
 
-import jsonschema
 import pydantic
 
 from dualread.declared.base import FORMS, Section
-from dualread.declared.study import Config
 from dualread.errors import did_you_mean
 
 _NULL = ' Its value is null, as YAML reads null, Null, ~ and an empty value; text has to be in quotes, as in "Null".'
@@ -21,15 +18,9 @@ _QUOTES = "Text that YAML reads as something else (Null, Yes, No, on, off, true,
 _POWER = re.compile(r"([-+]?[0-9]+)(\.[0-9]*)?[eE]([-+]?)([0-9]{1,2})")  # in YAML, a number has both point and sign
 
 _TYPES = {
-    **{
-        "object": "mapping",
-        "dict_type": "mapping",
-        "model_type": "mapping",
-        "mapping_type": "mapping",
-        "array": "list",
-        "list_type": "list",
-    },
-    **{"string": "text", "string_type": "text", "int_type": "integer", "float_type": "number", "bool_type": "boolean"},
+    **{"dict_type": "mapping", "model_type": "mapping", "mapping_type": "mapping"},
+    **{"list_type": "list", "tuple_type": "list"},
+    **{"string_type": "text", "int_type": "integer", "float_type": "number", "bool_type": "boolean"},
 }
 _BOUNDS = {
     "greater_than_equal": "is less than the minimum of {ge}",
@@ -40,57 +31,37 @@ _BOUNDS = {
 _Path = tuple[str | int, ...]
 
 
-def of_sections(error: pydantic.ValidationError, config: Any, nulls: Collection[str]) -> Iterator[str]:
+def problems_of(
+    error: pydantic.ValidationError, given: Any, nulls: Collection[str], declared: type[Section], inside: str = ""
+) -> Iterator[str]:
     """Yield a line per problem that pydantic found, sorted by place.
 
     Args:
         error: What pydantic found.
-        config: The config that it refused.
+        given: The config that it refused, or a part of it.
         nulls: The dotted names of the null entries of the config's files, which count as missing.
+        declared: The declaration that `given` contradicts.
+        inside: The dotted name of `given`; empty for the whole config.
     """
-    found = [(_path(details, config), details) for details in error.errors(include_url=False)]
+    found = [(_path(details, given), details) for details in error.errors(include_url=False)]
     for path, details in sorted(found, key=lambda problem: list(map(str, problem[0]))):
-        yield _of_section(path, details, nulls)
+        yield _of_one(path, details, nulls, declared, inside)
 
 
-def of_setting(error: jsonschema.ValidationError, where: str, nulls: Collection[str]) -> str:
-    """Return the line of a problem that jsonschema found in the settings of a plugin.
-
-    Args:
-        error: What jsonschema found; rare kinds of problems keep its words.
-        where: The dotted name of the settings.
-        nulls: As in `of_sections`.
-    """
-    place = ".".join((where, *map(str, error.absolute_path)))
-    rule: Any = error.validator_value
-    schema: Any = error.schema
-    value: Any = error.instance
-    match error.validator:
-        case "additionalProperties" if isinstance(value, Mapping) and rule is False:
-            known = schema.get("properties", {})
-            return " ".join(_unknown(f"{place}.{key}", key, known) for key in value if key not in known)
-        case "required":
-            missing = next(key for key in rule if error.message.startswith(f"{key!r} "))
-            return _missing(f"{place}.{missing}", rule, nulls)
-        case "type":
-            return _wrong_type(place, value, _TYPES.get(str(rule), str(rule)))
-        case "enum":
-            return _not_allowed(place, value, rule)
-        case _:
-            return f"{place}: {error.message}. Correct the value."
-
-
-def _of_section(path: _Path, details: Mapping[str, Any], nulls: Collection[str]) -> str:
-    where, value, context = ".".join(map(str, path)) or "the study", details["input"], details.get("ctx", {})
+def _of_one(
+    path: _Path, details: Mapping[str, Any], nulls: Collection[str], declared: type[Section], inside: str
+) -> str:
+    where = ".".join(map(str, (inside, *path) if inside else path)) or "the study"
+    value, context = details["input"], details.get("ctx", {})
     if (kind := details["type"]) in _TYPES:
         return _wrong_type(where, value, _TYPES[kind])
     if kind in _BOUNDS:
         return f"{where}: {value!r} {_BOUNDS[kind].format(**context)}. Correct the value."
     match kind:
         case "extra_forbidden":
-            return _unknown(where, path[-1], _section(path[:-1]).model_fields)
+            return _unknown(where, path[-1], _section(path[:-1], declared).model_fields)
         case "missing":
-            required = [key for key, field in _section(path[:-1]).model_fields.items() if field.is_required()]
+            required = [key for key, field in _section(path[:-1], declared).model_fields.items() if field.is_required()]
             return _missing(where, required, nulls)
         case "literal_error":
             return _not_allowed(where, value, re.findall(r"'([^']*)'", context["expected"]) or [context["expected"]])
@@ -120,9 +91,9 @@ def _path(details: Mapping[str, Any], config: Any) -> _Path:
     return (*path, *location[-1:]) if is_absent else tuple(path)
 
 
-def _section(path: _Path) -> type[Section]:
-    """Return the model of the section at `path`."""
-    kind: Any = Config
+def _section(path: _Path, declared: type[Section]) -> type[Section]:
+    """Return the declaration of the section at `path` inside of what `declared` declares."""
+    kind: Any = declared
     for key in path:
         is_section = isinstance(kind, type) and issubclass(kind, Section)
         kind = _without_wrappers(kind.model_fields[str(key)].annotation if is_section else get_args(kind)[-1])

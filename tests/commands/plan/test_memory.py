@@ -6,6 +6,7 @@ import pytest
 
 from dualread.commands.plan import peaks
 from dualread.commands.plan.memory import needs
+from tests import tiny
 from tests.commands.plan.test_models import SAID, large
 
 GRPO = {
@@ -19,7 +20,7 @@ PIXELS = 500_000  # 500 image tokens of 1,000 pixels
 def config(settings=None, training=None, engine=None, views=None):
     return {
         "backbones": {"b": {"settings": {"max_prompt_tokens": 10_000}, "training": training or {}}},
-        "actors": {"base": {}, "rlvr": {"training": "grpo", "settings": {**GRPO, **(settings or {})}}},
+        "actors": {"base": {}, "rlvr": {"training": "grpo", "settings": {**tiny.GRPO, **GRPO, **(settings or {})}}},
         "generation": {"settings": engine or {"batch_size": 10}, "decoding": GREEDY},
         "views": views or {},
         "replay": {"settings": {"batch_size": 10}},

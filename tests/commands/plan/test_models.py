@@ -7,7 +7,8 @@ from dualread.commands.plan.models import Large, Tiny, encoding, longest_of, mod
 from dualread.declared.answers import Choices
 from dualread.errors import ConfigError
 from dualread.models import prompts, training
-from tests import specs
+from dualread.models.training.settings import TrainingSettings
+from tests import specs, tiny
 
 GPU = {
     "flops": 1e15, "float32_flops": 1e14, "flops_share": 0.5, "bandwidth": 4e12, "bandwidth_share": 0.5,
@@ -45,6 +46,10 @@ RATE = 0.5e15
 def read(tokens, columns):
     """10 layers x (2 x (2 x 1,000 x 1,500 + 3 x 1,000 x 2,000) weights + 4 x 1,000 x columns of attention)."""
     return 10 * tokens * (2 * 9_000_000 + 4000 * columns)
+
+
+def trained_with(**changes):
+    return TrainingSettings(**{**tiny.GRPO, **GRPO, **changes})
 
 
 def large(**changes):
@@ -155,23 +160,23 @@ def test_training_samples_in_pieces_and_learns_from_padded_rows():
     columns, head = READ + 100 - 100 / 11, 50 * 2e8
     once = read(columns, columns) + ENCODED + head
     expected = 3 * 2 * (2 * piece + 10 * 4 * once / RATE)
-    assert large().train("grpo", GRPO, 3, "shared") == pytest.approx(expected)
-    with_penalty = large().train("grpo", {**GRPO, "kl_coefficient": 0.1}, 3, "shared")
+    assert large().train("grpo", trained_with(), 3, "shared") == pytest.approx(expected)
+    with_penalty = large().train("grpo", trained_with(kl_coefficient=0.1), 3, "shared")
     assert with_penalty - expected == pytest.approx(3 * 2 * 10 * once / RATE)
     # two more passes, in which the completions of a prompt share its image
     extra = read(columns, columns) + ENCODED / 5 + head
-    two_more = large().train("vl_calibration", GRPO, 3, "shared") - expected
+    two_more = large().train("vl_calibration", trained_with(), 3, "shared") - expected
     assert two_more == pytest.approx(3 * 2 * 10 * 2 * extra / RATE)
 
 
 def test_larger_pieces_take_less_time():
-    small, whole = (large().train("grpo", {**GRPO, "completions_per_pass": rows}, 3, "shared") for rows in (1, 10))
+    small, whole = (large().train("grpo", trained_with(completions_per_pass=rows), 3, "shared") for rows in (1, 10))
     assert whole < small
 
 
 def test_rollouts_have_pieces_of_their_own():
     def seconds(algorithm="grpo", **changes):
-        return large(least_training_step=0.1).train(algorithm, {**GRPO, **changes}, 3, "shared")
+        return large(least_training_step=0.1).train(algorithm, trained_with(**changes), 3, "shared")
 
     # on each of two processes, instead of two pieces of 5 one of 10, which is as long as the longest of ten
     two, one = 2 * (100 - 100 / 6) * 0.1, (100 - 100 / 11) * 0.1
@@ -187,7 +192,7 @@ def test_rollouts_have_pieces_of_their_own():
 
 
 def test_an_engine_gets_the_weights_and_samples_all_completions_of_a_step_together():
-    settings = {**GRPO, "rollouts": "vllm", "rollout_settings": {"max_num_seqs": 8}}
+    by_vllm = {"rollouts": "vllm", "rollout_settings": {"max_num_seqs": 8}}
     # On each of two processes, 10 completions of two prompts, each about one image. 8 go on together, so that the 500
     # tokens take 62.5 steps, but the longest of 8 takes 100 - 50 x 2 / 9. Keys and values are bfloat16.
     steps = 100 - 100 / 9
@@ -196,30 +201,32 @@ def test_an_engine_gets_the_weights_and_samples_all_completions_of_a_step_togeth
     sampled = 2 * (read(READ, READ) + ENCODED) / RATE + moved + pushed
     steps, tokens = 100 - 100 / 6, 5 * 50 * 7 / 6
     own = (read(READ, READ) + ENCODED) / RATE + (steps * 2e9 + tokens * (READ + 25) * 10 * 500 * 6) / 2e12
-    saved = large().train("grpo", GRPO, 3, "shared") - large().train("grpo", settings, 3, "shared")
+    alone = large().train("grpo", trained_with(), 3, "shared")
+    with_vllm = large().train("grpo", trained_with(**by_vllm), 3, "shared")
+    saved = alone - with_vllm
     assert saved == pytest.approx(3 * 2 * (2 * own - sampled))
     # more than go on together wait for each other: 500 tokens in 125 steps of 4
-    four = {**settings, "rollout_settings": {"max_num_seqs": 4}}
-    slower = large().train("grpo", four, 3, "shared") - large().train("grpo", settings, 3, "shared")
+    four = trained_with(rollouts="vllm", rollout_settings={"max_num_seqs": 4})
+    slower = large().train("grpo", four, 3, "shared") - with_vllm
     assert slower == pytest.approx(3 * 2 * (125 - 100 + 100 / 9) * 2e9 / 2e12)
     # Two GPUs of their own have 5 completions each, of one prompt. Learning takes as long, and all three wait for it.
     steps = 100 - 100 / 6
     sampled_apart = (read(READ, READ) + ENCODED) / RATE + pushed
     sampled_apart += (steps * 2e9 + 250 * (READ + 25) * 10 * 500 * 4) / 2e12
-    learned = large().train("grpo", settings, 3, "shared") / (3 * 2) - sampled
-    apart = large().train("grpo", {**settings, "rollout_gpus": 2}, 3, "shared")
+    learned = with_vllm / (3 * 2) - sampled
+    apart = large().train("grpo", trained_with(**by_vllm, rollout_gpus=2), 3, "shared")
     assert apart == pytest.approx(3 * 2 * 3 * (sampled_apart + learned))
 
 
 def test_a_tiny_model_takes_the_measured_time():
-    tiny = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125, "generate": {"samples": 0.25}, "replay_answer": 2.0,
-                      "start": {"model": 3, "training": 4}})  # fmt: skip
-    settings = {"prompts_per_step": 4, "group_size": 8}
-    assert tiny.train("grpo", settings, 10, "shared") == 160  # 320 completions
-    assert tiny.train("vl_calibration", settings, 10, "shared") == 240  # 320 x (0.5 + two extra passes of 0.125)
-    assert tiny.generate("samples", asked(8), 10, 10) == 20
-    assert tiny.replay(asked(), 10, 10) == 20
-    assert (tiny.start(training=False), tiny.start(training=True)) == (3, 4)
+    model = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125, "generate": {"samples": 0.25},
+                       "replay_answer": 2.0, "start": {"model": 3, "training": 4}})  # fmt: skip
+    settings = trained_with(prompts_per_step=4, group_size=8)
+    assert model.train("grpo", settings, 10, "shared") == 160  # 320 completions
+    assert model.train("vl_calibration", settings, 10, "shared") == 240  # 320 x (0.5 + two extra passes of 0.125)
+    assert model.generate("samples", asked(8), 10, 10) == 20
+    assert model.replay(asked(), 10, 10) == 20
+    assert (model.start(training=False), model.start(training=True)) == (3, 4)
 
 
 @pytest.fixture
@@ -237,12 +244,12 @@ def with_new_algorithms(monkeypatch, tmp_path):
 
 @pytest.mark.usefixtures("with_new_algorithms")
 def test_a_new_training_algorithm_needs_no_entry_in_the_costs():
-    tiny = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125})
-    assert tiny.train("plain", GRPO, 10, "shared") == tiny.train("grpo", GRPO, 10, "shared")
-    assert tiny.train("thorough", GRPO, 10, "shared") == 175  # 200 x (0.5 + three extra passes of 0.125)
-    grpo, plain, thorough = (large().train(name, GRPO, 3, "shared") for name in ("grpo", "plain", "thorough"))
+    model = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125})
+    assert model.train("plain", trained_with(), 10, "shared") == model.train("grpo", trained_with(), 10, "shared")
+    assert model.train("thorough", trained_with(), 10, "shared") == 175  # 200 x (0.5 + three extra passes of 0.125)
+    grpo, plain, thorough = (large().train(name, trained_with(), 3, "shared") for name in ("grpo", "plain", "thorough"))
     assert plain == grpo
-    vl_calibration = large().train("vl_calibration", GRPO, 3, "shared")
+    vl_calibration = large().train("vl_calibration", trained_with(), 3, "shared")
     assert thorough - plain == pytest.approx(1.5 * (vl_calibration - plain))  # three extra passes to two
 
 

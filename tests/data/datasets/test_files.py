@@ -1,17 +1,19 @@
 import pytest
 
-from dualread.data.datasets._files import check_request, leaves_folder, lower, not_text, read_json
+from dualread.data.datasets._files import checked_request, leaves_folder, lower, not_text, read_json
+from dualread.declared.base import Place
+from dualread.declared.plugin_settings import NoSettings
 from dualread.errors import ConfigError, DataError
 
 
 def test_a_split_and_settings_must_be_known():
-    check_request("x", "test", ["train", "test"], {"a": 1}, ["a"])
+    assert checked_request("x", "test", ["train", "test"], {"folder": "a"}, Place).folder == "a"
     with pytest.raises(ConfigError, match=r"x: no split named 'dev'\. Known: train, test\."):
-        check_request("x", "dev", ["train", "test"], {}, [])
-    with pytest.raises(ConfigError, match=r"x: settings\.b: no such setting\. Known: a\."):
-        check_request("x", "test", ["test"], {"a": 1, "b": 2}, ["a"])
-    with pytest.raises(ConfigError, match=r"settings\.b: no such setting\. Known: none\."):
-        check_request("x", "test", ["test"], {"b": 2}, [])
+        checked_request("x", "dev", ["train", "test"], {}, NoSettings)
+    with pytest.raises(ConfigError, match=r"x: settings\.b: 2: extra inputs are not permitted"):
+        checked_request("x", "test", ["test"], {"folder": "a", "b": 2}, Place)
+    with pytest.raises(ConfigError, match=r"x: settings\.folder: 1: input should be a valid string"):
+        checked_request("x", "test", ["test"], {"folder": 1}, Place)
 
 
 def test_json_is_checked_for_its_kind_and_for_keys_that_occur_twice(tmp_path):

@@ -135,7 +135,7 @@ def test_missing_files_are_refused(tmp_path):
         load_rows(tmp_path, "test", {})
     with pytest.raises(ConfigError, match=r"no split named 'train'\. Known: test"):
         load_rows(tmp_path, "train", {})
-    with pytest.raises(ConfigError, match=r"settings\.closed: no such setting"):
+    with pytest.raises(ConfigError, match=r"settings\.closed: True: extra inputs are not permitted"):
         load_rows(tmp_path, "test", {"closed": True})
 
 

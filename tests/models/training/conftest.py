@@ -9,7 +9,7 @@ from dualread.declared.recorded import Facts
 from dualread.models import prompts
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
-from dualread.models.training import trainer
+from dualread.models.training import dcpo, grpo, trainer, vl_calibration
 from dualread.models.training.job import Job
 
 
@@ -52,6 +52,14 @@ def answered(tiny, job, monkeypatch):
     return make, ids
 
 
+def _settings(given):
+    """Return settings of GRPO, or of the first algorithm that has all of them."""
+    for algorithm in (grpo, dcpo, vl_calibration):
+        if set(given) <= set(algorithm.Settings.model_fields):
+            return algorithm.Settings(**given)
+    raise KeyError(set(given) - set(grpo.Settings.model_fields))
+
+
 @pytest.fixture
 def job(tiny, tmp_path):
     """Return a function that makes a job of three questions, which writes to tmp_path / name."""
@@ -71,7 +79,7 @@ def job(tiny, tmp_path):
             images=tmp_path,
             backbone_settings=MODEL,
             reward=reward,
-            settings=GRPO | settings,
+            settings=_settings(GRPO | settings),
             seed=seed,
             out=tmp_path / name,
             scratch=tmp_path / "scratch",

@@ -2,10 +2,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tiny import GRPO
 
 from dualread.errors import ConfigError
-from dualread.models.training.settings import steps_of
+from dualread.models.training.settings import TrainingSettings
 from dualread.models.training.trainer import training_order
+
+
+def settings(**changes) -> TrainingSettings:
+    return TrainingSettings(**{**GRPO, **changes})
 
 
 @pytest.mark.parametrize(
@@ -14,13 +19,15 @@ from dualread.models.training.trainer import training_order
     [(4919, 3, 128, 117), (128, 1, 128, 1), (129, 1, 128, 2), (5, 2, 2, 6)],
 )
 def test_steps(n_rows, passes, prompts, expected):
-    assert steps_of({"passes": passes, "prompts_per_step": prompts}, n_rows) == expected
+    assert settings(steps=None, passes=passes, prompts_per_step=prompts).steps_over(n_rows) == expected
 
 
 def test_exactly_one_of_steps_and_passes():
-    assert steps_of({"steps": 5}, 10) == 5
-    with pytest.raises(ConfigError, match="either `steps` or `passes`"):
-        steps_of({"steps": 5, "passes": 1}, 10)
+    assert settings(steps=5).steps_over(10) == 5
+    with pytest.raises(ConfigError, match="both of `steps` and `passes`"):
+        settings(steps=5, passes=1).steps_over(10)
+    with pytest.raises(ConfigError, match="neither of `steps` and `passes`"):
+        settings(steps=None).steps_over(10)
 
 
 def test_every_row_once_before_any_row_again():

@@ -14,7 +14,7 @@ from dualread.models.replay.example import read_of_example
 from dualread.models.replay.positions import RULES
 from dualread.own.scoring.loading import checkpoint_digests
 from dualread.readers.artifact import features_read, save_reader
-from dualread.readers.base import Answers, Examples, FittedReader, fit
+from dualread.readers.base import Answers, Examples, FittedReader, fit, settings_of
 from dualread.readers.requirements import NAME
 from tests.readers import synthetic
 from tests.specs import changed
@@ -88,7 +88,7 @@ def build(tiny: Tiny, folder: Path, **provenance) -> Study:
         weights = fit(f"readers.{name}", _examples(), dict(settings), parents, seed=0)
         made[method] = FittedReader(
             module=f"readers.{name}",
-            settings=dict(settings),
+            settings=settings_of(f"readers.{name}", settings),
             weights=weights,
             parents=parents,
             provenance={

@@ -238,6 +238,8 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None:
         written = files.write(found, options.out)
         print(f"wrote {options.out}: {', '.join(written)}")
+        if missing := files.without_figures():
+            print(missing)
     return 0
 
 

@@ -1,5 +1,6 @@
 """Step 5: the files that `dualread evaluate --out` writes: tables with full precision, and figures."""
 
+import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ def write(found: Evaluation, folder: Path) -> list[str]:
     """Write metrics.csv, differences.csv, thresholds.csv, and figures; replace existing files of these names.
 
     The figures are a reliability diagram and a risk-coverage plot per data set, each as .pdf, .png and .csv. A method
-    without probabilities has no reliability diagram.
+    without probabilities has no reliability diagram. Without matplotlib, no figures are drawn (`without_figures`).
 
     Returns:
         The names of the files; a figure's with all suffixes.
@@ -29,10 +30,6 @@ def write(found: Evaluation, folder: Path) -> list[str]:
     Raises:
         DataError: The folder cannot be written.
     """
-    from matplotlib import rcParams  # here, because a table does not need matplotlib
-
-    from dualread.reporting.figures.drawing import house_style
-
     tables = {"metrics": found.metrics, "differences": found.differences, "thresholds": found.thresholds}
     written = []
     try:
@@ -41,15 +38,18 @@ def write(found: Evaluation, folder: Path) -> list[str]:
             if table is not None:
                 as_texts(table).write_csv(folder / f"{name}.csv")
                 written.append(f"{name}.csv")
-        with house_style():
-            rcParams["text.parse_math"] = False  # a name may hold dollar signs
-            suffixes: list[str] = []
-            for cells in found.parts:
-                suffixes.append(_suffix(cells.dataset, suffixes))
-                written += _figures(cells, folder, _floors(found, cells), suffixes[-1])
+        if without_figures() is None:
+            written += _all_figures(found, folder)
     except OSError as error:
         raise DataError(f"--out {folder}: cannot be written ({error.strerror}). Choose another folder.") from error
     return written
+
+
+def without_figures() -> str | None:
+    """Return why no figures are drawn, and what to do; None if they are."""
+    if importlib.util.find_spec("matplotlib") is not None:
+        return None
+    return "no figures, because matplotlib is not installed. Run: pip install 'dualread[plots]'."
 
 
 def as_texts(table: pl.DataFrame) -> pl.DataFrame:
@@ -67,6 +67,21 @@ def _suffix(dataset: str | None, taken: Sequence[str]) -> str:
     """Return the end of the names of a data set's files, unlike those of the others."""
     name = "" if dataset is None else "_" + re.sub(r"[^\w.-]+", "_", dataset)[:_LONGEST_NAME]
     return f"{name}_{len(taken) + 1}" if name in taken else name
+
+
+def _all_figures(found: Evaluation, folder: Path) -> list[str]:
+    from matplotlib import rcParams  # here, because a table does not need matplotlib
+
+    from dualread.reporting.figures.drawing import house_style
+
+    written: list[str] = []
+    with house_style():
+        rcParams["text.parse_math"] = False  # a name may hold dollar signs
+        suffixes: list[str] = []
+        for cells in found.parts:
+            suffixes.append(_suffix(cells.dataset, suffixes))
+            written += _figures(cells, folder, _floors(found, cells), suffixes[-1])
+    return written
 
 
 def _figures(cells: Cells, folder: Path, floors: Mapping[str, float | None], suffix: str) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from dualread.data.datasets.base import Row, refuse
 from dualread.data.datasets.own_gold import gold_way, with_texts, without_booleans
 from dualread.data.datasets.own_tables import SPLITS, Line, find_tables, read_table, unfolded, usual_tables
-from dualread.data.datasets.table import COLUMNS, formed, loaded
+from dualread.data.datasets.table import COLUMNS, Settings, formed, loaded
 from dualread.data.foreign_tables.read import SUFFIXES, suffix_of
 from dualread.data.frames import locate
 from dualread.data.given_images import unreadable
@@ -215,14 +215,15 @@ def _read(
     settings |= _shares(folder, all(of_all.values()), every, shares, settings)
     said += about(every, settings.get("columns", {}))
     settings |= {name: value for name, value in meant.items() if value is not None}
-    made = {files: formed(lines, settings, of_all=of_all[files]) for files, lines in raw.items()}
+    wanted = Settings.of(settings, f"{folder}: settings")
+    made = {files: formed(lines, wanted, of_all=of_all[files]) for files, lines in raw.items()}
     # How options are named is found from all splits together: the smallest may lack the first and the last option.
     booleans = settings.get("booleans")
     way = settings.get("gold") or gold_way(without_booleans([one for of in made.values() for one in of], booleans))
     settings |= {} if way is None else {"gold": way}  # a split alone might leave it open
     made = {files: with_texts(lines, way, booleans) for files, lines in made.items()}
     found = {
-        split: loaded(folder, files, made[tuple(files)], split, settings, of_all=every)
+        split: loaded(folder, files, made[tuple(files)], split, wanted, of_all=every)
         for split, (files, every) in tables.items()
     }
     _refuse_repeated(folder, {split: one.rows for split, one in found.items()})

@@ -11,8 +11,7 @@ from typing import Any
 
 from dualread.commands.plan import peaks
 from dualread.commands.plan.models import Large
-from dualread.models.training.settings import engine_of, rollouts_per_pass
-from dualread.study.training import training_settings
+from dualread.models.training.settings import settings_on
 
 _MOST_PROCESSES = 64
 
@@ -53,24 +52,24 @@ def needs(config: Mapping[str, Any], name: str, model: Large, *, on_gpu: bool = 
 
 def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on_gpu: bool) -> Need:
     backbone, entry = config["backbones"][name], config["actors"][actor]
-    settings = training_settings(entry["settings"], backbone.get("training", {}))
-    limit = settings.get("max_prompt_tokens", backbone["settings"]["max_prompt_tokens"])
-    completions, group = settings["prompts_per_step"] * settings["group_size"], settings["group_size"]
+    settings = settings_on(backbone, entry)
+    limit = settings.longest_prompt(backbone["settings"])
+    completions, group = settings.prompts_per_step * settings.group_size, settings.group_size
 
-    lora = settings.get("lora")
-    vision = lora is not None and lora.get("vision", False)
-    adapter = None if lora is None else peaks.adapter_parameters(model.size, lora["rank"], vision=vision)
+    lora = settings.lora
+    vision = lora is not None and lora.vision
+    adapter = None if lora is None else peaks.adapter_parameters(model.size, lora.rank, vision=vision)
 
     def batch_of(rows: int) -> peaks.Batch:
         return peaks.Batch(
             rows=rows,
             prompts=ceil(rows / group),
             prompt=min(limit, model.longest_prompt(entry.get("prompt", "shared"))),
-            made=settings["max_completion_tokens"],
+            made=settings.max_completion_tokens,
             pixels=model.pixels[1],
         )
 
-    engine = engine_of(settings)
+    engine = settings.engine
 
     def parts(rows: int, sampled: int, processes: int) -> dict[str, float]:
         of_step = completions // processes
@@ -81,21 +80,21 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
             model.dtype,
             rollouts=None if engine is not None else batch_of(min(sampled, of_step)),
             of_step=of_step,
-            reference=bool(settings["kl_coefficient"]),
+            reference=bool(settings.kl_coefficient),
             recompute=on_gpu,
             logits=None if on_gpu else peaks.logits_on_cpu(model.size, batch),
             adapter=adapter,
         )
-        if engine is None or "rollout_gpus" in settings:
+        if engine is None or settings.rollout_gpus:
             return found
-        vllm = {"vLLM": engine["gpu_memory_utilization"] * model.gpu["memory"]}
-        if not engine["sleep"]:
+        vllm = {"vLLM": engine.gpu_memory_utilization * model.gpu["memory"]}
+        if not engine.sleep:
             return {**found, **vllm}
-        reference = bool(settings["kl_coefficient"])
+        reference = bool(settings.kl_coefficient)
         awake = {**peaks.between_steps(model.size, model.dtype, reference=reference, adapter=adapter), **vllm}
         return max(found, awake, key=lambda parts: sum(parts.values()))
 
-    rows, processes = settings["completions_per_pass"], settings.get("processes", 1)
+    rows, processes = settings.completions_per_pass, settings.processes
 
     def advice(room: float) -> str:
         fewer = [(n, processes) for n in range(rows, 0, -1)]
@@ -103,7 +102,7 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
         for passed, shared in fewer + [(1, n) for n in range(processes + 1, _MOST_PROCESSES + 1)]:
             if completions % (passed * shared) and (passed, shared) != (rows, processes):
                 continue
-            before = 1 if engine is not None else rollouts_per_pass({**settings, "completions_per_pass": passed})
+            before = 1 if engine else settings.model_copy(update={"completions_per_pass": passed}).sampled_at_once
             for sampled in range(before, 0, -1):
                 if sum(parts(passed, sampled, shared).values()) <= room:
                     return _set(
@@ -115,7 +114,7 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
         least = _no_batch(sum(parts(1, 1, processes).values()))
         return least if engine is None else f"lower rollout_settings.gpu_memory_utilization; with it as it is, {least}"
 
-    found = parts(rows, rollouts_per_pass(settings), processes)
+    found = parts(rows, settings.sampled_at_once, processes)
     return Need(stage=f"train_actor ({actor})", backbone=name, parts=found, advice=advice)
 
 

@@ -17,10 +17,9 @@ from typing import Any, Protocol
 from dualread import plugins
 from dualread.commands.plan.peaks import BYTES, patches
 from dualread.declared.answers import ShardSpec
-from dualread.declared.base import Settings
 from dualread.errors import ConfigError
 from dualread.models import prompts
-from dualread.models.training.settings import engine_of, rollouts_per_pass
+from dualread.models.training.settings import TrainingSettings
 
 _FP32 = 4
 # Rows that are computed per row that has not ended: a batch drops the others when they are a quarter of it.
@@ -41,7 +40,7 @@ class Model(Protocol):
         """Return the seconds until a job has loaded its model."""
         ...
 
-    def train(self, algorithm: str, settings: Settings, steps: int, prompt: str) -> float:
+    def train(self, algorithm: str, settings: TrainingSettings, steps: int, prompt: str) -> float:
         """Return the seconds to train an actor, summed over its GPUs, those that only sample included."""
         ...
 
@@ -65,10 +64,10 @@ class Tiny:
         """See `Model`."""
         return self.unit["start"]["training" if training else "model"]
 
-    def train(self, algorithm: str, settings: Settings, steps: int, prompt: str) -> float:
+    def train(self, algorithm: str, settings: TrainingSettings, steps: int, prompt: str) -> float:
         """See `Model`."""
         seconds = self.unit["train_completion"] + _extra_passes(algorithm) * self.unit["extra_pass"]
-        return steps * settings["prompts_per_step"] * settings["group_size"] * seconds
+        return steps * settings.prompts_per_step * settings.group_size * seconds
 
     def generate(self, kind: str, asked: ShardSpec, n_questions: int, n_images: int) -> float:
         """See `Model`."""
@@ -133,53 +132,49 @@ class Large:
         """See `Model`."""
         return self.gpu["start"]
 
-    def train(self, algorithm: str, settings: Settings, steps: int, prompt: str) -> float:
+    def train(self, algorithm: str, settings: TrainingSettings, steps: int, prompt: str) -> float:
         """See `Model`."""
-        processes, group = settings.get("processes", 1), settings["group_size"]
-        n = settings["prompts_per_step"] * group // processes
-        rows, apart = min(settings["completions_per_pass"], n), settings.get("rollout_gpus", 0)
-        sampled = min(rollouts_per_pass(settings), n)
-        if (engine := engine_of(settings)) is not None:
-            rollouts = self._by_an_engine(engine, settings, ceil(n / max(1, apart)), prompt)
+        processes, group = settings.processes, settings.group_size
+        n, apart = settings.prompts_per_step * group // processes, settings.rollout_gpus or 0
+        rows = min(settings.completions_per_pass, n)
+        if settings.rollouts is not None:
+            rollouts = self._by_an_engine(settings, ceil(n / max(1, apart)), prompt)
         else:
+            sampled = min(settings.sampled_at_once, n)
             rollouts = ceil(n / sampled) * self._rollouts(settings, sampled, prompt)
         return steps * processes * (1 + apart) * (rollouts + self._learning(algorithm, settings, n, rows, prompt))
 
-    def _rollouts(self, settings: Settings, rows: int, prompt: str) -> float:
+    def _rollouts(self, settings: TrainingSettings, rows: int, prompt: str) -> float:
         """Return the seconds to sample one piece of a process's completions."""
-        n_prompts, budget = ceil(rows / settings["group_size"]), settings["max_completion_tokens"]
+        n_prompts, budget = ceil(rows / settings.group_size), settings.max_completion_tokens
         read = self._longest_prompt_of(n_prompts, prompt)
         seconds = self._seconds(n_prompts * (reading(self.size, read, read) + self._encoded()))
         # Keys are kept in float32 while the model is trained, values in the precision of the forward pass.
         key_values = _FP32 + BYTES[self.dtype]
         return seconds + self._batch(rows, read, budget, key_values, least=self.least_training_step)
 
-    def _by_an_engine(self, engine: Settings, settings: Settings, n: int, prompt: str) -> float:
+    def _by_an_engine(self, settings: TrainingSettings, n: int, prompt: str) -> float:
         """Return the seconds in which an engine gets new weights and samples `n` completions."""
-        at_once = engine["max_num_seqs"]
-        own, budget = self.prompt_tokens(prompt), settings["max_completion_tokens"]
-        mean = self.completion_tokens(budget)
-        read = ceil(n / settings["group_size"]) * (reading(self.size, own, own) + self._encoded())
+        at_once, budget = settings.engine.max_num_seqs, settings.max_completion_tokens
+        own, mean = self.prompt_tokens(prompt), self.completion_tokens(budget)
+        read = ceil(n / settings.group_size) * (reading(self.size, own, own) + self._encoded())
         # The longest row of those that begin together; more of them begin as others end.
         steps = max(n * mean / at_once, longest_of(min(n, at_once), mean, budget))
-        each, least = (
-            BYTES[self.dtype],
-            self.gpu["least_step_seconds"].get(settings["rollouts"], self.least_training_step),
-        )
+        each, least = BYTES[self.dtype], self.gpu["least_step_seconds"].get(settings.rollouts, self.least_training_step)
         pushed = self.size["parameters"] * (_FP32 + each) / (self.gpu["bandwidth"] * self.gpu["bandwidth_share"])
         sampled = self._steps(steps, n * mean, own + mean / 2, 2 * each, least=least)
         return self._seconds(read) + pushed + sampled
 
-    def _learning(self, algorithm: str, settings: Settings, n: int, rows: int, prompt: str) -> float:
+    def _learning(self, algorithm: str, settings: TrainingSettings, n: int, rows: int, prompt: str) -> float:
         """Return the seconds to learn from the completions of a step on one process; all are as long as the longest."""
-        budget = settings["max_completion_tokens"]
+        budget = settings.max_completion_tokens
         made = longest_of(n, self.completion_tokens(budget), budget)
-        columns = self._longest_prompt_of(n // settings["group_size"], prompt) + made
+        columns = self._longest_prompt_of(n // settings.group_size, prompt) + made
         head = 2 * self.size["vocabulary"] * self.size["hidden_size"] * self.completion_tokens(budget)
         forward = reading(self.size, columns, columns) + self._encoded()
-        passes = self.gpu["train_passes"] + (1 if settings["kl_coefficient"] else 0)
-        passes -= "lora" in settings  # the backward pass computes no gradients of weights
-        shared = reading(self.size, columns, columns) + self._encoded() / min(rows, settings["group_size"])
+        passes = self.gpu["train_passes"] + (1 if settings.kl_coefficient else 0)
+        passes -= settings.lora is not None  # the backward pass computes no gradients of weights
+        shared = reading(self.size, columns, columns) + self._encoded() / min(rows, settings.group_size)
         return self._seconds(n * (passes * (forward + head) + _extra_passes(algorithm) * (shared + head)))
 
     def generate(self, kind: str, asked: ShardSpec, n_questions: int, n_images: int) -> float:

@@ -9,8 +9,8 @@ from dualread.commands.plan.peaks import BYTES, adapter_parameters
 from dualread.commands.plan.work import PlannedStudy, width_of
 from dualread.evaluation.answer_metrics import STORED
 from dualread.models.replay.forward import VECTORS
+from dualread.models.training.settings import Lora, settings_on
 from dualread.study.asked import shard_spec
-from dualread.study.training import training_settings
 
 _FLOAT32, _BFLOAT16, _FLOAT64 = 4, 2, 8  # bytes
 _ADAM = 2  # moments per weight in a training checkpoint
@@ -77,16 +77,14 @@ def while_training(study: PlannedStudy) -> dict[str, float]:
             if "save_every" in entry["settings"]:
                 lora, whole = _lora(backbone, entry), _checkpoint(study, backbone, _FLOAT32)
                 if lora is not None and "size" in backbone:
-                    whole = (
-                        adapter_parameters(backbone["size"], lora["rank"], vision=lora.get("vision", False)) * _FLOAT32
-                    )
+                    whole = adapter_parameters(backbone["size"], lora.rank, vision=lora.vision) * _FLOAT32
                 kept[name] = max(kept.get(name, 0.0), 2 * (1 + _ADAM) * whole)
     return kept
 
 
-def _lora(backbone: Mapping[str, Any], actor: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _lora(backbone: Mapping[str, Any], actor: Mapping[str, Any]) -> Lora | None:
     """Return the settings of the adapter that is trained; None if all weights are."""
-    return training_settings(actor["settings"], backbone.get("training", {})).get("lora")
+    return settings_on(backbone, actor).lora
 
 
 def downloads_of(study: PlannedStudy) -> Iterator[Download]:

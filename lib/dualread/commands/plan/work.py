@@ -11,12 +11,11 @@ from dualread.commands.plan.models import Model, model_of
 from dualread.commands.plan.sizes import Sizes
 from dualread.declared.answers import ShardSpec
 from dualread.declared.study import Config
-from dualread.models.training.settings import steps_of
+from dualread.models.training.settings import settings_on
 from dualread.reporting.comparison import compared
 from dualread.study.asked import prompt_of, shard_spec
 from dualread.study.shards import ShardOrView, StudyShards
 from dualread.study.tables import StudyTables
-from dualread.study.training import training_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +138,9 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
                     yield _scaled(row, n_seeds)
     start = {"cpu": study.costs["cpu"]["start"]}
     n_tables, n_figures = len(study.config["tables"]), len(study.config.get("figures", {}))
-    # Those of all actors together, and those of each actor that a table shows alone.
-    n_collected = len({None, *map(StudyTables(study.typed).only_actor, study.config["tables"])})
+    # Those of all actors together, and those of each actor that a table or a figure of contrasts shows alone.
+    collected = {None, *map(StudyTables(study.typed).only_actor, study.config["tables"]), *_actors_of_contrasts(study)}
+    n_collected = len(collected)
     yield Work(stage="collect_metrics", what="tables", jobs=n_collected, items=n_collected, seconds=start)
     runs = sum(
         len(shards.seeds(backbone, actor)) * len(shards.methods_of(actor))
@@ -150,6 +150,11 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
     if any(plugins.declared("tables", table, "READS") == "contrasts" for table in study.config["tables"]):
         seconds = {"cpu": start["cpu"] + runs * study.costs["cpu"]["compare_methods"]}
         yield Work(stage="compare_methods", what="methods", jobs=1, items=runs, seconds=seconds)
+    for actor in sorted(_actors_of_contrasts(study)):
+        runs_of = sum(len(shards.seeds(backbone, actor)) for backbone in study.config["backbones"])
+        runs_of *= len(shards.methods_of(actor))
+        seconds = {"cpu": start["cpu"] + runs_of * study.costs["cpu"]["compare_methods"]}
+        yield Work(stage="compare_methods", what="methods", jobs=1, items=runs_of, seconds=seconds)
     n_judged = len(shards.with_known_difficulty())
     yield _scaled(Work(stage="measure_difficulty", what="actors", jobs=1, items=1, seconds=start), n_judged)
     yield _scaled(Work(stage="build_table", what="tables", jobs=1, items=1, seconds=start), n_tables)
@@ -159,6 +164,13 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
     yield Work(stage="export_answers", what="methods", jobs=1, items=runs, seconds=start)
     if in_paper := compared(study.config["backbones"], study.config["tables"]):
         yield Work(stage="compare_with_paper", what="tables", jobs=1, items=len(in_paper), seconds=start)
+
+
+def _actors_of_contrasts(study: PlannedStudy) -> set[str]:
+    """Return the actors whose methods a figure shows beside their nulls."""
+    figures = study.config.get("figures") or {}
+    shown = [of["methods"] for name, of in figures.items() if plugins.declared("figures", name, "READS") == "contrasts"]
+    return {study.config["methods"][method]["actor"] for methods in shown for method in methods}
 
 
 def _of_datasets(study: PlannedStudy) -> Iterator[Work]:
@@ -204,11 +216,11 @@ def _probed(model: Model) -> Work:
 
 def _trained(study: PlannedStudy, backbone: str, actor: str, model: Model) -> Work:
     entry, shards = study.config["actors"][actor], study.shards
-    settings = training_settings(entry["settings"], study.config["backbones"][backbone].get("training", {}))
-    steps = steps_of(settings, study.sizes.of(shards.in_distribution, "train").questions)
+    settings = settings_on(study.config["backbones"][backbone], entry)
+    steps = settings.steps_over(study.sizes.of(shards.in_distribution, "train").questions)
     prompt = prompt_of(study.typed, actor, shards.in_distribution, "original").name
     seconds = model.start(training=True) + model.train(entry["training"], settings, steps, prompt)
-    completions = steps * settings["prompts_per_step"] * settings["group_size"]
+    completions = steps * settings.prompts_per_step * settings.group_size
     what = f"{entry['training']} completions"
     return Work(stage="train_actor", what=what, jobs=1, models=1, items=completions, seconds={model.device: seconds})
 

@@ -1,32 +1,39 @@
 """Phantom images drawn for pretraining alone: they are in no split of any data set, and never written to disk."""
 
 from pathlib import Path
+from typing import Annotated
 
 from PIL import Image
+from pydantic import Field
 
 from dualread.data.corpora.base import Corpus, Item, Subject
 from dualread.data.phantoms.questions import Question, ask, findings
 from dualread.data.phantoms.scene import Scene, draw, sample_scene
-from dualread.declared.base import Settings
+from dualread.declared.base import Positive, Section
 from dualread.seeding import generator
 
-SETTINGS = {
-    "n_images": {"type": "integer", "minimum": 1},
-    "held_out": {"type": "integer", "minimum": 1},
-    "size": {"type": "integer", "minimum": 16},
-}
+
+class Settings(Section):
+    """How many images are drawn."""
+
+    n_images: Positive
+    """Images to train on."""
+    held_out: Positive
+    """Images for the report on formats."""
+    size: Annotated[int, Field(ge=16)]
+    """Height and width of an image, in pixels."""
 
 
 def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
-    """Draw `settings["n_images"]` training images and `settings["held_out"]` held-out images.
+    """Draw `settings.n_images` training images and `settings.held_out` held-out images.
 
     Args:
-        settings: n_images, held_out, and size (height and width in pixels).
+        settings: How many images are drawn.
         manifest: Not used; other corpora read a data set.
         seed: Seed of the corpus; each scene has its own generator, derived from it.
     """
     del manifest
-    size = settings["size"]
+    size = settings.size
 
     def subject(part: str, index: int) -> Subject:
         rng = generator("phantom pool", seed, part, index)
@@ -48,8 +55,8 @@ def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
         return Subject(views=[view], items=items)
 
     return Corpus(
-        training=[subject("training", i) for i in range(settings["n_images"])],
-        held_out=[subject("held out", i) for i in range(settings["held_out"])],
+        training=[subject("training", i) for i in range(settings.n_images)],
+        held_out=[subject("held out", i) for i in range(settings.held_out)],
     )
 
 

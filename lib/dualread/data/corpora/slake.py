@@ -7,36 +7,40 @@ question of the split asks for it. Augmentation never flips an image, because an
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 from PIL import Image
+from pydantic import Field
 
 from dualread.artifacts.tables import read_table
 from dualread.data.corpora.base import Corpus, Item, Subject
 from dualread.data.images import open_image
-from dualread.declared.base import Settings
+from dualread.declared.base import Positive, Section
 from dualread.declared.columns import MANIFEST
 from dualread.grading.canonical import canonical
 from dualread.seeding import generator
 
-SETTINGS = {
-    "size": {"type": "integer", "minimum": 16},
-    "augmentations": {"type": "integer", "minimum": 0},
-    "held_out": {"type": "integer", "minimum": 1},
-}
-
 _LONGEST_ANSWER = 60  # characters; longer ones are sentences that a tiny model cannot learn to spell
 
 
+class Settings(Section):
+    """How many views of the images are made."""
+
+    size: Annotated[int, Field(ge=16)]
+    """Height and width, in pixels, of the image that the backbone sees; views are made at up to twice this size."""
+    augmentations: Annotated[int, Field(ge=0)]
+    """Augmented views per image, in addition to the plain one."""
+    held_out: Positive
+    """Images for the report on formats; they are trained on, too, because the split is small."""
+
+
 def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
-    """Read the questions of `manifest`, and draw `settings["augmentations"]` augmented views per image.
+    """Read the questions of `manifest`, and draw `settings.augmentations` augmented views per image.
 
     Args:
-        settings: size (height and width in pixels of the image that the backbone sees; views are made at up to twice
-            this size), augmentations (augmented views per image, in addition to the plain one), held_out (images for
-            the report on formats; they are trained on, too, because the split is small).
+        settings: How many views of the images are made.
         manifest: Folder of the manifest artifact of the training split.
         seed: Seed of the augmentation.
     """
@@ -52,7 +56,7 @@ def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
         items = [_item(row, planes.get(image_id, ""), answers) for row in group.to_dicts()]
         subjects.append(Subject(views=views, items=[item for item in items if item is not None]))
     subjects = [subject for subject in subjects if subject.items]
-    return Corpus(training=subjects, held_out=subjects[: settings["held_out"]])
+    return Corpus(training=subjects, held_out=subjects[: settings.held_out])
 
 
 def _item(row: Mapping[str, Any], plane: str, answers: Mapping[tuple[str, str | None], set[str]]) -> Item | None:
@@ -85,10 +89,10 @@ def _clean(text: str) -> str:
 
 
 def _views(image: Image.Image, settings: Settings, rng: np.random.Generator) -> list[Image.Image]:
-    size = settings["size"]
+    size = settings.size
     small = image.convert("L")
     small.thumbnail((2 * size, 2 * size), Image.Resampling.LANCZOS)
-    return [small.convert("RGB"), *(_augment(small, rng) for _ in range(settings["augmentations"]))]
+    return [small.convert("RGB"), *(_augment(small, rng) for _ in range(settings.augmentations))]
 
 
 def _augment(image: Image.Image, rng: np.random.Generator) -> Image.Image:

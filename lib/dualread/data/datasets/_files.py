@@ -2,25 +2,24 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from dualread.data.foreign_tables.objects import parsed
-from dualread.declared.base import Settings
+from dualread.declared.base import Section, Wire
 from dualread.errors import ConfigError, DataError, did_you_mean
 
+T = TypeVar("T", bound=Section)
 
-def check_request(loader: str, split: str, splits: Iterable[str], settings: Settings, known: Iterable[str]) -> None:
-    """Refuse a split or a setting that the loader named `loader` does not have.
+
+def checked_request(loader: str, split: str, splits: Iterable[str], settings: Wire, declared: type[T]) -> T:
+    """Return `settings` as the loader named `loader` declares them, after a check of the split.
 
     Raises:
-        ConfigError: `split` is not one of `splits`, or `settings` has a name that is not in `known`.
+        ConfigError: `split` is not one of `splits`, or a setting is unknown, missing, or not allowed.
     """
     if split not in (names := list(splits)):
         raise ConfigError(f"{loader}: no split named {split!r}. Known: {', '.join(names)}.{did_you_mean(split, names)}")
-    if unknown := sorted(set(settings) - set(known)):
-        listed = ", ".join(known) or "none"
-        meant = did_you_mean(unknown[0], known)
-        raise ConfigError(f"{loader}: settings.{unknown[0]}: no such setting. Known: {listed}.{meant}")
+    return declared.of(settings, f"{loader}: settings")
 
 
 def read_json(file: Path, kind: type) -> Any:

@@ -1,9 +1,9 @@
 """What a data set loader has to provide, what it returns, and how it reports broken rows.
 
-A loader is a module with `load_rows(folder, split, settings) -> Loaded` and these literals, which are read without
+A loader is a module with `load_rows(folder, split, settings) -> Loaded`, perhaps with a class `Settings` that says what
+`datasets.<name>.settings` may hold (`declared.plugin_settings`), and with these literals, which are read without
 importing it:
 
-    SETTINGS    what `datasets.<name>.settings` may hold (see `dualread.plugins`)
     HUB_FILES   for each split, patterns of the files that it needs from the hub's repository (`data/test-*.parquet`);
                 these are the splits of the data set
     TERMS       one or two sentences for people: license, citation, where the official files are, and whether one has

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.data.datasets._files import check_request, leaves_folder, lower, not_text, read_json
+from dualread.data.datasets._files import checked_request, leaves_folder, lower, not_text, read_json
 from dualread.data.datasets._multiple_choice import askable
 from dualread.data.datasets.base import Loaded, Row, refuse
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
+from dualread.declared.plugin_settings import NoSettings
 from dualread.errors import DataError
 
 HUB_FILES = {"test": ("OmniMedVQA.zip",)}
@@ -22,14 +23,13 @@ TERMS = (
     "Hu et al. 2024 (arXiv:2402.09181); the images keep the licenses of the data sets that they come from. Official"
     " files: huggingface.co/datasets/foreverbeliever/OmniMedVQA, one archive of 10.7 GB."
 )
-SETTINGS = {}
 
 _QUESTIONS = Path("QA_information", "Open-access")
 _OPTIONS = ("option_A", "option_B", "option_C", "option_D")
 _MAYBE_TEXT = (*_OPTIONS, "question_type", "modality_type", "modality")
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the questions with four different options of which `gt_answer` is one, in the order of the file names.
 
     `source_row` counts the rows of all files together.
@@ -39,7 +39,7 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
         DataError: There is no file, a file is not a list of objects, or a row lacks a key, has a value that the format
             does not allow, or names an image outside the folder; the message lists up to ten rows with their files.
     """
-    check_request("omnimedvqa", split, HUB_FILES, settings, SETTINGS)
+    checked_request("omnimedvqa", split, HUB_FILES, settings, NoSettings)
     root = (folder if (folder / _QUESTIONS).is_dir() else folder / "OmniMedVQA").absolute()
     files = sorted((root / _QUESTIONS).glob("*.json"))
     if not files:

@@ -105,7 +105,7 @@ def renamed(lines: Sequence[Line], columns: Mapping[str, str], known: Sequence[s
     ]
 
 
-def drawn_splits(images: Iterable[str], shares: Mapping[str, float]) -> dict[str, str]:
+def drawn_splits(images: Iterable[str], shares: Mapping[Any, float]) -> dict[str, str]:
     """Return the split of each image, by its name.
 
     Images are ordered by the sha256 of their name, so that neither their order nor an edit of other columns changes
@@ -122,7 +122,7 @@ def drawn_splits(images: Iterable[str], shares: Mapping[str, float]) -> dict[str
     return drawn
 
 
-def find_tables(folder: Path, split: str, files: Mapping[str, str] | None) -> tuple[list[Path], bool]:
+def find_tables(folder: Path, split: str, files: Mapping[Any, str] | None) -> tuple[list[Path], bool]:
     """Return the tables that hold a split, sorted by name, and whether they hold all splits.
 
     Args:

@@ -22,10 +22,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from dualread.data.datasets._files import check_request
+from dualread.data.datasets._files import checked_request
 from dualread.data.datasets._hub_tables import read_rows
 from dualread.data.datasets.base import AuditStep, Loaded, Row
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
+from dualread.declared.plugin_settings import NoSettings
 
 HUB_FILES = {
     "train": ("data/train-*.parquet",),
@@ -38,7 +39,6 @@ TERMS = (
     "textbooks and to the PEIR library. Official files: github.com/UCSD-AI4H/PathVQA; tables: the hub's "
     "flaviagiammarino/path-vqa."
 )
-SETTINGS = {}
 
 _FAMILIES = {
     "modality": re.compile(r"\b(?:x-ray|ct|mri|ultrasound)\b|\bmicroscop"),
@@ -48,14 +48,14 @@ _FAMILIES = {
 }
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the rows of `split` in the order of the tables, without exact repetitions of an earlier row.
 
     Raises:
         ConfigError: The data set has no such split, or a setting is given.
         DataError: A table is missing or broken; see `dualread.data.datasets._hub_tables.read_rows`.
     """
-    check_request("path_vqa", split, HUB_FILES, settings, SETTINGS)
+    checked_request("path_vqa", split, HUB_FILES, settings, NoSettings)
     rows = [row for _, row in read_rows(folder, [split])]
     distinct: dict[str, Row] = {}
     for row in rows:

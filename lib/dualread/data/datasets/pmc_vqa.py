@@ -15,10 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.data.datasets._files import check_request, leaves_folder
+from dualread.data.datasets._files import checked_request, leaves_folder
 from dualread.data.datasets._multiple_choice import askable
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
+from dualread.declared.plugin_settings import NoSettings
 from dualread.errors import DataError
 from dualread.grading.canonical import canonical
 
@@ -29,13 +30,12 @@ TERMS = (
     "CC BY-SA, figures CC0 or CC BY; Zhang et al. 2024 (doi:10.1038/s43856-024-00709-2). Official files:"
     " huggingface.co/datasets/xmcmic/PMC-VQA; images.zip has 19 GB for all splits together."
 )
-SETTINGS = {}
 
 _COLUMNS = ("Figure_path", "Question", "Answer", "Choice A", "Choice B", "Choice C", "Choice D", "Answer_label")
 _LABEL = re.compile(r"\s*([A-D])\s*:")
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the rows of `split` that have four different options and one gold answer, in the order of the file.
 
     The file gives the gold answer twice, as a letter and as a text; a row is kept only if both agree.
@@ -45,7 +45,7 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
         DataError: The file is missing, is not CSV, or lacks a column, or a row has too few or too many fields or names
             an image outside the folder; the message lists up to ten rows.
     """
-    check_request("pmc_vqa", split, _FILES, settings, SETTINGS)
+    checked_request("pmc_vqa", split, _FILES, settings, NoSettings)
     file = folder / _FILES[split]
     records = _read(file)
     refuse(f"{file}: row {i}: {problem}" for i, record in enumerate(records) for problem in _problems(record))

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.data.datasets._files import check_request, is_texts, leaves_folder, lower, not_text, read_json
+from dualread.data.datasets._files import checked_request, is_texts, leaves_folder, lower, not_text, read_json
 from dualread.data.datasets._multiple_choice import askable, unlabeled
 from dualread.data.datasets.base import Loaded, Row, refuse
-from dualread.declared.base import Settings
+from dualread.declared.base import Section, Wire
 from dualread.errors import ConfigError, DataError
 
 _FILES = {"train": "train_vqa_data.json", "validation": "valid_vqa_data.json", "test": "test_vqa_data.json"}
@@ -31,10 +31,16 @@ TERMS = (
     " `hf auth login` or HF_TOKEN. Unpack the images beside metadata/ (cat deid_png.part* | tar --zstd -xf -)."
     " Pal et al. 2025 (arXiv:2506.04353), Zhang et al. 2025 (arXiv:2505.00228)."
 )
-SETTINGS = {"images": {"type": "string", "optional": True}}
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+class Settings(Section):
+    """Where the images are."""
+
+    images: str = "."
+    """The folder that holds deid_png/, inside the source folder."""
+
+
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the rows of `split` that have four different options, one of them gold, in the order of the file.
 
     Raises:
@@ -42,8 +48,7 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
         DataError: The file is missing or not an object of objects, or a row lacks a key, has a value that the format
             does not allow, or names an image outside the folder; the message lists up to ten rows.
     """
-    check_request("rexvqa", split, _FILES, settings, SETTINGS)
-    images = settings.get("images", ".")
+    images = checked_request("rexvqa", split, _FILES, settings, Settings).images
     if leaves_folder(images):
         raise ConfigError(f"rexvqa: settings.images is {images!r}, expected a folder inside the source folder.")
     file = folder / "metadata" / _FILES[split]

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.data.datasets._files import check_request, leaves_folder, read_json
+from dualread.data.datasets._files import checked_request, leaves_folder, read_json
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.base import Settings
+from dualread.declared.base import Section, Wire
 from dualread.errors import DataError
 
 _FILES = {
@@ -43,21 +43,26 @@ SIZES = {  # of the English questions
 }
 DOWNLOAD_GB = 0.21
 TERMS = "CC BY 4.0, Liu et al. 2021 (doi:10.1109/ISBI48211.2021.9434010). Official files: www.med-vqa.com/slake."
-SETTINGS = {"language": {"type": "string", "optional": True}}
 
 _TEXT_KEYS = ("img_name", "question", "answer", "modality", "location", "answer_type", "content_type")
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
-    """Return the rows of `split` whose `q_lang` is `settings["language"]` (default "en"), in the order of the file.
+class Settings(Section):
+    """Which questions are read."""
+
+    language: str = "en"
+    """Value of `q_lang` that a question has to have."""
+
+
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
+    """Return the rows of `split` whose `q_lang` is the setting `language`, in the order of the file.
 
     Raises:
         ConfigError: There is no such split or setting.
         DataError: The file is missing or not a list of objects, no row has the language, or a row lacks a key or has a
             value that the format does not allow; the message lists up to ten rows.
     """
-    check_request("slake", split, _FILES, settings, SETTINGS)
-    language = settings.get("language", "en")
+    language = checked_request("slake", split, _FILES, settings, Settings).language
     file = _find(folder, split)
     records = _read(file)
     refuse(

@@ -27,14 +27,7 @@ In place of question and reference_answers, a column `conversations` or `message
 as LLaVA has them; in place of options, there may be a column per option (A, B, ... or option_A, Choice B). In .csv and
 .tsv, `options` are separated by `#` as well. A backslash in a path is a slash.
 
-Settings for tables that are not in this form:
-
-    files     {split, or rows: pattern of files in the folder}, in place of the names above
-    columns   {column above: its name in the table}; other columns are then ignored, and without this setting refused
-    shares    {split: share of images}, for one table without `split`. Images are ordered by the digest of their name
-              and cut at the shares, so that all questions about one image are in one split
-    gold      how reference answers name options, where several ways fit: text, letter, number from 0, number from 1
-    booleans  what True and False stand for in reference answers: yes/no or true/false
+`Settings` are for tables that are not in this form.
 """
 
 import hashlib
@@ -45,9 +38,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from dualread.data.datasets._files import check_request, is_texts, leaves_folder, lower
+from pydantic import Field
+
+from dualread.data.datasets._files import checked_request, is_texts, leaves_folder, lower
 from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS, AuditStep, Loaded, Row, refuse
 from dualread.data.datasets.own_gold import with_texts
 from dualread.data.datasets.own_tables import (
@@ -60,34 +55,32 @@ from dualread.data.datasets.own_tables import (
     renamed,
     unfolded,
 )
-from dualread.declared.base import Settings
+from dualread.declared.base import NotEmpty, Section, Split, Wire
 from dualread.errors import DataError, did_you_mean
 from dualread.grading.canonical import canonical
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
 TERMS = "Your own data, or other data that you brought into this form; the terms are those of its owner."
-SETTINGS = {
-    "files": {
-        "type": "object",
-        "propertyNames": {"enum": ["train", "validation", "test", "rows"]},
-        "additionalProperties": {"type": "string", "minLength": 1},
-        "minProperties": 1,
-        "optional": True,
-    },
-    "columns": {"type": "object", "additionalProperties": {"type": "string", "minLength": 1}, "optional": True},
-    "gold": {"enum": ["text", "letter", "number from 0", "number from 1"], "optional": True},
-    "booleans": {"enum": ["yes/no", "true/false"], "optional": True},
-    "shares": {
-        "type": "object",
-        "propertyNames": {"enum": ["train", "validation", "test"]},
-        "additionalProperties": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-        "minProperties": 1,
-        "optional": True,
-    },
-}
 
 
 _LONGEST_PATH = 1024  # characters
+
+
+class Settings(Section):
+    """How tables are read that are not in this form."""
+
+    files: Annotated[Mapping[Split | Literal["rows"], NotEmpty], Field(min_length=1)] | None = None
+    """The table of each split, or one for all of them (`rows`): patterns of files in the folder, in place of the names
+    above."""
+    columns: Mapping[str, NotEmpty] | None = None
+    """The name in the table of each column above. Other columns are then ignored; without this setting, refused."""
+    shares: Annotated[Mapping[Split, Annotated[float, Field(gt=0, le=1)]], Field(min_length=1)] | None = None
+    """Share of the images of each split, for one table without `split`. Images are ordered by the digest of their name
+    and cut at the shares, so that all questions about one image are in one split."""
+    gold: Literal["text", "letter", "number from 0", "number from 1"] | None = None
+    """How reference answers name options, where several ways fit."""
+    booleans: Literal["yes/no", "true/false"] | None = None
+    """What True and False stand for in reference answers."""
 
 
 def _picture(value: Any) -> str | bytes | None:
@@ -140,7 +133,7 @@ _OPTIONAL: dict[str, _Column] = {
 COLUMNS = (*_REQUIRED, *_SPLIT, *_OPTIONAL)
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the rows of `split`, in the order of the file.
 
     Raises:
@@ -148,11 +141,11 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
         DataError: There is no table or more than one, the table cannot be read or has no row of the split, a column is
             unknown, or a row lacks a value or has one of the wrong kind; the message lists up to ten lines or rows.
     """
-    check_request("table", split, HUB_FILES, settings, SETTINGS)
-    files, of_all = find_tables(folder, split, settings.get("files"))
-    lines = formed([line for file in files for line in read_table(file)[0]], settings, of_all=of_all)
-    lines = with_texts(lines, settings.get("gold"), settings.get("booleans"))
-    return loaded(folder, files, lines, split, settings, of_all=of_all)
+    chosen = checked_request("table", split, HUB_FILES, settings, Settings)
+    files, of_all = find_tables(folder, split, chosen.files)
+    lines = formed([line for file in files for line in read_table(file)[0]], chosen, of_all=of_all)
+    lines = with_texts(lines, chosen.gold, chosen.booleans)
+    return loaded(folder, files, lines, split, chosen, of_all=of_all)
 
 
 def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[Line]:
@@ -163,10 +156,10 @@ def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[L
         DataError: A column is unknown, or a row lacks a value or has one of the wrong kind.
     """
     lines = unfolded(lines)
-    if lines and "columns" in settings:
-        lines = renamed(lines, settings["columns"], COLUMNS)
+    if lines and settings.columns is not None:
+        lines = renamed(lines, settings.columns, COLUMNS)
     lines = in_form([line.converted() for line in lines])
-    refuse(_problems(lines, _REQUIRED | (_SPLIT if of_all and not settings.get("shares") else {})))
+    refuse(_problems(lines, _REQUIRED | (_SPLIT if of_all and not settings.shares else {})))
     return lines
 
 
@@ -180,14 +173,14 @@ def loaded(
         files: The tables.
         lines: Their rows, in the form that `formed` and `with_texts` give.
         split: train, validation or test.
-        settings: As for `load_rows`.
+        settings: How they are read.
         of_all: Whether the tables hold all splits.
 
     Raises:
         DataError: There are none.
     """
     image_of = cache(partial(_image, folder.absolute()))  # the rows about one picture share its path or bytes
-    shares = settings.get("shares") if of_all else None
+    shares = settings.shares if of_all else None
     if shares:
         names = [_image_name(line.record, image_of) for line in lines]
         drawn = drawn_splits(set(names), shares)

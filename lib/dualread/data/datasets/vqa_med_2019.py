@@ -16,10 +16,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dualread.data.datasets._files import check_request, leaves_folder
+from dualread.data.datasets._files import checked_request, leaves_folder
 from dualread.data.datasets._hub_tables import answer_type
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
+from dualread.declared.plugin_settings import NoSettings
 from dualread.errors import DataError
 
 HUB_FILES = {"test": ("*VQAMed2019_Test_Questions_w_Ref_Answers.txt", "*VQAMed2019_Test_Images*")}
@@ -29,7 +30,6 @@ TERMS = (
     "CC BY 4.0, Ben Abacha et al. 2019 (ceur-ws.org/Vol-2380/paper_272.pdf). Official files: VQAMed2019Test.zip of "
     "zenodo.org/records/10499039, or github.com/abachaa/VQA-Med-2019; unpack the images' own archive too."
 )
-SETTINGS = {}
 
 _FILE = "VQAMed2019_Test_Questions_w_Ref_Answers.txt"
 _IMAGES = "VQAMed2019_Test_Images"
@@ -47,7 +47,7 @@ _LATERALITY = re.compile(r"\b(?:left|right|bilateral|both)\b", re.IGNORECASE)
 _MAX_OPTIONAL_PARTS = 4  # 2 ** 4 variants; with more parts, only two: all parts kept and all dropped
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """Return the test questions in the order of the file, without those on images that are also in VQA-RAD.
 
     Raises:
@@ -55,7 +55,7 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
         DataError: The file or the folder of images is missing, the file is not text, or a line lacks a field or has a
             value that the format does not allow; the message lists up to ten lines.
     """
-    check_request("vqa_med_2019", split, HUB_FILES, settings, SETTINGS)
+    checked_request("vqa_med_2019", split, HUB_FILES, settings, NoSettings)
     file = next((folder / sub / _FILE for sub in _FOLDERS if (folder / sub / _FILE).is_file()), None)
     if file is None or not (file.parent / _IMAGES).is_dir():
         raise DataError(f"{folder}: no {_FILE} beside {_IMAGES}/. Expected the official test set, its images unpacked.")

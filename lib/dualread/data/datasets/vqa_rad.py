@@ -2,7 +2,7 @@
 
 The official list has 2,248 questions. The 451 with `phrase_type` test_... are the official test split; 202 of its 203
 images occur in the training split too. So nothing is ever fitted on VQA-RAD: this loader has one split, "test", with
-all questions or with those of `settings["official_splits"]`. Four rows repeat image, question and answer of another
+all questions or with those of the setting `official_splits`. Four rows repeat image, question and answer of another
 row, one of them across the official splits, where the test row is kept. This leaves 2,244. No modality is recorded.
 
 Known defects: "CLOSED " with a space, answers that are integers, a qid that is text, misspelled question types, and
@@ -16,12 +16,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from dualread.data.datasets._files import check_request, leaves_folder, read_json
+from pydantic import Field
+
+from dualread.data.datasets._files import checked_request, leaves_folder, read_json
 from dualread.data.datasets._hub_tables import has_tables, read_rows
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.base import Settings
+from dualread.declared.base import Listed, Section, Wire
 from dualread.errors import ConfigError, DataError
 
 HUB_FILES = {"test": ("data/train-*.parquet", "data/test-*.parquet")}
@@ -30,7 +32,6 @@ TERMS = (
     "CC0 1.0, Lau et al. 2018 (doi:10.1038/sdata.2018.251). Official files: osf.io/89kps (VQA_RAD Dataset Public.json "
     "and VQA_RAD Image Folder). The hub's flaviagiammarino/vqa-rad has neither ids nor answer types."
 )
-SETTINGS = {"official_splits": {"type": "array", "items": {"enum": ["train", "test"]}, "minItems": 1, "optional": True}}
 
 _SPLITS = ("train", "test")
 _LISTS = ("VQA_RAD Dataset Public.json", "VQA_RAD_Dataset_Public.json")
@@ -40,8 +41,15 @@ _MISSPELLED = {"atrib": "attrib", "prse": "pres"}
 _TEXT_KEYS = ("image_name", "image_organ", "question", "question_type", "answer_type", "phrase_type")
 
 
-def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
-    """Return the questions of `settings["official_splits"]` (default: both), in the order of the official list.
+class Settings(Section):
+    """Which questions are read."""
+
+    official_splits: Annotated[Listed[Literal["train", "test"]], Field(min_length=1)] = ("train", "test")
+    """Official splits whose questions are read."""
+
+
+def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
+    """Return the questions of the setting `official_splits`, in the order of the official list.
 
     Raises:
         ConfigError: `split` is not "test", or a setting is unknown.
@@ -71,15 +79,14 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     return Loaded(file=file or folder / "data", rows=chosen, audit=audit)
 
 
-def _wanted(split: str, settings: Settings) -> Sequence[str]:
+def _wanted(split: str, settings: Wire) -> Sequence[str]:
     if split in ("train", "validation"):
         raise ConfigError(
             f"vqa_rad: no split named {split!r}. Known: test. VQA-RAD is never fitted on: 202 of the 203 images of its "
             "official test split occur in its train split too. To choose among the questions, set "
             "settings.official_splits."
         )
-    check_request("vqa_rad", split, HUB_FILES, settings, SETTINGS)
-    return settings.get("official_splits", _SPLITS)
+    return checked_request("vqa_rad", split, HUB_FILES, settings, Settings).official_splits
 
 
 def _from_tables(folder: Path) -> tuple[list[tuple[str, Row]], str]:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ArtifactError, ConfigError, in_a_line
 from dualread.models.backbones._checkpoint_files import (
     AGAIN,
@@ -66,7 +66,7 @@ def copy_processor(checkpoint: Path, out: Path) -> None:
     forget_calls(out)
 
 
-def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
+def load(checkpoint: Path, settings: Wire) -> "PreTrainedModel":
     """Load a model with the configured dtype, attention and quantization, in evaluation mode.
 
     Raises:
@@ -102,7 +102,7 @@ def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
     return model
 
 
-def check(checkpoint: Path, settings: Settings) -> None:
+def check(checkpoint: Path, settings: Wire) -> None:
     """Refuse a folder that is not a complete checkpoint; no weights are read.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.declared.recorded import USUAL, Facts
 from dualread.errors import ArtifactError, ConfigError, DataError, in_a_line
 from dualread.models.backbones import parts
@@ -64,7 +64,7 @@ class Encoder:
     Of the settings, it reads max_prompt_tokens, min_pixels, max_pixels and chat_template.
     """
 
-    def __init__(self, processor: Any, config: Any, settings: Settings, facts: Facts = USUAL):
+    def __init__(self, processor: Any, config: Any, settings: Wire, facts: Facts = USUAL):
         self.facts, self.processor, self.tokenizer = facts, processor, processor.tokenizer
         self.image_token_id: int = config.image_token_id
         self._settings = settings

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.declared.recorded import USUAL, Facts
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.encode import Encoder
@@ -29,7 +29,7 @@ class Opened:
     forbidden: tuple[int, ...]
 
     @classmethod
-    def of(cls, model: Any, processor: Any, settings: Settings, facts: Facts = USUAL) -> "Opened":
+    def of(cls, model: Any, processor: Any, settings: Wire, facts: Facts = USUAL) -> "Opened":
         """Return a model that is in memory, and its processor, as an opened checkpoint."""
         ends = model.generation_config.eos_token_id
         stop = frozenset(ends if isinstance(ends, list) else [ends])
@@ -47,7 +47,7 @@ class Opened:
         return replace(self, encoder=encoder)
 
 
-def open_checkpoint(checkpoint: Path, settings: Settings, facts: Facts = USUAL) -> Opened:
+def open_checkpoint(checkpoint: Path, settings: Wire, facts: Facts = USUAL) -> Opened:
     """Load `checkpoint` for generation or replay."""
     import torch
 

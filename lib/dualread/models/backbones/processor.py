@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ArtifactError, ConfigError, in_a_line
 from dualread.models.backbones import trial
 from dualread.models.backbones._checkpoint_files import AGAIN, read_config, read_json, readable
@@ -33,7 +33,7 @@ _MOST_PIXELS, _LONGEST_EDGE, _EDGES = 2**24, 2**14, ("shortest_edge", "longest_e
 _OTHER_MEDIA = ("video", "feature_extractor", "audio")  # processors of what no prompt here contains
 
 
-def load_processor(checkpoint: Path, settings: Settings) -> "ProcessorMixin":
+def load_processor(checkpoint: Path, settings: Wire) -> "ProcessorMixin":
     """Load the processor of `checkpoint`; its tokenizer pads on the left.
 
     The tokenizer may have fewer tokens than the model has embeddings, whose number is often padded to a round one.
@@ -130,7 +130,7 @@ def _unfit(checkpoint: Path, problem: str) -> ArtifactError:
     return ArtifactError(f"{checkpoint}: {problem} Save the model's own processor beside it, or choose another model.")
 
 
-def _load_images(checkpoint: Path, settings: Settings) -> Any:
+def _load_images(checkpoint: Path, settings: Wire) -> Any:
     from transformers import AutoImageProcessor
 
     if not any((checkpoint / name).is_file() for name in _IMAGES):
@@ -212,7 +212,7 @@ def _class(checkpoint: Path, config: Any, name: str | None) -> Any:
     )
 
 
-def _problem(processor: Any, config: Any, arguments: Settings, text: str) -> str | None:
+def _problem(processor: Any, config: Any, arguments: Wire, text: str) -> str | None:
     """Return why the processor's prompts cannot show an image to the model; None if they can.
 
     The chat template is first tried with no text and with the long `text` in a process that may be killed.
@@ -258,7 +258,7 @@ def turn(text: str, **image: Any) -> list[dict[str, Any]]:
     return [{"role": "user", "content": [{"type": "image", **image}, {"type": "text", "text": text}]}]
 
 
-def _written(processor: Any, arguments: Settings, text: str) -> str:
+def _written(processor: Any, arguments: Wire, text: str) -> str:
     return processor.apply_chat_template(turn(text), add_generation_prompt=True, **arguments)
 
 
@@ -267,7 +267,7 @@ def long_text(n_words: int) -> str:
     return " ".join(f"word {i}\n" * (i % 50 == 9) or f"word {i}" for i in range(min(n_words, _MOST_WORDS)))
 
 
-def _changed(processor: Any, arguments: Settings, text: str) -> str | None:
+def _changed(processor: Any, arguments: Wire, text: str) -> str | None:
     """Return what template or tokenizer do to the text of a question besides encoding it; None if nothing."""
     tokenizer = processor.tokenizer
     rendered, *others = (_written(processor, arguments, text) for _ in range(_TIMES))

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.errors import ConfigError, DataError, DualReadError
 from dualread.models.backbones.encode import Encoder, Prompt
 
@@ -89,7 +89,7 @@ class Core:
         max_tokens: Largest number of tokens in a prompt and its completion together.
     """
 
-    def __init__(self, checkpoint: Path, settings: Settings, encoder: Encoder, engine: Settings):
+    def __init__(self, checkpoint: Path, settings: Wire, encoder: Encoder, engine: Wire):
         """`engine` has `max_num_seqs`, and perhaps `gpu_memory_utilization` and `sleep`."""
         import torch
 

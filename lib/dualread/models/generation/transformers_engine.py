@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Positive, Section, Wire
 from dualread.declared.recorded import USUAL, Facts
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt
@@ -20,12 +20,17 @@ from dualread.models.prefixes import NOTHING
 from dualread.progress import track
 from dualread.seeding import generator
 
-SETTINGS = {"batch_size": {"type": "integer", "minimum": 1}}
-
 _LEAST_GOING = 0.75  # finished rows are dropped when fewer than this share still go on, because that copies the others
 
 
-def open_engine(checkpoint: Path, settings: Settings, engine: Settings, facts: Facts = USUAL) -> "TransformersEngine":
+class Settings(Section):
+    """How many completions are made together."""
+
+    batch_size: Positive
+    """Completions in one batch. Results do not depend on it."""
+
+
+def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> "TransformersEngine":
     """Load `checkpoint`; `engine` holds the `batch_size`, the number of completions that are generated at once."""
     return TransformersEngine(open_checkpoint(checkpoint, settings, facts), engine["batch_size"])
 

@@ -7,11 +7,12 @@ one process per GPU.
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
-from dualread.declared.base import Settings
+from dualread.declared.base import AS_GIVEN, Positive, Section, Wire
 from dualread.declared.recorded import USUAL, Facts
 from dualread.errors import ConfigError
 from dualread.models.backbones._checkpoint_files import read_config
@@ -25,16 +26,21 @@ from dualread.progress import track
 from dualread.seeding import derive_seed
 
 ENVIRONMENT = "vllm"  # its lock file is in envs/; `machine.vllm` in the config chooses the build for CUDA or CPUs
-SETTINGS = {
-    "max_num_seqs": {"type": "integer", "minimum": 1},  # completions at once on one GPU
-    "gpu_memory_utilization": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "optional": True},
-}
 
 _MAX_NEXT_IDS = 128  # vLLM returns the log-probabilities of at most this many chosen ids per request
 
 
-def open_engine(checkpoint: Path, settings: Settings, engine: Settings, facts: Facts = USUAL) -> Engine:
-    """Open `checkpoint` on every visible GPU; `engine` holds the settings that `SETTINGS` names.
+class Settings(Section):
+    """How many completions are made together, and in how much memory."""
+
+    max_num_seqs: Positive
+    """Completions at once on one GPU."""
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1), AS_GIVEN] | None = None
+    """Share of the GPU's memory that vLLM takes; by default, vLLM's own."""
+
+
+def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> Engine:
+    """Open `checkpoint` on every visible GPU; `engine` is what `Settings` declares.
 
     Raises:
         ArtifactError: The folder is not a complete checkpoint.
@@ -53,9 +59,7 @@ def open_engine(checkpoint: Path, settings: Settings, engine: Settings, facts: F
     return open_in_processes(checkpoint, settings, engine, gpus)
 
 
-def open_in_processes(
-    checkpoint: Path, settings: Settings, engine: Settings, gpus: Sequence[str]
-) -> DataParallelEngine:
+def open_in_processes(checkpoint: Path, settings: Wire, engine: Wire, gpus: Sequence[str]) -> DataParallelEngine:
     """Open `checkpoint` on each of `gpus`, as CUDA_VISIBLE_DEVICES names them; other arguments as in `open_engine`."""
     encoder, stop, _ = _encoder(checkpoint, settings)
     return DataParallelEngine(VllmEngine, (checkpoint, dict(settings), dict(engine)), gpus, encoder, stop)
@@ -64,7 +68,7 @@ def open_in_processes(
 class VllmEngine:
     """Implements `dualread.models.generation.base.Engine` with vLLM on one device; arguments as in `open_engine`."""
 
-    def __init__(self, checkpoint: Path, settings: Settings, engine: Settings):
+    def __init__(self, checkpoint: Path, settings: Wire, engine: Wire):
         prepare()
         self.encoder, self.stop, forbidden = _encoder(checkpoint, settings)
         self._never = dict.fromkeys(forbidden, -float("inf"))
@@ -208,7 +212,7 @@ def next_ids(continuations: Sequence[Sequence[int]], most: int) -> Iterator[tupl
         yield from ((prefix, ids[start : start + most]) for start in range(0, len(ids), most))
 
 
-def _encoder(checkpoint: Path, settings: Settings) -> tuple[Encoder, frozenset[int], tuple[int, ...]]:
+def _encoder(checkpoint: Path, settings: Wire) -> tuple[Encoder, frozenset[int], tuple[int, ...]]:
     """Return the encoder of the checkpoint's prompts, the ids that end a turn, and those that are forbidden."""
     from transformers import GenerationConfig
 

@@ -2,10 +2,10 @@
 
 Entry points of a plugin:
     open_rollouts(checkpoint, model, settings, gpus) -> base.Rollouts: Opens the checkpoint that a training starts from.
-        `model` are the settings with which it is opened, `settings` those that `SETTINGS` names, `gpus` the GPUs that
+        `model` are the settings with which it is opened, `settings` what `Settings` declares, `gpus` the GPUs that
         do nothing else, as CUDA_VISIBLE_DEVICES names them; without them, the engine shares the trainer's.
-    SETTINGS: What `rollout_settings` may set, a JSON schema per name.
-    DEFAULTS: The settings where `rollout_settings` has none; `dualread plan` reads them.
+    Settings: What `rollout_settings` may set. `dualread plan` reads its `max_num_seqs`, `gpu_memory_utilization` and
+        `sleep`.
     ENVIRONMENT: The environment in which the training runs, if that is not the workflow's own: the name of a lock file.
     prepare(): What a process of that environment does before it imports anything else of it.
 """

@@ -9,26 +9,29 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from dualread.declared.base import Settings
+from pydantic import Field
+
+from dualread.declared.base import AS_GIVEN, Positive, Section, Wire
 from dualread.models.backbones.encode import Prompt
 from dualread.models.generation import vllm_engine
 from dualread.models.generation.base import SeededDecoding
 from dualread.models.generation.data_parallel import DataParallelEngine
 
 ENVIRONMENT = "vllm"
-SETTINGS = {
-    # Completions at once. Default: 256.
-    "max_num_seqs": {"type": "integer", "minimum": 1, "optional": True},
-    # vLLM's share of the GPU's memory, weights included. Default: 0.3.
-    "gpu_memory_utilization": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "optional": True},
-    # Give the memory back while the model learns. Default: false.
-    "sleep": {"type": "boolean", "optional": True},
-}
-DEFAULTS = {"max_num_seqs": 256, "gpu_memory_utilization": 0.3, "sleep": False}
-
 _IN_MEMORY = Path("/dev/shm")  # a file system of Linux; elsewhere, weights go through a folder for temporary files
+
+
+class Settings(Section):
+    """How vLLM samples for a training."""
+
+    max_num_seqs: Positive = 256
+    """Completions at once on one GPU, by default 256."""
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1), AS_GIVEN] = 0.3
+    """vLLM's share of the GPU's memory, weights included, by default 0.3."""
+    sleep: bool = False
+    """Whether vLLM gives its memory back while the model learns, by default not."""
 
 
 def prepare() -> None:
@@ -39,10 +42,10 @@ def prepare() -> None:
 
 
 def open_rollouts(
-    checkpoint: Path, model: Settings, settings: Settings, gpus: Sequence[str] = ()
+    checkpoint: Path, model: Wire, settings: Wire, gpus: Sequence[str] = ()
 ) -> "VllmRollouts | DistantRollouts":
     """Open `checkpoint` in vLLM; see `dualread.models.rollouts`."""
-    arguments = (checkpoint, dict(model), {**DEFAULTS, **settings})
+    arguments = (checkpoint, dict(model), Settings.of(settings, "rollout_settings").wire())
     if not gpus:
         return VllmRollouts(vllm_engine.VllmEngine(*arguments))
     return DistantRollouts(vllm_engine.open_in_processes(*arguments, gpus), model["dtype"])

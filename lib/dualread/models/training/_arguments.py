@@ -4,12 +4,11 @@ import dataclasses
 import os
 from typing import Any
 
-from dualread.declared.base import Settings
 from dualread.errors import ConfigError
 from dualread.models.training._checkpoints import KEPT
 from dualread.models.training._watched import tracking
 from dualread.models.training.job import Job
-from dualread.models.training.settings import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE
+from dualread.models.training.settings import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE, TrainingSettings
 
 
 def n_processes() -> int:
@@ -36,27 +35,27 @@ def arguments(job: Job) -> Any:
         chat_template_kwargs=dict(job.backbone_settings.get("chat_template", {})),
         **_saving(job),
         **_correction(settings),
-        num_generations=settings["group_size"],
+        num_generations=settings.group_size,
         num_train_epochs=1,  # the rows already contain every pass over the data
         shuffle_dataset=False,  # and are already in order
-        max_completion_length=settings["max_completion_tokens"],
-        temperature=settings["temperature"],
-        top_p=settings["top_p"],
+        max_completion_length=settings.max_completion_tokens,
+        temperature=settings.temperature,
+        top_p=settings.top_p,
         top_k=0,
         loss_type=LOSS,
         scale_rewards=ADVANTAGE_SCALE,
-        beta=settings["kl_coefficient"],
-        epsilon=settings["clip_low"],
-        epsilon_high=settings["clip_high"],
+        beta=settings.kl_coefficient,
+        epsilon=settings.clip_low,
+        epsilon_high=settings.clip_high,
         num_iterations=1,
-        learning_rate=settings["learning_rate"],
+        learning_rate=settings.learning_rate,
         optim=OPTIMIZER,
         lr_scheduler_type=SCHEDULE,
-        warmup_steps=settings["warmup_fraction"],  # TRL takes a number below 1 as a fraction of all steps
-        adam_beta1=settings["betas"][0],
-        adam_beta2=settings["betas"][1],
-        weight_decay=settings["weight_decay"],
-        max_grad_norm=settings["clip_norm"],
+        warmup_steps=settings.warmup_fraction,  # TRL takes a number below 1 as a fraction of all steps
+        adam_beta1=settings.betas[0],
+        adam_beta2=settings.betas[1],
+        weight_decay=settings.weight_decay,
+        max_grad_norm=settings.clip_norm,
         bf16=job.backbone_settings["dtype"] == "bfloat16",
         **{recompute: not on_cpu},
         use_cpu=on_cpu,
@@ -70,14 +69,14 @@ def arguments(job: Job) -> Any:
     )
 
 
-def _batches(settings: Settings) -> dict[str, Any]:
-    completions_per_step = settings["prompts_per_step"] * settings["group_size"]
-    per_pass = min(settings["completions_per_pass"], completions_per_step // n_processes())
+def _batches(settings: TrainingSettings) -> dict[str, Any]:
+    completions_per_step = settings.prompts_per_step * settings.group_size
+    per_pass = min(settings.completions_per_pass, completions_per_step // n_processes())
     if per_pass < 1 or completions_per_step % (per_pass * n_processes()):
         # If this were rounded down, a step would have fewer prompts and the run more steps than configured.
         raise ConfigError(
             f"actor settings: a step of {completions_per_step} completions (prompts_per_step x group_size) does not "
-            f"divide into passes of completions_per_pass = {settings['completions_per_pass']} on {n_processes()} "
+            f"divide into passes of completions_per_pass = {settings.completions_per_pass} on {n_processes()} "
             "processes. Expected completions_per_pass x processes to divide the completions of a step. Change "
             "completions_per_pass or processes."
         )
@@ -87,19 +86,19 @@ def _batches(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _correction(settings: Settings) -> dict[str, Any]:
+def _correction(settings: TrainingSettings) -> dict[str, Any]:
     """Return the correction for the difference between engine and trainer; `trainer.run` switches it on."""
-    if (wanted := settings.get("importance_sampling")) is None:
+    if (wanted := settings.importance_sampling) is None:
         return {}
-    return {"vllm_importance_sampling_mode": wanted["mode"], "vllm_importance_sampling_clip_max": wanted["clip_max"]}
+    return {"vllm_importance_sampling_mode": wanted.mode, "vllm_importance_sampling_clip_max": wanted.clip_max}
 
 
 def _saving(job: Job) -> dict[str, Any]:
-    if job.checkpoints is None or "save_every" not in job.settings:
+    if job.checkpoints is None or job.settings.save_every is None:
         return {"output_dir": str(job.scratch), "save_strategy": "no"}
     return {
         "output_dir": str(job.checkpoints),
         "save_strategy": "steps",
-        "save_steps": job.settings["save_every"],
+        "save_steps": job.settings.save_every,
         "save_total_limit": KEPT,
     }

@@ -17,7 +17,7 @@ from dualread.models.training.settings import WEIGHTS
 
 def weights_of(job: Job) -> str:
     """Return the dtype of the weights of the model that is trained."""
-    return job.backbone_settings["dtype"] if "lora" in job.settings else WEIGHTS
+    return job.backbone_settings["dtype"] if job.settings.lora else WEIGHTS
 
 
 def given_to_trainer(job: Job, model: Any) -> dict[str, Any]:
@@ -26,22 +26,22 @@ def given_to_trainer(job: Job, model: Any) -> dict[str, Any]:
     Raises:
         ConfigError: A target is no linear layer of the model, or is its head; or its language model is not known.
     """
-    if (lora := job.settings.get("lora")) is None:
+    if (lora := job.settings.lora) is None:
         return {}
     from peft import LoraConfig
 
-    found = list(_linear_layers(model, vision=lora.get("vision", False)))
+    found = list(_linear_layers(model, vision=lora.vision))
     known = sorted({name.rpartition(".")[2] for name in found})
-    targets = lora.get("targets", known)
+    targets = lora.targets or known
     if unknown := [name for name in targets if name not in known]:
         raise ConfigError(
             f"actor settings: lora.targets: {unknown[0]!r} is no linear layer of this model that can be adapted. Known:"
             f" {', '.join(known)}.{did_you_mean(unknown[0], known)}"
         )
     config = LoraConfig(
-        r=lora["rank"],
-        lora_alpha=lora["alpha"],
-        lora_dropout=lora.get("dropout", 0.0),
+        r=lora.rank,
+        lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]  # peft takes any number
+        lora_dropout=lora.dropout or 0.0,
         target_modules=[name for name in found if name.rpartition(".")[2] in targets],
         task_type="CAUSAL_LM",
     )
@@ -90,7 +90,7 @@ def merged_weights(model: Any) -> Iterator[tuple[str, Any]]:
 
 def save(model: Any, job: Job) -> None:
     """Write the trained checkpoint: the weights that were trained, or the base with the adapter merged into them."""
-    if "lora" not in job.settings:
+    if job.settings.lora is None:
         model.save_pretrained(job.out)
         copy_processor(job.checkpoint, job.out)
         return

@@ -17,7 +17,6 @@ from dualread.models.backbones.opened import Opened
 from dualread.models.generation.base import SeededDecoding
 from dualread.models.generation.transformers_engine import complete
 from dualread.models.training.job import Job
-from dualread.models.training.settings import rollouts_per_pass
 from dualread.seeding import generator
 
 
@@ -49,14 +48,14 @@ def roll_out(opened: Opened, prompts: Sequence[Prompt], job: Job, *, step: int, 
     """
     settings = job.settings
     decoding = SeededDecoding(
-        temperature=settings["temperature"],
-        top_p=settings["top_p"],
+        temperature=settings.temperature,
+        top_p=settings.top_p,
         n_samples=1,
-        max_completion_tokens=settings["max_completion_tokens"],
+        max_completion_tokens=settings.max_completion_tokens,
         seed=job.seed,
     )
     made: list[list[int]] = []
-    most = rollouts_per_pass(settings)
+    most = settings.sampled_at_once
     for start in range(0, len(prompts), most):
         piece = range(start, min(start + most, len(prompts)))
         distinct = {prompts[i].row: prompts[i] for i in piece}

@@ -29,7 +29,7 @@ def opened_rollouts(job: Job) -> Iterator[Rollouts | None]:
     if job.rollouts is None:
         yield None
         return
-    settings = job.settings.get("rollout_settings", {})
+    settings = job.settings.rollout_settings or {}
     rollouts: Rollouts = job.rollouts.open_rollouts(job.checkpoint, job.model, settings, job.rollout_gpus)
     try:
         yield rollouts
@@ -47,10 +47,10 @@ def sampled_by(rollouts: Rollouts, trainer: type, job: Job) -> type:
 
     settings = job.settings
     decoding = SeededDecoding(
-        temperature=settings["temperature"],
-        top_p=settings["top_p"],
+        temperature=settings.temperature,
+        top_p=settings.top_p,
         n_samples=1,
-        max_completion_tokens=settings["max_completion_tokens"],
+        max_completion_tokens=settings.max_completion_tokens,
         seed=job.seed,
     )
 

@@ -14,21 +14,27 @@ Choices that the paper leaves open:
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from dualread.declared.base import AS_GIVEN, Share
 from dualread.errors import ConfigError
 from dualread.grading.spans import character_spans
 from dualread.models.backbones.opened import Opened
 from dualread.models.rewards.base import verdicts
 from dualread.models.training.job import Job
+from dualread.models.training.settings import TrainingSettings
 from dualread.models.training.trainer import log_terms, run
 
-SETTINGS_OF = "grpo"
-SETTINGS = {"gamma": {"type": "number", "minimum": 0, "maximum": 1}}
-
 _EPSILON = 1e-4  # as in TRL
+
+
+class Settings(TrainingSettings):
+    """How an actor is trained."""
+
+    gamma: Annotated[Share, AS_GIVEN]
+    """Weight of the group's accuracy, beside the answer's own correctness, in what the confidence should be."""
 
 
 def train(job: Job) -> list[dict[str, Any]]:
@@ -42,7 +48,8 @@ def train(job: Job) -> list[dict[str, Any]]:
             f"training dcpo: reward {job.reward.__name__} defines no `calibration_reward`. Expected a reward that does."
             " Set the actor's reward to dcpo."
         )
-    return run(job, lambda trainer: _segmented(trainer, job.reward, job.settings["gamma"]))
+    gamma = job.chosen(Settings).gamma
+    return run(job, lambda trainer: _segmented(trainer, job.reward, gamma))
 
 
 def _segmented(trainer: type, reward: ModuleType, gamma: float) -> type:

@@ -5,19 +5,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from dualread import plugins
 from dualread.artifacts.tables import read_table
 from dualread.declared.backbones import TrainActorSpec
-from dualread.declared.base import Section, Settings
+from dualread.declared.base import Section, Wire
 from dualread.declared.columns import MANIFEST
 from dualread.declared.recorded import Facts
 from dualread.errors import ConfigError
 from dualread.models.conditions import Asked, asked
 from dualread.models.generation.data_parallel import visible_gpus
-from dualread.models.training.settings import max_prompt_tokens
+from dualread.models.training.settings import TrainingSettings
 from dualread.seeding import derive_seed
+
+T = TypeVar("T", bound=TrainingSettings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +34,7 @@ class Job:
         images: Folder that the questions' image files are relative to.
         backbone_settings: The `settings` of the backbone's config entry.
         reward: The reward's module.
-        settings: The `settings` of the actor's config entry; see the algorithm's `SETTINGS`.
+        settings: The algorithm's own `Settings`.
         name: What a tracker calls the training.
         rollouts: The module of what samples in place of the model itself; None if nothing does.
         rollout_gpus: The GPUs of what samples, as CUDA_VISIBLE_DEVICES names them; none if it shares the trainer's.
@@ -47,9 +49,9 @@ class Job:
     questions: Sequence[Asked]
     references: Sequence[Sequence[str]]
     images: Path
-    backbone_settings: Settings
+    backbone_settings: Wire
     reward: ModuleType
-    settings: Settings
+    settings: TrainingSettings
     seed: int
     out: Path
     scratch: Path
@@ -59,10 +61,22 @@ class Job:
     rollout_gpus: Sequence[str] = ()
 
     @property
-    def model(self) -> Settings:
+    def model(self) -> Wire:
         """The settings with which the model is opened for training: the backbone's, with the actor's longest prompt."""
-        limit = max_prompt_tokens(self.settings, self.backbone_settings)
+        limit = self.settings.longest_prompt(self.backbone_settings)
         return {**self.backbone_settings, "max_prompt_tokens": limit}
+
+    def chosen(self, declared: type[T]) -> T:
+        """Return the settings as `declared`, the algorithm's class.
+
+        Raises:
+            ConfigError: They are those of another algorithm.
+        """
+        if not isinstance(self.settings, declared):
+            raise ConfigError(
+                f"settings: {type(self.settings).__module__} declares them. Expected {declared.__module__}."
+            )
+        return self.settings
 
 
 class Assignment(Section):
@@ -80,12 +94,16 @@ class Assignment(Section):
     scratch: Path
     checkpoints: Path | None
 
+    @property
+    def _algorithm(self) -> ModuleType:
+        return plugins.load_module(self.spec.training.module)
+
     def train(self) -> list[dict[str, Any]]:
         """Train in this process; return the log."""
         gpus = _rollout_gpus(self.spec.settings)
         if self.spec.rollouts is not None:
             plugins.load_module(self.spec.rollouts.module).prepare()
-        return plugins.load_module(self.spec.training.module).train(self.job(gpus))
+        return self._algorithm.train(self.job(gpus))
 
     def job(self, rollout_gpus: Sequence[str] = ()) -> Job:
         """Return the job; it does not depend on the order of the manifest's rows."""
@@ -100,7 +118,7 @@ class Assignment(Section):
             images=self.images,
             backbone_settings=spec.model,
             reward=plugins.load_module(spec.reward.module),
-            settings=spec.settings,
+            settings=self._algorithm.Settings.of(spec.settings, "actor settings"),
             seed=derive_seed("actor", spec.backbone, spec.actor, spec.seed),
             out=self.out,
             scratch=self.scratch,
@@ -120,7 +138,7 @@ class Assignment(Section):
         return cls.model_validate_json(text)
 
 
-def _rollout_gpus(settings: Settings) -> list[str]:
+def _rollout_gpus(settings: Wire) -> list[str]:
     """Return the GPUs that sample for this process alone; on CPUs, an empty name for each process that does.
 
     Called before CUDA starts, which does not look again at CUDA_VISIBLE_DEVICES. The GPUs of the trainers come first. A

@@ -1,10 +1,26 @@
-"""What an actor's settings mean, for the trainer, the table of hyperparameters and `dualread plan`."""
+"""What all training algorithms may be told, and what that means for the trainer, the tables, and `dualread plan`.
+
+This file is read without importing an algorithm, so it imports nothing slow.
+"""
 
 import math
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from dualread import plugins
-from dualread.declared.base import Settings
+from pydantic import Field
+
+from dualread.declared.base import (
+    AS_GIVEN,
+    Above0,
+    AtLeast0,
+    AtLeastOne,
+    BelowOne,
+    Listed,
+    Name,
+    Positive,
+    Section,
+    Wire,
+)
+from dualread.declared.plugin_settings import settings_class
 from dualread.errors import ConfigError
 
 # Hyperparameters that no config entry changes, under TRL's names.
@@ -15,49 +31,143 @@ SCHEDULE = "constant_with_warmup"
 WEIGHTS = "float32"  # whatever the dtype of the forward pass: an update of 1e-6 is lost in bfloat16
 
 
-def max_prompt_tokens(settings: Settings, backbone_settings: Settings) -> int:
-    """Return the largest number of tokens in a training prompt, image tokens included.
+class Lora(Section):
+    """A LoRA adapter that is trained in place of all weights."""
 
-    Args:
-        settings: The actor's training settings (`dualread.study.training.training_settings`).
-        backbone_settings: The `settings` of the backbone's config entry; their limit holds if `settings` has none.
-    """
-    return settings.get("max_prompt_tokens", backbone_settings["max_prompt_tokens"])
+    rank: Positive
+    """Rank of each adapted layer."""
+    alpha: Annotated[Above0, AS_GIVEN]
+    """The adapter's output is scaled by alpha / rank."""
+    dropout: Annotated[BelowOne, AS_GIVEN] | None = None
+    """Share of the adapter's inputs that a training step drops; none by default."""
+    targets: AtLeastOne[str] | None = None
+    """Names of the adapted layers; by default all linear layers of the language model."""
+    vision: bool = False
+    """Whether the default targets include the linear layers outside the language model, except for the head."""
 
 
-def rollouts_per_pass(settings: Settings) -> int:
-    """Return the largest number of completions that the trained model samples at once."""
-    return settings.get("rollouts_per_pass", settings["completions_per_pass"])
+class ImportanceSampling(Section):
+    """TRL's correction for tokens that an engine drew with slightly other probabilities than those of the loss."""
+
+    mode: Literal["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
+    """Whether ratios of probabilities are of tokens or of completions, and are cut at `clip_max` or are 0 above it."""
+    clip_max: Annotated[Above0, AS_GIVEN]
+    """The largest ratio."""
 
 
-def engine_of(settings: Settings) -> dict[str, Any] | None:
-    """Return the settings of the engine that samples for a training, with their defaults; None if the model samples."""
-    if "rollouts" not in settings:
+class TrainingSettings(Section):
+    """How an actor is trained."""
+
+    steps: Positive | None = None
+    """Optimizer steps. A training has either `steps` or `passes`."""
+    passes: Annotated[Above0, AS_GIVEN] | None = None
+    """Passes over the training questions."""
+    prompts_per_step: Positive
+    """Questions per optimizer step."""
+    group_size: Annotated[int, Field(ge=2)]
+    """Completions per question, whose rewards are compared."""
+    completions_per_pass: Positive
+    """Completions in one forward and backward pass; a step adds up the gradients of several passes."""
+    rollouts_per_pass: Positive | None = None
+    """Completions that the trained model samples at once, by default `completions_per_pass`. Sampling needs less memory
+    than learning from as many, and a large number takes less time."""
+    max_prompt_tokens: Positive | None = None
+    """Most tokens of a prompt, by default the backbone's limit. A longer prompt is an error and is never truncated."""
+    max_completion_tokens: Positive
+    """Most tokens of a completion."""
+    temperature: Annotated[Above0, AS_GIVEN]
+    """Temperature of the rollouts."""
+    top_p: Annotated[float, Field(gt=0, le=1), AS_GIVEN]
+    """Smallest set of likely tokens, by probability, from which a rollout's next token is drawn."""
+    clip_low: Annotated[Above0, AS_GIVEN]
+    """A probability ratio below 1 - clip_low gives no gradient."""
+    clip_high: Annotated[Above0, AS_GIVEN]
+    """A probability ratio above 1 + clip_high gives no gradient."""
+    kl_coefficient: Annotated[AtLeast0, AS_GIVEN]
+    """Weight of the divergence from the base checkpoint in the loss."""
+    learning_rate: Annotated[Above0, AS_GIVEN]
+    """Step size of AdamW after the warm-up."""
+    warmup_fraction: Annotated[BelowOne, AS_GIVEN]
+    """Share of the steps in which the step size rises from 0."""
+    betas: Annotated[Listed[Annotated[float, AS_GIVEN]], Field(min_length=2, max_length=2)]
+    """The two decay rates of AdamW."""
+    weight_decay: Annotated[AtLeast0, AS_GIVEN]
+    """Decoupled weight decay of AdamW."""
+    clip_norm: Annotated[Above0, AS_GIVEN]
+    """Largest norm of a step's gradient."""
+    save_every: Positive | None = None
+    """Steps between checkpoints, from which a killed training resumes; by default it starts again."""
+    processes: Positive = 1
+    """Processes that train one actor together, with one GPU each. Rollouts are drawn as by one process, but sums are
+    rounded in another order, so another number of processes gives an actor of its own."""
+    lora: Lora | None = None
+    """A LoRA adapter, in place of all weights."""
+    rollouts: Name | None = None
+    """What samples the completions in place of the trained model: lib/dualread/models/rollouts/<name>.py. Only a
+    backbone's `training` may set this and the next two, because it chooses the environment of the training."""
+    rollout_settings: Wire | None = None
+    """Settings of `rollouts`."""
+    rollout_gpus: Positive | None = None
+    """GPUs that do nothing but sample, for each of the `processes`; by default both share a GPU."""
+    importance_sampling: ImportanceSampling | None = None
+    """TRL's correction for what `rollouts` sampled; none by default."""
+
+    @property
+    def sampled_at_once(self) -> int:
+        """The largest number of completions that the trained model samples at once."""
+        return self.rollouts_per_pass or self.completions_per_pass
+
+    @property
+    def engine(self) -> Any:
+        """The `Settings` of `rollouts`; None if the trained model samples."""
+        if self.rollouts is None:
+            return None
+        return settings_class("rollouts", self.rollouts).of(self.rollout_settings or {}, "rollout_settings")
+
+    @property
+    def unfit_for_an_engine(self) -> str | None:
+        """Why no engine can sample for this training; None if one can."""
+        if self.temperature != 1:
+            return (
+                f"temperature: {self.temperature}. Expected 1, because an engine gives log-probabilities before the"
+                " temperature, and they are compared with those of the loss"
+            )
+        if self.importance_sampling is not None and self.top_p != 1:
+            return f"top_p: {self.top_p}. Expected 1, because importance_sampling needs what was sampled from"
         return None
-    defaults = plugins.declared("rollouts", settings["rollouts"], "DEFAULTS")
-    return {**defaults, **settings.get("rollout_settings", {})}
+
+    def longest_prompt(self, backbone_settings: Wire) -> int:
+        """Return the largest number of tokens in a prompt, image tokens included.
+
+        Args:
+            backbone_settings: The `settings` of the backbone's config entry; their limit holds if there is no other.
+        """
+        return self.max_prompt_tokens or backbone_settings["max_prompt_tokens"]
+
+    def steps_over(self, n_rows: int) -> int:
+        """Return the number of optimizer steps: 3 passes over 4919 rows at 128 prompts per step are 117.
+
+        Raises:
+            ConfigError: Not exactly one of `steps` and `passes` is given.
+        """
+        if (self.steps is None) == (self.passes is None):
+            given = "both" if self.steps else "neither"
+            raise ConfigError(f"actor settings: {given} of `steps` and `passes`. Expected one. Add or remove one.")
+        return self.steps or math.ceil((self.passes or 0) * math.ceil(n_rows / self.prompts_per_step))
 
 
-def unfit_for_an_engine(settings: Settings) -> str | None:
-    """Return why an engine cannot sample for a training with these settings; None if it can."""
-    if settings["temperature"] != 1:
-        return (
-            f"temperature: {settings['temperature']}. Expected 1, because an engine gives log-probabilities before the"
-            " temperature, and they are compared with those of the loss"
-        )
-    if "importance_sampling" in settings and settings["top_p"] != 1:
-        return f"top_p: {settings['top_p']}. Expected 1, because importance_sampling needs what was sampled from"
-    return None
+def settings_on(backbone: Wire, actor: Wire) -> TrainingSettings:
+    """Return the settings of an actor's training on a backbone, from their entries in a config that was checked."""
+    declared = settings_class("training", actor["training"])
+    assert issubclass(declared, TrainingSettings), declared
+    return declared.of(training_settings(actor["settings"], backbone.get("training", {})), "actor settings")
 
 
-def steps_of(settings: Settings, n_rows: int) -> int:
-    """Return the number of optimizer steps: 3 passes over 4919 rows at 128 prompts per step are 117.
+def training_settings(actor: Wire, backbone: Wire) -> dict[str, Any]:
+    """Return the settings of an actor's training on a backbone: the actor's, with the backbone's laid over them.
 
-    Raises:
-        ConfigError: Not exactly one of `steps` and `passes` is given.
+    Of two limits on the prompt the larger one counts: an actor with its own prompt may need more room than others.
     """
-    if ("steps" in settings) == ("passes" in settings):
-        raise ConfigError(
-            f"actor settings: {sorted(settings)}. Expected either `steps` or `passes`, not both. Add or remove one."
-        )
-    return settings.get("steps") or math.ceil(settings["passes"] * math.ceil(n_rows / settings["prompts_per_step"]))
+    both = (actor, backbone)
+    limits = [settings["max_prompt_tokens"] for settings in both if "max_prompt_tokens" in settings]
+    return {**both[0], **both[1], **({"max_prompt_tokens": max(limits)} if limits else {})}

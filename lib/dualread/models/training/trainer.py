@@ -26,7 +26,6 @@ from dualread.models.training._reference import compared
 from dualread.models.training._rollouts import for_sampling, roll_out
 from dualread.models.training._sampled import DIFFERENCE, opened_rollouts, sampled_by
 from dualread.models.training.job import Job
-from dualread.models.training.settings import steps_of
 from dualread.progress import say, track
 from dualread.seeding import generator
 
@@ -72,8 +71,8 @@ def _train(job: Job, options: Any, rollouts: Rollouts | None, subclass: Callable
     processor = load_processor(job.checkpoint, job.model)
     model = _load(job, job.checkpoint)
     n_rows = len(job.questions)
-    steps = steps_of(settings, n_rows)
-    order = training_order(n_rows, steps=steps, prompts_per_step=settings["prompts_per_step"], seed=job.seed)
+    steps = settings.steps_over(n_rows)
+    order = training_order(n_rows, steps=steps, prompts_per_step=settings.prompts_per_step, seed=job.seed)
     checked = compared(subclass(GRPOTrainer), job.facts.completion_type)
     trainer = _careful(sampled_by(rollouts, checked, job) if rollouts else checked, job)(
         model=model,
@@ -85,7 +84,8 @@ def _train(job: Job, options: Any, rollouts: Rollouts | None, subclass: Callable
         **_lora.given_to_trainer(job, model),
     )
     trainer.remove_callback(PrinterCallback)
-    trainer.use_vllm = "importance_sampling" in settings  # read by the loss alone: `_careful` has its own rollouts
+    # Read by the loss alone: `_careful` has its own rollouts.
+    trainer.use_vllm = settings.importance_sampling is not None
     with warnings.catch_warnings():
         # trl 1.16 uses a name that transformers 5.23 renamed, and warns at every step.
         warnings.simplefilter("ignore", FutureWarning)
@@ -121,7 +121,7 @@ def _careful(trainer: type, job: Job) -> type:
             return made
 
         def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-            if "lora" in job.settings:
+            if job.settings.lora is not None:
                 return super()._load_from_checkpoint(resume_from_checkpoint, model)
             # transformers 5.23 looks for the current names of the weights. Gemma 3 is saved under older names, so that
             # no weight would be loaded, with only a warning.

@@ -20,20 +20,25 @@ Choices that the method leaves open:
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dualread.declared.base import Positive
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.rewards.vl_calibration import token_weights, visual_certainty
 from dualread.models.training._rollouts import for_sampling
 from dualread.models.training._visual_dependence import Block, blacken, measure
 from dualread.models.training.job import Job
+from dualread.models.training.settings import TrainingSettings
 from dualread.models.training.trainer import run
 from dualread.seeding import generator
 
-SETTINGS_OF = "grpo"
-SETTINGS = {
-    "patch_pixels": {"type": "integer", "minimum": 1},  # side of a blackened patch, in pixels of the image
-}
 EXTRA_PASSES = 2  # with the clean and with the blackened image; `dualread plan` reads this
+
+
+class Settings(TrainingSettings):
+    """How an actor is trained."""
+
+    patch_pixels: Positive
+    """Side of a blackened patch, in pixels of the image."""
 
 
 def train(job: Job) -> list[dict[str, Any]]:
@@ -75,7 +80,7 @@ def _views(
     views = {}
     for sample_id, row in {row["sample_id"]: row for row in inputs}.items():
         rng = generator("blacken", job.seed, step, sample_id)
-        images = row["image"], blacken(row["image"], job.settings["patch_pixels"], rng)
+        images = row["image"], blacken(row["image"], job.chosen(Settings).patch_pixels, rng)
         views[sample_id] = tuple(
             encoder.prompt(row["prompt"][0]["content"], image=image, row=sample_id) for image in images
         )

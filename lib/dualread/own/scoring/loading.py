@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.declared.base import Settings
+from dualread.declared.base import Wire
 from dualread.declared.recorded import Facts, PromptText, RequiredView, Requirements
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.evaluation.thresholds import Threshold, deciding
@@ -178,7 +178,7 @@ def load(
 
 @contextlib.contextmanager
 def _checkpoint(
-    source: ReaderSource, checkpoint: str | Path | None, base: str | Path | None, settings: Settings
+    source: ReaderSource, checkpoint: str | Path | None, base: str | Path | None, settings: Wire
 ) -> Iterator[Path]:
     """Yield the folder of the actor; an adapter is merged into its base for as long as it takes to load it."""
     if (given := source.checkpoint if checkpoint is None else checkpoint) is None:

@@ -14,14 +14,13 @@ import polars as pl
 from dualread.declared.tables import StudySettings
 from dualread.evaluation.metrics.calibration_error import N_BINS
 from dualread.evaluation.statistics.bootstrap import PERCENTILES
-from dualread.models.training.settings import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS, max_prompt_tokens, steps_of
+from dualread.models.training.settings import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS, TrainingSettings, settings_on
 from dualread.plugins import declared
 from dualread.readers.dualread import WEIGHT
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 from dualread.reporting.tables._latex import Float, Gap, Heading, TableRow, escape
 from dualread.reporting.tables.cells import PrintedTable
 from dualread.store.digest import digest_of
-from dualread.study.training import training_settings
 
 READS = "data"  # for the number of in-distribution training questions, which make one pass
 CONFIG = ("seeds", "datasets", "backbones", "actors", "conditions", "generation", "replay", "methods", "metrics")
@@ -84,7 +83,7 @@ def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
 def _training(config: Config, n_questions: int) -> Rows:
     """Return the rows on actor training with `n_questions` questions; none if the study trains no actor."""
     trained = {
-        (backbone["label"], actor["label"]): _trained_with(actor, backbone)
+        (backbone["label"], actor["label"]): _trained_with(backbone, actor)
         for backbone in config["backbones"].values()
         for actor in config["actors"].values()
         if "training" in actor
@@ -92,11 +91,11 @@ def _training(config: Config, n_questions: int) -> Rows:
     if not trained:
         return {}
 
-    def told(text: Callable[[Config], str]) -> str:
+    def told(text: Callable[[TrainingSettings], str]) -> str:
         return told_apart({who: text(settings) for who, settings in trained.items()})
 
     def each(name: str, symbol: str = "") -> str:
-        return told(lambda settings: number(settings[name], symbol))
+        return told(lambda settings: number(getattr(settings, name), symbol))
 
     def of_backbones(text: Callable[[Config], str]) -> str:
         return told_apart({(backbone["label"],): text(backbone) for backbone in config["backbones"].values()})
@@ -120,34 +119,35 @@ def _training(config: Config, n_questions: int) -> Rows:
     }
 
 
-def _rollouts(trained: Mapping[tuple[str, str], Config]) -> Rows:
+def _rollouts(trained: Mapping[tuple[str, str], TrainingSettings]) -> Rows:
     """Return the row on what samples the completions; none where the trained models themselves do."""
-    if not any("rollouts" in settings for settings in trained.values()):
+    if not any(settings.rollouts for settings in trained.values()):
         return {}
 
-    def text(settings: Config) -> str:
-        if (engine := settings.get("rollouts")) is None:
+    def text(settings: TrainingSettings) -> str:
+        if settings.rollouts is None:
             return "the trained model"
-        if (corrected := settings.get("importance_sampling")) is None:
-            return f"{escape(engine)}, no importance-sampling correction"
-        mode, most = escape(corrected["mode"]), number(corrected["clip_max"], r"\le")
-        return f"{escape(engine)}, importance-sampling correction ({mode}, {most})"
+        engine = escape(settings.rollouts)
+        if (corrected := settings.importance_sampling) is None:
+            return f"{engine}, no importance-sampling correction"
+        most = number(corrected.clip_max, r"\le")
+        return f"{engine}, importance-sampling correction ({escape(corrected.mode)}, {most})"
 
     return {"Rollouts sampled by": told_apart({who: text(settings) for who, settings in trained.items()})}
 
 
-def _weights(settings: Config) -> str:
-    part = "adapter" if "lora" in settings else "weights"
+def _weights(settings: TrainingSettings) -> str:
+    part = "adapter" if settings.lora else "weights"
     return f"{part} in training {_SPOKEN[WEIGHTS]}"
 
 
-def _trainable(settings: Config) -> str:
-    if (lora := settings.get("lora")) is None:
+def _trainable(settings: TrainingSettings) -> str:
+    if (lora := settings.lora) is None:
         return r"full model incl.\ vision tower"
-    of = r"full model incl.\ vision tower" if lora.get("vision") else "language model"
-    layers = " ".join(escape(name) for name in lora.get("targets", ["all linear layers"]))
-    dropout = f", dropout {number(lora['dropout'])}" if "dropout" in lora else ""
-    rank, alpha = number(lora["rank"]), number(lora["alpha"], r"\alpha=")
+    of = r"full model incl.\ vision tower" if lora.vision else "language model"
+    layers = " ".join(escape(name) for name in lora.targets or ["all linear layers"])
+    dropout = "" if lora.dropout is None else f", dropout {number(lora.dropout)}"
+    rank, alpha = number(lora.rank), number(lora.alpha, r"\alpha=")
     return f"LoRA of the {of} ({layers}), rank {rank}, {alpha}{dropout}"
 
 
@@ -216,10 +216,10 @@ def _evaluation(config: Config) -> Rows:
     }
 
 
-def _trained_with(actor: Config, backbone: Config) -> dict[str, Any]:
+def _trained_with(backbone: Config, actor: Config) -> TrainingSettings:
     """Return the settings of a training, with the default limit on prompts where they set none."""
-    settings = training_settings(actor["settings"], backbone.get("training", {}))
-    return {**settings, "max_prompt_tokens": max_prompt_tokens(settings, backbone["settings"])}
+    settings = settings_on(backbone, actor)
+    return settings.model_copy(update={"max_prompt_tokens": settings.longest_prompt(backbone["settings"])})
 
 
 def _training_split(config: Config) -> str:
@@ -227,30 +227,30 @@ def _training_split(config: Config) -> str:
     return f"{escape(in_distribution['label'].removesuffix('-test'))}-train"  # labels name what is reported: SLAKE-test
 
 
-def _kl_penalty(settings: Config) -> str:
-    coefficient = number(settings["kl_coefficient"], r"\mathrm{coef}=")
-    return coefficient if settings["kl_coefficient"] else f"disabled ({coefficient})"
+def _kl_penalty(settings: TrainingSettings) -> str:
+    coefficient = number(settings.kl_coefficient, r"\mathrm{coef}=")
+    return coefficient if settings.kl_coefficient else f"disabled ({coefficient})"
 
 
-def _warmup(settings: Config) -> str:
+def _warmup(settings: TrainingSettings) -> str:
     # docs/choices.md, "Warm-up"
-    first = "; rate $0$ in step $1$" if settings["warmup_fraction"] else ""
-    return f"{percent(settings['warmup_fraction'])} warmup{first}"
+    first = "; rate $0$ in step $1$" if settings.warmup_fraction else ""
+    return f"{percent(settings.warmup_fraction)} warmup{first}"
 
 
-def _betas(settings: Config) -> str:
-    return rf"$\beta=({','.join(map(str, settings['betas']))})$"
+def _betas(settings: TrainingSettings) -> str:
+    return rf"$\beta=({','.join(map(str, settings.betas))})$"
 
 
 def _precision(backbone: Config) -> str:
     return " / ".join(_SPOKEN[backbone["settings"][key]] for key in ("dtype", "attention"))
 
 
-def _exposure(settings: Config, n_questions: int, split: str) -> str:
-    steps = number(steps_of(settings, n_questions))
+def _exposure(settings: TrainingSettings, n_questions: int, split: str) -> str:
+    steps = number(settings.steps_over(n_questions))
     return (
-        f"{number(settings['passes'])} passes over {split} ({steps} steps)"
-        if "passes" in settings
+        f"{number(settings.passes)} passes over {split} ({steps} steps)"
+        if settings.passes is not None
         else (f"{steps} steps on {split}")
     )
 
@@ -259,8 +259,8 @@ def _set(seeds: list[int]) -> str:
     return rf"$\{{{', '.join(map(str, seeds))}\}}$"
 
 
-def _processes(settings: Config) -> str:
-    n = settings.get("processes", 1)
+def _processes(settings: TrainingSettings) -> str:
+    n = settings.processes
     return f"{number(n)} process{'es' * (n > 1)}"
 
 
