@@ -32,8 +32,6 @@ from dualread.errors import DualReadError
 from dualread.models import own_pass, prompts
 from dualread.models.backbones.checkpoint import copy_processor, load
 from dualread.models.conditions import Asked
-from dualread.models.rewards import dcpo as dcpo_reward
-from dualread.models.rewards import vl_calibration as vl_calibration_reward
 from dualread.models.training import _sampled, dcpo, grpo, trainer, vl_calibration
 from dualread.models.training._lora import base_of
 from dualread.models.training.job import Job
@@ -41,9 +39,14 @@ from tests.tiny import GRPO, MODEL, build, image
 
 # vLLM shares whole blocks of 32 tokens between prompts.
 QUESTIONS = [" ".join([text] * 12) for text in ("Is this a CT scan?", "What is the size of the lesion?", "Where?")]
-BY_LENGTH = types.SimpleNamespace(
-    CONTRACT="single", reward=lambda found, **_: [float(len(verdict.completion)) for verdict in found]
-)
+
+
+def by_length(found: Any, **_: Any) -> list[float]:
+    """Return rewards that differ, so that every step changes the weights."""
+    return [float(len(verdict.completion)) for verdict in found]
+
+
+BY_LENGTH = types.SimpleNamespace(CONTRACT="single", reward=by_length, calibration_reward=by_length)
 
 
 def job(
@@ -170,10 +173,10 @@ CASES: dict[str, tuple[Any, dict[str, Any], Callable[[], Any]]] = {
     "lora": (grpo, {"lora": LORA}, contextlib.nullcontext),
     "bfloat16": (grpo, {"dtype": "bfloat16"}, contextlib.nullcontext),
     "corrected": (grpo, CORRECTED, contextlib.nullcontext),
-    "dcpo": (dcpo, {"gamma": 0.5, "reward": dcpo_reward, "kl_coefficient": 1e-3}, contextlib.nullcontext),
+    "dcpo": (dcpo, {"gamma": 0.5, "kl_coefficient": 1e-3}, contextlib.nullcontext),
     "vl_calibration": (
         vl_calibration,
-        {"patch_pixels": 14, "reward": vl_calibration_reward},
+        {"patch_pixels": 14},
         contextlib.nullcontext,
     ),
     "killed": (grpo, {"save_every": 1, "reward": dying(3)}, contextlib.nullcontext),

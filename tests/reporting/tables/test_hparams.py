@@ -163,8 +163,8 @@ def test_what_samples_for_trainings_is_named_where_it_is_an_engine(paper):
     assert "Rollouts sampled by" not in rows_of({})[1]
     corrected = {"rollouts": "vllm", "importance_sampling": {"mode": "token_truncate", "clip_max": 2.0}}
     rows = rows_of({"backbones": {"medgemma-tiny": {"training": corrected}}})[1]
-    assert rows["Rollouts sampled by"].startswith("the trained model (GRPO (RLVR) with MedGemma (tiny), ")
-    assert rows["Rollouts sampled by"].endswith(r": vllm, importance-sampling correction (token\_truncate, $\le2.0$))")
+    with_medgemma = r"MedGemma (tiny): vllm, importance-sampling correction (token\_truncate, $\le2.0$)"
+    assert rows["Rollouts sampled by"] == f"the trained model ({with_medgemma})"
 
 
 def test_a_changed_setting_is_printed():
