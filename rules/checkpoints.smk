@@ -17,6 +17,16 @@ def model_of(name):
     return {"backbone": name, "model": STUDY.backbones[name].opening()}
 
 
+def checkpoint_of(w):
+    """The actor's checkpoint; the description of a service where answers are given."""
+    return artifact("actors", w.backbone, SHARDS.checkpoint_of(w.actor), w.seed)
+
+
+def same_as(w):
+    """The field that the specs of stages have that read this checkpoint."""
+    return {"same_as": STUDY.actors[w.actor].same_as}
+
+
 def rollouts_of(backbone):
     """What samples for the trainings on a backbone; None if the trained model itself does."""
     return STUDY.backbones[backbone].training.get("rollouts")
@@ -34,10 +44,11 @@ def facts_of(w, rollouts=None):
     """
     if rollouts:
         return artifact("training_facts", w.backbone, SHARDS.base, 0)
-    if w.actor in SHARDS.given:
+    actor = SHARDS.checkpoint_of(w.actor)
+    if actor in SHARDS.given:
         return of_actor("actors", w)
-    own = w.actor == SHARDS.base or STUDY.actors[w.actor].checkpoints
-    return of_actor("facts", w) if own else artifact("facts", w.backbone, SHARDS.base, 0)
+    own = actor == SHARDS.base or STUDY.actors[actor].checkpoints
+    return artifact("facts", w.backbone, actor, w.seed) if own else artifact("facts", w.backbone, SHARDS.base, 0)
 
 
 def checkpoint_source(w):
@@ -131,7 +142,7 @@ for rollouts, environment in TRAINING_ENVIRONMENTS.items():
         stage(
             probe_checkpoint,
             artifact("training_facts", "{backbone}", "{actor}", "{seed}"),
-            part=(rollouts, rollouts),
+            part=rollouts,
             only=dict(backbone=one_of(sampled_by(rollouts)), actor=one_of(BASE)),
             environment=environment,
             resources=dict(model_slots=1, gpu=1),

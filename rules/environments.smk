@@ -1,5 +1,5 @@
-# Environments of plugins that cannot run in Snakemake's own and declare another one (`ENVIRONMENT`). Each is made once,
-# from a lock file, on the machine that runs Snakemake, which needs a package index for it.
+# Environments of engines that cannot run in Snakemake's own and declare another one (`ENVIRONMENT`). Each is made
+# once, from a lock file, on the machine that runs Snakemake, which needs a package index for it.
 #
 # REQUIRES envs/
 # PROVIDES results/environments/<lock file>-<digest>/
@@ -20,13 +20,13 @@ touch {output}
 """
 
 
-def environment_of(family, name):
-    """The stamp file of the environment in which a plugin runs (its ENVIRONMENT); None if that is Snakemake's own.
+def environment_of(family, engine):
+    """The stamp file of the environment in which an engine runs (its ENVIRONMENT); None if that is Snakemake's own.
 
     A stamp's folder is named by the lock file and by the digest of what is installed and how: studies share it, and an
     edited lock makes another one.
     """
-    if not (environment := declared(family, name, "ENVIRONMENT")):
+    if not (environment := declared(family, engine, "ENVIRONMENT")):
         return None
     build = config["machine"].get(environment, "cuda")  # of most environments there is one build
     lock = environment if build == "cuda" else f"{environment}-{build}"
@@ -40,11 +40,6 @@ ENGINE_ENVIRONMENT = environment_of("generation", STUDY.generation.engine)
 TRAINING_ENVIRONMENTS = {
     name: environment_of("rollouts", name) if name else None
     for name in dict.fromkeys(backbone.training.get("rollouts") for backbone in STUDY.backbones.values())
-}
-READER_ENVIRONMENTS = {
-    name: environment_of("readers", STUDY.methods[methods[0]].reader)
-    for actor in SHARDS.answering
-    for name, methods in SHARDS.by_environment(actor).items()
 }
 
 
@@ -64,14 +59,10 @@ rule make_environment:
         RECIPE
 
 
-# `snakemake --cores 1 environments` makes the environments of the study and prints where they are.
+# `snakemake --cores 1 environments` makes the environments of the study's engines and prints where they are.
 rule environments:
     input:
-        [
-            stamp
-            for stamp in (ENGINE_ENVIRONMENT, *TRAINING_ENVIRONMENTS.values(), *READER_ENVIRONMENTS.values())
-            if stamp
-        ],
+        [stamp for stamp in (ENGINE_ENVIRONMENT, *TRAINING_ENVIRONMENTS.values()) if stamp],
     localrule: True
     shell:
         "echo {input}"

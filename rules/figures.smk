@@ -30,8 +30,12 @@ def draw_figure(w):
         key: tuple(Labeled(name=name, label=getattr(STUDY, key)[name].label) for name in names)
         for key, names in shown.items()
     }
-    spec = DrawFigureSpec(figure=plugin("figures", w.figure), layout=FigureLayout(study=STUDY.study, **labeled))
-    if reads == "train_log":
+    conditions = SHARDS.strengths() if reads == "metrics" else None
+    layout = FigureLayout(study=STUDY.study, **labeled, conditions=conditions)
+    spec = DrawFigureSpec(figure=plugin("figures", w.figure), layout=layout)
+    if reads == "metrics":
+        inputs = {"metrics": artifact("metrics")}
+    elif reads == "train_log":
         inputs = logs_of(shown)
     else:
         inputs = contrasts_of(actor) if reads == "contrasts" else confidences_of(shown, reads)

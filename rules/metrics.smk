@@ -38,10 +38,11 @@ def measure_costs(w):
                 method=method,
                 dataset=shard[0],
                 split=shard[1],
-                settings=STUDY.methods[method].settings,
+                samples=SHARDS.samples_of(method),
+                draws=SHARDS.draws_of(method),
             ),
             reader=of_actor("readers", w, method),
-            **{f"view/{view}": of_actor("views", w, *shard, view) for view in SHARDS.views_of(method, "score")},
+            **{f"view/{view}": of_actor("views", w, *shard, view) for view in SHARDS.scoring_views(method)},
         )
         for method in SHARDS.methods_of(w.actor)
     ]

@@ -79,15 +79,6 @@ def test_a_hub_needs_a_revision():
         ),
         ({"methods": {"psr": {"parents": {"x": "per"}}}}, "methods.psr.parents.x: 'per' comes later."),
         (
-            {"methods": {"dualread": {"parents": {"pre": "sc2"}}}},
-            "methods.dualread.parents.post: 'per' is fitted on answers to the train split, 'dualread' on those to the"
-            " validation split. Expected the same split.",
-        ),
-        (
-            {"methods": {"dualread": {"parents": {"pre": "p_true"}}}},
-            "methods.dualread.parents.pre: 'p_true' reads the views ['p_true'], 'dualread' reads [].",
-        ),
-        (
             {"methods": {"dualread": {"parents": {"post": None}}}},
             "methods.dualread.parents: ['pre']; the reader 'dualread' builds on pre, post.",
         ),

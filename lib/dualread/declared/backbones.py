@@ -310,6 +310,8 @@ class TrainActorSpec(ActorSpec):
     """The questions that it learns from."""
     training: Plugin
     reward: Plugin
+    contract: Plugin
+    """The format of the completions that the reward judges."""
     prompt: Prompt
     settings: Wire
     rollouts: Plugin | None = None

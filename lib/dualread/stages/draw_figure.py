@@ -5,6 +5,7 @@ inputs:  as the figure's READS says:
          answers    predictions/<backbone>/<actor>/<seed>/<method>; manifest/<dataset>/<split>;
                     graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>
          pairs      as for answers, and pairs/<dataset>/<split>
+         metrics    metrics, the table of all metrics
          contrasts  contrasts, a compare_methods artifact of one actor; and difficulty, where it is known
 output:  <name>.pdf, <name>.png, <name>.csv
 A method of which a run has no reader is left out, and a line under the figure says why.
@@ -40,6 +41,8 @@ def compute(spec: DrawFigureSpec, inputs: Mapping[str, Path], out: Path) -> str:
     layout, left_out = spec.layout, {}
     if figure.READS == "train_log":
         tables = {key: _read(path / "train_log.parquet") for key, path in sorted(inputs.items())}
+    elif figure.READS == "metrics":
+        tables = {"metrics": _read(inputs["metrics"] / "metrics.parquet")}
     elif figure.READS == "contrasts":
         tables = {name: read(inputs, name, _OF_NAMES[name]) for name in sorted(inputs)}
     else:

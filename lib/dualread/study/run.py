@@ -121,10 +121,8 @@ class StudyRun:
         limit(self._workflow, "model_slots", model_slots(self._study.machine.model_job_memory_gb))
         if n_gpus := len(gpus()):
             limit(self._workflow, "gpu", n_gpus)
-        shards = StudyShards(self._study)
-        parts = [(actor, part) for actor in shards.answering for part in shards.by_environment(actor)]
         engines = {backbone.training.get("rollouts") for backbone in self._study.backbones.values()} - {None}
-        names = [*("_".join(filter(None, part)) for part in parts), *engines]
+        names = [*StudyShards(self._study).answering, *engines]
         give_rules_the_resources_of_their_stage(self._workflow, names)
         if not runs_here(self._workflow):
             return

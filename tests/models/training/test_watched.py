@@ -3,6 +3,7 @@
 import dataclasses
 import sys
 import types
+from importlib.machinery import ModuleSpec
 from typing import get_args
 
 import pytest
@@ -53,7 +54,7 @@ def trackio(monkeypatch):
         config={},
         context_vars=types.SimpleNamespace(current_space_id=space),
         __version__="0.30.0",
-        __spec__=None,
+        __spec__=ModuleSpec("trackio", None),
     )
     monkeypatch.setitem(sys.modules, "trackio", module)
     monkeypatch.setattr(integration_utils, "is_trackio_available", lambda: True)

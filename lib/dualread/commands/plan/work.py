@@ -105,7 +105,7 @@ class PlannedStudy:
 
     def asked(self, shard: ShardOrView) -> int:
         """Return how many questions a shard or view has."""
-        return self.sizes.asked(shard, donors=self.shards.shows_donors(shard[2]))
+        return self.sizes.asked(shard, donors=self.shards.needs_pairs(shard[2]))
 
     def images(self, shard: ShardOrView) -> int:
         """Return about how many images the questions of a shard or view are about."""
@@ -232,9 +232,8 @@ def _asked(study: PlannedStudy, actor: str, model: Model) -> Iterator[Work]:
     for shard in study.shards.generated(actor):
         asked, n = shard_spec(study.typed, actor, shard), study.asked(shard)
         kind = _kind(asked, is_view=len(shard) > 3)
-        n_samples = asked.decoding.n_samples if asked.decoding is not None else 1
         seconds = {model.device: model.generate(kind, asked, n, study.images(shard))}
-        yield Work(stage="generate", what=kind, items=n * n_samples, seconds=seconds)
+        yield Work(stage="generate", what=kind, items=n * asked.n_completions, seconds=seconds)
     if replayed := study.shards.replayed(actor):
         specs = {shard: shard_spec(study.typed, actor, shard) for shard in replayed}
         seconds = sum(model.replay(spec, study.asked(shard), study.images(shard)) for shard, spec in specs.items())
@@ -245,9 +244,8 @@ def _asked(study: PlannedStudy, actor: str, model: Model) -> Iterator[Work]:
 def _given(study: PlannedStudy, actor: str) -> Iterator[Work]:
     """Yield what is read of given answers, about which all are assumed to be valid."""
     counts = [
-        (asked.decoding.n_samples if asked.decoding is not None else 1) * study.asked(shard)
+        shard_spec(study.typed, actor, shard).n_completions * study.asked(shard)
         for shard in study.shards.generated(actor)
-        for asked in [shard_spec(study.typed, actor, shard)]
     ]
     seconds = {"cpu": study.costs["cpu"]["start"]}
     yield Work(stage="read_answers", what="given completions", jobs=1, items=sum(counts), seconds=seconds)
@@ -296,7 +294,7 @@ def _kind(asked: ShardSpec, *, is_view: bool) -> str:
     """Return what is generated for a shard or view, by its name in the costs."""
     if asked.choices is not None:
         return "integers" if asked.choices.integers is not None else "words"
-    if asked.decoding is not None and asked.decoding.n_samples > 1:
+    if asked.n_completions > 1:
         return "samples"
     return "replies" if is_view else "answers"
 
