@@ -143,7 +143,9 @@ def answer(rehearsal: Rehearsal, view: str) -> str:
     spec = GenerateSpec(**rehearsal.fields(), shard=asked, engine=engine)
     of_model, of_engine = frozen(spec.model), frozen(spec.engine.settings)
     facts = inputs["facts"] / "facts.json"
-    generate._engine(actor, spec.engine.module, of_model, of_engine, facts)  # loading is not part of the throughput
+    generate.loaded_engine(
+        actor, spec.engine.module, of_model, of_engine, facts
+    )  # loading is not part of the throughput
     start = time.perf_counter()
     said = generate.compute(spec, inputs, out)
     seconds = time.perf_counter() - start

@@ -26,7 +26,7 @@ from dualread.artifacts.tables import from_many_rows, write_table
 from dualread.data.donors import count_pairs, pair
 from dualread.data.questions.copies import copies
 from dualread.declared.answers import Decoding, ReadAnswersSpec, Service, ShardSpec
-from dualread.declared.base import Prompt
+from dualread.declared.base import ConfiguredPlugin, Prompt
 from dualread.declared.columns import MANIFEST
 from dualread.declared.tables import FigureLayout, Labeled
 from dualread.models.conditions import asked
@@ -89,7 +89,7 @@ def _responses(n: int, root: Path) -> dict[str, Path]:
     for name in ("manifest", "responses", "out"):
         (root / name).mkdir()
     write_table(root / "manifest/manifest.parquet", table, MANIFEST)
-    questions = asked(table, image="original", prompt=shard.prompt.name)
+    questions = asked(table, prompt=shard.prompt.name)
     with (root / "responses/batch.jsonl").open("w") as file:
         file.writelines(_lines(requests_of(shard, SERVICE, questions)))
     return {name: root / name for name in ("manifest", "responses")}
@@ -110,7 +110,7 @@ def _shard() -> ShardSpec:
         dataset="made",
         split="test",
         condition="original",
-        image="original",
+        image=ConfiguredPlugin(module="models.images.original", settings={}),
         prompt=Prompt(name="shared", file="models/prompts/shared.txt"),
         decoding=decoding,
     )

@@ -59,7 +59,7 @@ def main() -> None:
 
 def questions(n: int) -> list[dict[str, Any]]:
     """Return questions about drawn pictures, one per picture."""
-    corpus = phantom.open_corpus({"n_images": n, "held_out": 1, "size": 64}, None, 0)
+    corpus = phantom.open_corpus(phantom.Settings(n_images=n, held_out=1, size=64), None, 0)
     first = [(subject.views[0], subject.items[0]) for subject in corpus.training]
     return [{"image": view, "question": item.question, "answer": item.answer} for view, item in first]
 

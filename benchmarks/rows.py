@@ -62,7 +62,8 @@ from dualread.data.questions.build import build
 from dualread.data.questions.pictures import ImageFile
 from dualread.data.questions.pin import digest
 from dualread.data.questions.select import select
-from dualread.declared.answers import GradeSpec, Image, Shard
+from dualread.declared.answers import GradeSpec, Shard
+from dualread.declared.base import ConfiguredPlugin, Plugin
 from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS, PREDICTIONS
 from dualread.declared.data import PairDonorsSpec, Select
 from dualread.declared.metrics import Bootstrap, ComputeMetricsSpec, Metrics
@@ -81,7 +82,8 @@ READER = {
     "reader": MethodReference(method="m", module="readers.verbalized", parents={}),
 }
 SHARD = {"dataset": "d", "split": "test"}
-CONDITIONS: dict[str, Image] = {"original": "original", "donor": "donor"}  # and the image that each shows
+# And the image that each shows.
+CONDITIONS = {name: ConfiguredPlugin(module=f"models.images.{name}", settings={}) for name in ("original", "donor")}
 
 # The measured steps; their inputs are read before the measurement.
 Step = Callable[[], Any]
@@ -137,12 +139,12 @@ def pair(folder: Path) -> Step:
 def ask(folder: Path) -> Step:
     """Determine which question is asked about which image, as generation and replay do."""
     manifest, pairs = _manifest(folder), _pairs(folder)
-    return lambda: asked(manifest, prompt="shared", image="donor", pairs=pairs)
+    return lambda: asked(manifest, prompt="shared", images=[CONDITIONS["donor"]], pairs=pairs)
 
 
 def judge(folder: Path) -> Step:
-    for condition, image in CONDITIONS.items():
-        _answers(folder, condition, image)
+    for condition in CONDITIONS:
+        _answers(folder, condition)
 
     def graded() -> None:
         for name, image in CONDITIONS.items():
@@ -150,7 +152,13 @@ def judge(folder: Path) -> Step:
             out = _new(folder / "graded" / name)
             grade.compute(
                 GradeSpec(
-                    backbone="tiny", actor="rlvr", seed=17, contract="single", **SHARD, condition=name, image=image
+                    backbone="tiny",
+                    actor="rlvr",
+                    seed=17,
+                    contract=Plugin(module="grading.contracts.single"),
+                    **SHARD,
+                    condition=name,
+                    image=image,
                 ),
                 given,
                 out,
@@ -159,9 +167,9 @@ def judge(folder: Path) -> Step:
     return graded
 
 
-def _answers(folder: Path, condition: str, image: str) -> None:
+def _answers(folder: Path, condition: str) -> None:
     """Write completions of the usual form; about half of the answers are correct."""
-    frame = _manifest(folder) if image == "original" else _pairs(folder).rename({"donor_image_id": "image_id"})
+    frame = _manifest(folder) if condition == "original" else _pairs(folder).rename({"donor_image_id": "image_id"})
     n, stream = len(frame), np.random.default_rng(1)
     said, sure = stream.integers(0, 2, n).tolist(), stream.integers(0, 101, n).tolist()
     text = [f"<answer>{ANSWERS[a]}</answer><confidence>{c}</confidence>" for a, c in zip(said, sure, strict=True)]

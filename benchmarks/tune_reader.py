@@ -57,7 +57,7 @@ def examples(study: Config, method: str, backbone: str, seed: int, split: str) -
     }
     if missing := [f"{path}/{MANIFEST_NAME}" for path in inputs.values() if not (path / MANIFEST_NAME).is_file()]:
         sys.exit(f"not there yet; make them with `snakemake --cores 8 --configfile ... --`: {' '.join(missing)}")
-    return read_examples(DatasetSplit(dataset=shard[0], split=split), tuple(views), inputs, "/".join(run))
+    return read_examples(DatasetSplit(dataset=shard[0], split=split), tuple(views), (), inputs, "/".join(run))
 
 
 def trials(

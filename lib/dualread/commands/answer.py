@@ -69,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--methods: none. Known: {known}.")
     if options.out is None:
         options.refuse("the following arguments are required: --out FILE")
-    check_suffix(options.out)
+    out = Path(options.out)
+    check_suffix(out)
     found = confidences(
         options.model,
         options.questions,
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         settings=options.configfile,
         folder=options.folder,
     )
-    write(found, options.out)
+    write(found, out)
     known = found["correct"].drop_nulls()
     graded = f", {known.mean():.1%} of {len(known)} correct" if len(known) else ""
     print(f"wrote {options.out}: {len(found)} answers{graded}. Next: dualread evaluate {options.out}")

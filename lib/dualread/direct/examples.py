@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dualread.data.datasets.base import refuse
@@ -176,7 +177,8 @@ _EXPECTED = "Expected a frame (polars, pandas, pyarrow, datasets), dicts with an
 def _plain(value: Any) -> Any:
     if type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value):
         return None
-    return value.tolist() if type(value).__module__ == "numpy" and getattr(value, "ndim", 0) < 2 else value
+    is_numpy = type(value).__module__ == "numpy" and getattr(value, "ndim", 0) < 2
+    return np.asarray(value).tolist() if is_numpy else value
 
 
 def _named(record: Mapping[str, Any]) -> dict[str, Any]:

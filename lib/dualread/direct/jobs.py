@@ -110,7 +110,7 @@ class Jobs:
             split=split,
             loader=Plugin(module=module_of("datasets", dataset.loader)),
             settings=dataset.settings,
-            roles=dataset.roles[split],
+            roles=dataset.roles[split],  # pyright: ignore[reportArgumentType]  # a role is a name
             seed=dataset.seed,
             select=dataset.select,
             bits=dataset.bits,
@@ -141,7 +141,7 @@ class Jobs:
         return self._entry(_place("graded", shard), spec, **self._inputs(shard, generations=True))
 
     def _replay(self, shard: ShardOrView) -> Entry:
-        besides = {} if len(shard) == 4 else {"optional_tensors": self._shards.optional_tensors(ACTOR)}
+        besides: dict[str, Any] = {} if len(shard) == 4 else {"optional_tensors": self._shards.optional_tensors(ACTOR)}
         asked = shard_spec(self._study, ACTOR, shard)
         spec = ReplaySpec(**_RUN, model=self._model, shard=asked, replay=self._study.replay, **besides)
         return self._entry(_place("features", shard), spec, **self._actor(), **self._inputs(shard, generations=True))
@@ -234,5 +234,5 @@ def _named(kind: str, shard: ShardOrView) -> str:
     return "/".join((kind, *shard))
 
 
-def _names(shard: ShardOrView) -> dict[str, str]:
+def _names(shard: ShardOrView) -> dict[str, Any]:
     return dict(zip(("dataset", "split", "condition"), shard, strict=True))

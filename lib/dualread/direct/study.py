@@ -73,7 +73,7 @@ def chosen_methods(wanted: Iterable[str] | Mapping[str, Any], known: Mapping[str
             raise ConfigError(
                 f"methods: {name!r} builds on itself ({' on '.join([*below, name])}). Name another parent."
             )
-        entry = own.get(name, known.get(name))
+        entry: Any = own.get(name, known.get(name))
         if entry is None and name in plugins.known("readers"):
             entry = {"reader": name}
         if entry is None:

@@ -6,6 +6,7 @@ reference answer is not judged; neither is asked.
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,13 +106,14 @@ class AnswersToJudge:
         return JudgedAnswers(table=table, disagreements=self._differing(verdicts), lines=[*_agreement(verdicts)])
 
     def _differing(self, verdicts: Mapping[Case, bool | None]) -> pl.DataFrame:
+        n_rows = Counter(self.cases)
         rows = [
             {
                 **dict(zip(("question", "answer"), case[:2], strict=True)),
-                "reference_answer": json.dumps(case[2], ensure_ascii=False) if len(case[2]) > 1 else case[2][0],
+                "reference_answer": case[2][0] if len(case[2]) == 1 else json.dumps(case[2], ensure_ascii=False),
                 EXACT: is_correct(case[1], case[2]),
                 CORRECT: verdict,
-                "n_rows": self.cases.count(case),
+                "n_rows": n_rows[case],
             }
             for case, verdict in verdicts.items()
             if verdict is not None and verdict != is_correct(case[1], case[2])

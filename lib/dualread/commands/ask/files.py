@@ -33,9 +33,9 @@ class OpenBatch(Protocol):
 class ToSend(Protocol):
     """What is sent: batches by the folder of their responses."""
 
-    folders: Sequence[Path]
+    folders: list[Path]
 
-    def batches(self, folder: Path) -> Iterator[OpenBatch]:
+    def batches(self, folder: Path) -> Iterator[Any]:
         """Yield what is asked whose responses are in `folder`, each after what it is about."""
         ...
 

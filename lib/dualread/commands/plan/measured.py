@@ -53,7 +53,8 @@ def comparison(config: Config, *, root: Path, files: Sequence[Path] = (), costs:
     for row in by_stage(work_of(PlannedStudy(config, units, root=root, results=results, files=files))):
         jobs, seconds = planned.get(row.stage, (0, 0.0))
         planned[row.stage] = jobs + row.jobs, seconds + sum(row.seconds.values())
-    rows, compared = [("stage", "jobs", "artifacts", "planned", "measured", "ratio", "memory", "of a GPU")], [0.0, 0.0]
+    compared = [0.0, 0.0]
+    rows: list[tuple[str, ...]] = [("stage", "jobs", "artifacts", "planned", "measured", "ratio", "memory", "of a GPU")]
     for stage, (jobs, seconds) in planned.items():
         made, ratio = found.get(stage, _Measured()), "-"
         expected = seconds * (min(1.0, made.artifacts / jobs) if stage in _ONE_EACH else 1.0)

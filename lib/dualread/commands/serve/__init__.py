@@ -134,8 +134,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _done(reply: "Reply", method: str, record: "Record | None", *, texts: bool) -> None:
     _log(reply, texts=texts)
-    for row in reply.rows(method) if record is not None else ():
-        record.add(row)
+    if record is not None:
+        for row in reply.rows(method):
+            record.add(row)
 
 
 def _log(reply: "Reply", *, texts: bool) -> None:

@@ -16,6 +16,7 @@ from pydantic import Field
 from dualread.declared.base import AS_GIVEN, Positive, Section, Wire
 from dualread.models.backbones.encode import Prompt
 from dualread.models.generation import vllm_engine
+from dualread.models.generation._vllm import prepare as prepare_vllm
 from dualread.models.generation.base import SeededDecoding
 from dualread.models.generation.data_parallel import DataParallelEngine
 
@@ -36,7 +37,7 @@ class Settings(Section):
 
 def prepare() -> None:
     """Prepare this process; see `models.generation._vllm.prepare`."""
-    vllm_engine.prepare()
+    prepare_vllm()
     # Nothing here uses trl's own code for vLLM, which knows vLLM up to 0.31.
     warnings.filterwarnings("ignore", "TRL currently supports vLLM")
 
