@@ -28,4 +28,4 @@ rule report:
         study=RESULTS,
         store=STUDY.store,
     shell:
-        f"{shlex.quote(sys.executable)} -m dualread report {{params.study}} --store {{params.store:q}} --out {{output}}"
+        f"{RUN.exports}{shlex.quote(sys.executable)} -m dualread report {{params.study}} --store {{params.store:q}} --out {{output}}"

@@ -37,16 +37,19 @@ from dualread.study.jobs import Description, Jobs, once
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
 from dualread.study.workflow import (
+    check_insides,
     check_surroundings,
     check_version,
     free_dead_locks,
     give_rules_the_resources_of_their_stage,
     hold,
+    is_module,
     job_environment,
     jobs_here,
     jobs_of,
     limit,
     makes_results,
+    name_in,
     plan_with,
     prefer,
     runs_here,
@@ -64,13 +67,14 @@ _ENVIRONMENT = {
 }
 
 
-def check(repository: Path, snakemake_version: str) -> None:
+def check(repository: Path, workflow: Any, snakemake_version: str) -> None:
     """Refuse surroundings in which rules and library would not fit together, or Snakemake would fail.
 
     Raises:
         ConfigError: The library is not that of `repository`, or see `dualread.study.workflow`.
     """
     check_version(snakemake_version)
+    check_insides(workflow, snakemake_version)
     check_surroundings(Path.cwd())
     if repository not in ROOT.resolve().parents:
         raise ConfigError(
@@ -97,6 +101,7 @@ class StudyRun:
         self._made: dict[str, Manifest] = {}  # the artifacts that are there, as far as they have been read
         self._rules: dict[str, Jobs] = {}
         self._copies: dict[str, Mapping[str, str]] = {}
+        self._others = {rule.name for rule in workflow.rules}  # of a workflow that uses this one as a module
         self._locks: list[IO[str]] = []  # held until this process ends
         # GPUs are assigned by a cluster's scheduler, or taken by the jobs. No command says so, or Snakemake would run
         # its job again elsewhere.
@@ -126,7 +131,7 @@ class StudyRun:
 
     def jobs(self, rule: str, stage: str, describe: Callable[[Any], Description], environment: str | None) -> Jobs:
         """Return the jobs of a rule (see `Jobs`)."""
-        self._rules[rule] = Jobs(
+        jobs = Jobs(
             workflow=self._workflow,
             stage=stage,
             describe=once(describe),
@@ -134,7 +139,9 @@ class StudyRun:
             store=self._study.store,
             results=self._results,
         )
-        return self._rules[rule]
+        if name := name_in(self._workflow, rule):
+            self._rules[name] = jobs
+        return jobs
 
     def copies(self, rule: str, sources: Mapping[str, str], beside: Mapping[str, str] | None = None) -> list[str]:
         """Return the outputs of a rule that copies files.
@@ -144,11 +151,17 @@ class StudyRun:
             sources: The source of each output, both with wildcards.
             beside: Further copies, which may be there or not.
         """
-        self._copies[rule] = {**sources, **(beside or {})}
+        if name := name_in(self._workflow, rule):
+            self._copies[name] = {**sources, **(beside or {})}
         return list(sources)
 
-    def plan(self, **known: Collection[str]) -> None:
-        """Let Snakemake plan what has to be made; `known` are the files that people ask for, by what they are."""
+    def plan(self, first: Callable[[], Collection[str]], **known: Collection[str]) -> None:
+        """Let Snakemake plan what has to be made.
+
+        Args:
+            first: Returns what `begin` lets go before other files.
+            known: The files that people ask for, by what they are.
+        """
 
         def check() -> None:
             for target in unknown_targets(self._workflow):
@@ -164,7 +177,12 @@ class StudyRun:
                 except ConfigError as error:
                     sys.exit(f"\n{error}")
 
-        plan_with(self._workflow, check, self._outdated)
+        if not is_module(self._workflow):
+            plan_with(self._workflow, check, self._outdated)
+            return
+        rules = {rule.name for rule in self._workflow.rules} - self._others
+        hooks = {"onstart": lambda: self.begin(first()), "onerror": self.end_failed, "onsuccess": self.end}
+        plan_with(self._workflow, check, self._outdated, rules=rules, hooks=hooks)
 
     def _outdated(self) -> list[str]:
         """Return the files of this run that are there and are not what would be made now."""
