@@ -84,4 +84,10 @@ rule all:
         f"{RESULTS}/report.html",
 
 
-RUN.plan(first_tables, tables=TABLE_FILES, figures=FIGURE_FILES, others=[f"{RESULTS}/report.html", "environments"])
+RUN.plan(
+    first_tables,
+    seconds_by_stage,
+    tables=TABLE_FILES,
+    figures=FIGURE_FILES,
+    others=[f"{RESULTS}/report.html", "environments"],
+)

@@ -60,7 +60,7 @@ def test_a_table_is_made_once_and_again_after_an_edit(python, checkout):
 
 
 def test_a_failed_job_says_why(python, checkout):
-    line, broken = "import polars as pl\n", "import polars as pl\n\nBROKEN = 1 / 0\n"
+    line, broken = "import polars as pl\n", "import polars as pl\n\nprint(1 / 0)\n"
     checkout.edit("lib/dualread/reporting/tables/data.py", line, broken)
     said = run(python, checkout, "tables/data.tex")
     checkout.edit("lib/dualread/reporting/tables/data.py", broken, line)

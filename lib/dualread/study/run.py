@@ -32,6 +32,7 @@ from dualread.store.place import STUDY_MARK, register, write_study
 from dualread.store.results import check_folders, mend, wrong_copies
 from dualread.store.store import Store
 from dualread.study.again import forget_old_plans, outdated
+from dualread.study.display import Display
 from dualread.study.failures import reasons
 from dualread.study.jobs import Description, Jobs, once
 from dualread.study.shards import StudyShards
@@ -102,6 +103,7 @@ class StudyRun:
         self._rules: dict[str, Jobs] = {}
         self._copies: dict[str, Mapping[str, str]] = {}
         self._others = {rule.name for rule in workflow.rules}  # of a workflow that uses this one as a module
+        self._display: Display | None = None
         self._locks: list[IO[str]] = []  # held until this process ends
         # GPUs are assigned by a cluster's scheduler, or taken by the jobs. No command says so, or Snakemake would run
         # its job again elsewhere.
@@ -155,11 +157,17 @@ class StudyRun:
             self._copies[name] = {**sources, **(beside or {})}
         return list(sources)
 
-    def plan(self, first: Callable[[], Collection[str]], **known: Collection[str]) -> None:
+    def plan(
+        self,
+        first: Callable[[], Collection[str]],
+        seconds: Callable[[], Mapping[str, float]],
+        **known: Collection[str],
+    ) -> None:
         """Let Snakemake plan what has to be made.
 
         Args:
             first: Returns what `begin` lets go before other files.
+            seconds: Returns how long a job of each stage is expected to take.
             known: The files that people ask for, by what they are.
         """
 
@@ -179,10 +187,16 @@ class StudyRun:
 
         if not is_module(self._workflow):
             plan_with(self._workflow, check, self._outdated)
+            if self._workflow.is_main_process:
+                self._display = Display(lambda: self._by_rule(seconds()))
+                self._display.show()
             return
         rules = {rule.name for rule in self._workflow.rules} - self._others
         hooks = {"onstart": lambda: self.begin(first()), "onerror": self.end_failed, "onsuccess": self.end}
         plan_with(self._workflow, check, self._outdated, rules=rules, hooks=hooks)
+
+    def _by_rule(self, seconds: Mapping[str, float]) -> dict[str, float]:
+        return {rule: seconds[jobs.stage] for rule, jobs in self._rules.items() if jobs.stage in seconds}
 
     def _outdated(self) -> list[str]:
         """Return the files of this run that are there and are not what would be made now."""
@@ -234,9 +248,11 @@ class StudyRun:
         start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(_ENVIRONMENT))
 
     def end_failed(self) -> None:
-        """Print what failed jobs said, wherever they ran, below Snakemake's own lines."""
+        """Print what failed jobs said, wherever they ran, and then what Snakemake says of them."""
         said = reasons(Path(self._results, "logs"), since=self._started)
-        print("", *map(printable, said), sep="\n", file=sys.stderr)
+        print("", *map(printable, said), "", sep="\n", file=sys.stderr)
+        if self._display is not None:
+            self._display.release()
 
     def end(self) -> None:
         """Name all results in one small file. Kept with a paper, it lets `dualread store restore` show them."""
