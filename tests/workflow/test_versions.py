@@ -64,4 +64,6 @@ def test_a_failed_job_says_why(python, checkout):
     checkout.edit("lib/dualread/reporting/tables/data.py", line, broken)
     said = run(python, checkout, "tables/data.tex")
     checkout.edit("lib/dualread/reporting/tables/data.py", broken, line)
-    assert "division by zero" in said
+    reason, theirs = (said.index(words) for words in ("division by zero", "RuleException"))
+    assert reason < theirs  # the reason comes first
+    assert "tables/data.tex is ready" in run(python, checkout, "tables/data.tex")  # and nothing is taken for made
