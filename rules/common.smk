@@ -118,6 +118,17 @@ def stage(describe, output, *, actor=None, part=None, only={}, after=(), environ
             command
 
 
+def in_report(files, *, shown, category, names):
+    """Mark the output that ends with `shown` for `snakemake --report`, which lists them in the order of the study."""
+    kind = category.removesuffix("s").lower()
+
+    def labels(w):
+        return {"no.": f"{names.index(w[kind]) + 1:02}", kind: w[kind]}
+
+    mark = partial(report, caption=f"../workflow/report/{kind}.rst", category=category, labels=labels)
+    return [mark(file) if file.endswith(shown) else file for file in files]
+
+
 # --- When the jobs begin and end (study/run.py)
 
 

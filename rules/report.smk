@@ -22,7 +22,12 @@ rule report:
         DIFFICULTY,
         code=REPORT_CODE,
     output:
-        f"{RESULTS}/report.html",
+        report(
+            f"{RESULTS}/report.html",
+            caption="../workflow/report/page.rst",
+            category="All on one page",
+            labels={"page": STUDY.study},
+        ),
     localrule: True
     params:
         study=RESULTS,

@@ -95,7 +95,12 @@ rule copy_table:
     input:
         artifact("tables", "{table}"),
     output:
-        RUN.copies("copy_table", {f"tables/{{table}}.{kind}": f"{of_table}.{kind}" for kind in ("tex", "csv")}),
+        in_report(
+            RUN.copies("copy_table", {f"tables/{{table}}.{kind}": f"{of_table}.{kind}" for kind in ("tex", "csv")}),
+            shown=".csv",
+            category="Tables",
+            names=list(STUDY.tables),
+        ),
     localrule: True
     params:
         first_line=RUN.first_line,
