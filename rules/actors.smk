@@ -3,6 +3,7 @@
 # REQUIRES results/<study>/manifests/<id data set>/train/, the base and its facts
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
 
+from dualread import plugins
 from dualread.declared.backbones import TrainActorSpec
 from dualread.declared.base import DatasetSplit
 from dualread.study.asked import prompt_of
@@ -18,6 +19,7 @@ def train_actor(w):
         examples=DatasetSplit(dataset=SHARDS.in_distribution, split="train"),
         training=plugin("training", actor.training),
         reward=plugin("rewards", actor.reward),
+        contract=plugin("contracts", plugins.declared("rewards", actor.reward, "CONTRACT")),
         prompt=prompt_of(STUDY, w.actor, SHARDS.in_distribution, "original"),
         settings=training_settings(actor.settings, STUDY.backbones[w.backbone].training),
     )

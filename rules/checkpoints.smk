@@ -17,12 +17,23 @@ def model_of(name):
     return {"backbone": name, "model": STUDY.backbones[name].opening()}
 
 
+def checkpoint_of(w):
+    """The actor's checkpoint; the description of a service where answers are given."""
+    return artifact("actors", w.backbone, SHARDS.checkpoint_of(w.actor), w.seed)
+
+
+def same_as(w):
+    """The field that the specs of stages have that read this checkpoint."""
+    return {"same_as": STUDY.actors[w.actor].same_as}
+
+
 def facts_of(w):
     """The facts of an actor's checkpoint, or of the one that it is trained from."""
-    if w.actor in SHARDS.given:
+    actor = SHARDS.checkpoint_of(w.actor)
+    if actor in SHARDS.given:
         return of_actor("actors", w)
-    own = w.actor == SHARDS.base or STUDY.actors[w.actor].checkpoints
-    return of_actor("facts", w) if own else artifact("facts", w.backbone, SHARDS.base, 0)
+    own = actor == SHARDS.base or STUDY.actors[actor].checkpoints
+    return artifact("facts", w.backbone, actor, w.seed) if own else artifact("facts", w.backbone, SHARDS.base, 0)
 
 
 def checkpoint_source(w):

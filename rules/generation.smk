@@ -20,7 +20,7 @@ def shard_inputs(w, dataset, split, condition, view=None, *, generations=False):
     answered = STUDY.conditions[condition].completions or condition
     return {
         "manifest": artifact("manifests", dataset, split),
-        "pairs": artifact("pairs", dataset, split) if SHARDS.shows_donors(condition) else None,
+        "pairs": artifact("pairs", dataset, split) if SHARDS.needs_pairs(condition) else None,
         "generations": of_actor("generations", w, dataset, split, answered) if view or generations else None,
     }
 
@@ -28,13 +28,13 @@ def shard_inputs(w, dataset, split, condition, view=None, *, generations=False):
 def asked(w, shard):
     """The fields that the specs of generation and replay of a shard, or of a view of it, have in common."""
     model = STUDY.backbones[w.backbone].answering()
-    return {**run_of(w), "model": model, "shard": shard_spec(STUDY, w.actor, shard)}
+    return {**run_of(w), **same_as(w), "model": model, "shard": shard_spec(STUDY, w.actor, shard)}
 
 
 def generate(w):
     generation = STUDY.generation
     engine = ConfiguredPlugin(module=module_of("generation", generation.engine), settings=generation.settings)
-    return {"actor": of_actor("actors", w), "facts": facts_of(w)}, [
+    return {"actor": checkpoint_of(w), "facts": facts_of(w)}, [
         entry(
             shard_artifact("generations", w, *shard),
             GenerateSpec(**asked(w, shard), engine=engine),

@@ -5,7 +5,7 @@
 
 
 from dualread.declared.answers import GradeSpec
-from dualread.study.asked import contract_of
+from dualread.study.asked import contract_of, image_of
 
 
 def grade(w):
@@ -14,11 +14,11 @@ def grade(w):
             of_actor("graded", w, *shard),
             GradeSpec(
                 **run_of(w),
-                contract=contract_of(STUDY, w.actor),
+                contract=plugin("contracts", contract_of(STUDY, w.actor, shard[0], shard[2])),
                 dataset=shard[0],
                 split=shard[1],
                 condition=shard[2],
-                image=STUDY.conditions[shard[2]].image,
+                image=image_of(STUDY.conditions[shard[2]].image),
                 completions=STUDY.conditions[shard[2]].completions,
             ),
             **shard_inputs(w, *shard, generations=True),

@@ -9,7 +9,7 @@ from dualread.declared.answers import Shard
 from dualread.declared.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec
 
 
-def fit_readers(w, part):
+def fit_readers(w):
     """A reader sees the labels of the original questions of one split; it divides them by role itself.
 
     With the actor and `scoring`, its file says all that scoring a new image depends on.
@@ -20,7 +20,7 @@ def fit_readers(w, part):
         labels = {
             "manifest": artifact("manifests", *shard[:2]),
             "graded": of_actor("graded", w, *shard),
-            **{f"view/{view}": of_actor("views", w, *shard, view) for view in SHARDS.views_of(method, "fit")},
+            **{f"view/{view}": of_actor("views", w, *shard, view) for view in SHARDS.fitting_views(method)},
         }
         return {
             **(labels if SHARDS.reads(method, "FITTED_ON") else {}),
@@ -28,22 +28,23 @@ def fit_readers(w, part):
             **{f"parent/{role}": of_actor("readers", w, parent) for role, parent in SHARDS.parents(method).items()},
         }
 
-    return {"actor": of_actor("actors", w), "facts": facts_of(w)}, [
+    return {"actor": checkpoint_of(w), "facts": facts_of(w)}, [
         entry(
             of_actor("readers", w, method),
             FitReadersSpec(
                 **reader_of(w, method, "fit"),
+                **same_as(w),
                 settings=STUDY.methods[method].settings,
                 examples=DatasetSplit(**dict(zip(("dataset", "split"), SHARDS.fitted_shard(method)))),
                 scoring=SHARDS.scoring(method, w.backbone),
             ),
             **inputs(method),
         )
-        for method in part
+        for method in SHARDS.methods_of(w.actor)
     ]
 
 
-def score_answers(w, part):
+def score_answers(w):
     keys = ("dataset", "split", "condition")
 
     def inputs(method):
@@ -51,7 +52,7 @@ def score_answers(w, part):
             **(answers(w, ("features",), SHARDS.scored(method)) if SHARDS.reads(method, "FEATURES") else {}),
             **{
                 f"view/{view}/{'/'.join(shard)}": of_actor("views", w, *shard, view)
-                for view in SHARDS.views_of(method, "score")
+                for view in SHARDS.scoring_views(method)
                 for shard in SHARDS.scored(method)
             },
         }
@@ -66,13 +67,15 @@ def score_answers(w, part):
             reader=of_actor("readers", w, method),
             **inputs(method),
         )
-        for method in part
+        for method in SHARDS.methods_of(w.actor)
     ]
 
 
 def reader_of(w, method, step):
     """The fields that the spec of every stage with a reader has."""
-    return {**run_of(w), "reader": reference(method), "views": tuple(SHARDS.views_of(method, step))}
+    of_parents = tuple(SHARDS.views_of_parents(method)) or None
+    views = tuple(SHARDS.views_of(method, step))
+    return {**run_of(w), "reader": reference(method), "views": views, "of_parents": of_parents}
 
 
 def reference(method):
@@ -81,25 +84,18 @@ def reference(method):
     return MethodReference(method=method, parents=above, module=module_of("readers", STUDY.methods[method].reader))
 
 
-# One rule per environment in which readers of the actor's answers run; most run in Snakemake's own.
-for actor, environment, methods in (
-    (actor, *of_environment) for actor in SHARDS.answering for of_environment in SHARDS.by_environment(actor).items()
-):
+for actor in SHARDS.answering:
 
     stage(
         fit_readers,
-        [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in methods],
+        [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in SHARDS.methods_of(actor)],
         after=artifact("leakage"),
         actor=actor,
-        part=(environment, methods),
-        environment=READER_ENVIRONMENTS[environment],
         resources=dict(model_slots=1),
     )
 
     stage(
         score_answers,
-        [artifact("predictions", "{backbone}", "{actor}", "{seed}", method) for method in methods],
+        [artifact("predictions", "{backbone}", "{actor}", "{seed}", method) for method in SHARDS.methods_of(actor)],
         actor=actor,
-        part=(environment, methods),
-        environment=READER_ENVIRONMENTS[environment],
     )

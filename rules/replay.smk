@@ -9,7 +9,7 @@ from dualread.declared.answers import ReplaySpec
 
 
 def replay(w):
-    return {"actor": of_actor("actors", w), "facts": facts_of(w)}, [
+    return {"actor": checkpoint_of(w), "facts": facts_of(w)}, [
         entry(
             shard_artifact("features", w, *shard),
             ReplaySpec(**asked(w, shard), replay=STUDY.replay, **stored_besides(w.actor, shard)),

@@ -46,6 +46,18 @@ def prompt(name: str = "shared") -> Prompt:
     return Prompt(name=name, file=f"models/prompts/{name}.txt")
 
 
+def contract(name: str = "single") -> Plugin:
+    """A format of completions."""
+    return Plugin(module=f"grading.contracts.{name}")
+
+
+def image(change: str | ConfiguredPlugin, **settings: Any) -> ConfiguredPlugin:
+    """An image change, by its name or as it is."""
+    if isinstance(change, ConfiguredPlugin):
+        return change
+    return ConfiguredPlugin(module=f"models.images.{change}", settings=settings)
+
+
 def decoding(**changes: Any) -> Decoding:
     """Greedy decoding of a few tokens."""
     return Decoding(**{"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 10} | changes)
@@ -53,7 +65,9 @@ def decoding(**changes: Any) -> Decoding:
 
 def shard(condition: str = "original", **changes: Any) -> ShardSpec:
     """The test questions of slake under a condition with the name of its image."""
-    given = {"dataset": "slake", "split": "test", "condition": condition, "image": condition}
+    changes = {name: image(of) if name in ("image", "shows") else of for name, of in changes.items()}
+    given = {"dataset": "slake", "split": "test", "condition": condition}
+    given |= {} if "image" in changes else {"image": image(condition)}
     return ShardSpec(**given | {"prompt": prompt(), "decoding": decoding()} | changes)
 
 
@@ -78,6 +92,7 @@ def training(algorithm: str = "grpo", reward: str = "rlvr", **settings: Any) -> 
     """A training of the actor that has the name of its reward."""
     plugins = {"training": Plugin(module=f"models.training.{algorithm}")}
     plugins |= {"reward": Plugin(module=f"models.rewards.{reward}")}
+    plugins |= {"contract": contract("dual" if reward == "vl_calibration" else "single")}
     given = {**backbone(), **plugins, "actor": reward, "seed": 17, "prompt": prompt()}
     examples = DatasetSplit(dataset="slake", split="train")
     return TrainActorSpec(**given, examples=examples, settings=GRPO | settings)

@@ -27,6 +27,7 @@ REPOSITORY = Path(__file__).parents[1]
 LIBRARY = REPOSITORY / "lib/dualread"
 DOCS = sorted(path.name for path in REPOSITORY.glob("docs/*.md"))
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "envs/README.md", *(f"docs/{name}" for name in DOCS)]
+PAGES += [str(path.relative_to(REPOSITORY)) for path in sorted(REPOSITORY.glob("plugins/*/README.md"))]
 # Files whose comments are read like documents.
 COMMENTED = [
     "config.yaml",
@@ -60,9 +61,8 @@ def test_links_and_paths_lead_somewhere(page):
         if badge := re.fullmatch(r"\.\./\.\./actions/(workflows/\w+\.yml)(?:/badge\.svg)?", target):
             target = REPOSITORY / ".github" / badge[1]
         assert "://" in str(target) or (folder / target).exists(), target
-    for path in set(
-        re.findall(r"(?<![\w/.])(?:workflow|envs|docs|rules|lib|tests|benchmarks)/[\w./-]+\w(?![\w<])", read(page))
-    ):
+    folders = "workflow|envs|docs|rules|lib|plugins|tests|benchmarks"
+    for path in set(re.findall(rf"(?<![\w/.])(?:{folders})/[\w./-]+\w(?![\w<])", read(page))):
         assert (REPOSITORY / path).exists(), path
 
 

@@ -132,3 +132,34 @@ def test_a_control_of_fewer_rows_is_refused(condition):
     few = {"graded": without(grades, condition), "predictions": without(predictions, condition)}
     with pytest.raises(ArtifactError, match=f"slake/test/{condition}: .*: slake/test/000"):
         joined(control_cell, **few)
+
+
+def test_any_other_condition_is_beside_the_original():
+    _, _, grades, predictions = cell()
+    chosen = grades["original"].head(5)
+    noisy = chosen.with_columns(correct=~pl.col("correct"))
+    stated = predictions["original"].join(chosen.select("sample_id"), on="sample_id", how="semi")
+    noisy_stated = stated.with_columns(confidence=pl.lit(0.25))
+    found = joined(graded=grades | {"noisy": noisy}, predictions=predictions | {"noisy": noisy_stated}).conditions
+    assert list(found) == ["original", "donor", "noisy"]
+    assert joined().conditions == {}
+    rows = found["noisy"].sort("sample_id")
+    assert rows["sample_id"].to_list() == sorted(chosen["sample_id"])
+    assert (rows["correct_other"] == ~rows["correct_real"]).all()
+    assert rows["confidence_other"].to_list() == [0.25] * 5
+    assert (rows["other_image_id"] == pl.select(pl.format("noisy of {}", rows["source_image_id"])).to_series()).all()
+    own = found["original"]
+    assert (own["correct_other"] == own["correct_real"]).all()
+    # On a donor's image, the other image is the donor's.
+    pairs = joined().pairs.sort("sample_id")
+    assert found["donor"]["other_image_id"].to_list() == pairs["donor_image_id"].to_list()
+    without = joined(graded=grades | {"noisy": noisy}).conditions["noisy"]
+    assert without == "this method has no confidence under condition noisy"
+
+
+def test_answers_to_questions_that_are_not_in_the_manifest_are_refused_under_any_condition():
+    _, _, grades, predictions = cell()
+    strange = pl.col("sample_id") + "x"
+    graded, stated = (tables["original"].with_columns(strange) for tables in (grades, predictions))
+    with pytest.raises(ArtifactError, match=r"slake/test/noisy: answers and manifest must hold the same questions"):
+        joined(graded=grades | {"noisy": graded}, predictions=predictions | {"noisy": stated})

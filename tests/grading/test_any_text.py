@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.grading.canonical import canonical, is_correct, question_key
-from dualread.grading.parse import STATUSES, answer_span, parse
+from dualread.grading.parse import STATUSES, answer_span
 from dualread.grading.stated import stated_percent
 from tests.drawn import few, texts
+from tests.grading.contracts import parse
 
 _PIECES = ["<answer>", "</answer>", "<confidence>", "</confidence>", "<vision_confidence>", "</vision_confidence>"]
 _PIECES += [

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.grading.parse import STATUSES, Parsed, answer_span, block_span, parse
+from dualread.errors import ConfigError
+from dualread.grading.parse import STATUSES, Parsed, answer_span, block_span
 from dualread.grading.stated import stated_percent
+from tests.grading.contracts import parse
 
 NAMES = ("answer", "confidence", "reasoning", "vision_confidence", "reasoning_confidence")
 PIECES = (
@@ -119,7 +121,7 @@ def test_dual_contract_needs_both_in_order():
 
 
 def test_an_unknown_contract_is_named():
-    with pytest.raises(ValueError, match=r"'triple'. Known: dual, single"):
+    with pytest.raises(ConfigError, match=r"'triple'. Known: dual, "):
         parse("", "triple")
 
 

@@ -5,6 +5,7 @@ from dualread.artifacts.tables import from_rows
 from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS
 from dualread.errors import ArtifactError
 from dualread.models.conditions import asked, forced
+from tests.specs import image
 from tests.stages import shards
 
 PROMPT = "shared"
@@ -20,7 +21,7 @@ def pairs(source: str, donor: str):
 
 
 def test_the_original_condition_asks_every_question_of_its_own_image():
-    found = list(asked(manifest().reverse(), image="original", prompt=PROMPT))
+    found = list(asked(manifest().reverse(), prompt=PROMPT))
     assert [(q.sample_id[-1], q.image_file, q.image_id) for q in found] == [
         ("0", "images/0.png", "image 0"),
         ("1", "images/1.png", "image 1"),
@@ -30,7 +31,7 @@ def test_the_original_condition_asks_every_question_of_its_own_image():
 
 def test_the_donor_condition_asks_the_source_question_of_the_donor_image():
     given = pairs("slake/test/0000", "slake/test/0002")
-    (found,) = asked(manifest(), image="donor", prompt=PROMPT, pairs=given)
+    (found,) = asked(manifest(), images=[image("donor")], prompt=PROMPT, pairs=given)
     assert (found.sample_id, found.image_file, found.image_id) == ("slake/test/0000", "images/2.png", "image 2")
     assert found.text.endswith("Question: What is in region 0?")
 
@@ -38,7 +39,7 @@ def test_the_donor_condition_asks_the_source_question_of_the_donor_image():
 @pytest.mark.parametrize(("source", "donor"), [("slake/test/0000", "gone"), ("gone", "slake/test/0000")])
 def test_a_pair_of_another_manifest_is_refused_and_not_dropped(source, donor):
     with pytest.raises(ArtifactError, match=r"pairs\.parquet: 1 questions are not in the manifest, such as gone"):
-        asked(manifest(), image="donor", prompt=PROMPT, pairs=pairs(source, donor))
+        asked(manifest(), images=[image("donor")], prompt=PROMPT, pairs=pairs(source, donor))
 
 
 def test_a_shuffled_image_is_another_one_and_the_same_for_all_questions_about_an_image():
@@ -46,19 +47,19 @@ def test_a_shuffled_image_is_another_one_and_the_same_for_all_questions_about_an
     for i, row in enumerate(rows):
         row["image_id"], row["image_file"] = f"image {i // 2}", f"images/{i // 2}.png"
     table = from_rows(rows, MANIFEST)
-    found = list(asked(table, image="shuffled", prompt=PROMPT))
+    found = list(asked(table, images=[image("shuffled")], prompt=PROMPT))
     own = dict(table.select("sample_id", "image_id").iter_rows())
     assert all(q.image_id != own[q.sample_id] and q.image_file == f"images/{q.image_id[-1]}.png" for q in found)
     assert [a.image_id == b.image_id for a, b in zip(found[::2], found[1::2], strict=True)] == [True] * 3
     assert {q.image_id for q in found} == set(own.values())
-    assert list(asked(table.reverse(), image="shuffled", prompt=PROMPT)) == found
+    assert list(asked(table.reverse(), images=[image("shuffled")], prompt=PROMPT)) == found
     with pytest.raises(ArtifactError, match=r"the split has 1 image\(s\)"):
-        asked(table.head(1), image="shuffled", prompt=PROMPT)
+        asked(table.head(1), images=[image("shuffled")], prompt=PROMPT)
 
 
 def test_a_self_check_contains_the_answer_and_leaves_out_questions_without_one():
     answers = {"slake/test/0001": "left lung", "slake/test/0002": "{QUESTION}"}
-    found = list(asked(manifest(), image="original", prompt="p_true", answers=answers))
+    found = list(asked(manifest(), prompt="p_true", answers=answers))
     assert [q.sample_id[-1] for q in found] == ["1", "2"]
     assert "\nProposed answer: left lung\n" in found[0].text
     assert "\nProposed answer: {QUESTION}\n" in found[1].text
@@ -68,13 +69,13 @@ def test_a_black_image_has_the_size_of_the_image_that_it_replaces(tmp_path):
     (tmp_path / "images").mkdir()
     Image.new("RGB", (5, 3), "white").save(tmp_path / "images/2.png")
     given = pairs("slake/test/0000", "slake/test/0002")
-    (found,) = asked(manifest(), image="black", shows="donor", prompt=PROMPT, pairs=given)
+    (found,) = asked(manifest(), images=[image("donor"), image("black")], prompt=PROMPT, pairs=given)
     name, shown = found.image(tmp_path)
     assert (name, found.image_id) == ("black 5x3", "image 2")
     assert found.image(tmp_path)[1] is shown  # one object per size, for any number of questions
     assert shown.size == (5, 3)
     assert shown.getextrema() == ((0, 0),) * 3
-    (own,) = asked(manifest(), image="donor", prompt=PROMPT, pairs=given)
+    (own,) = asked(manifest(), images=[image("donor")], prompt=PROMPT, pairs=given)
     assert own.image(tmp_path) == ("image 2", tmp_path / "images/2.png")
 
 

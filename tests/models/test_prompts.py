@@ -32,8 +32,8 @@ needs_paper = pytest.mark.skipif(not PAPER.exists(), reason=f"the paper's source
 OPTIONS = ("Left lung", "Right lung", "Liver", "Heart")
 
 
-def test_every_prompt_is_pinned():
-    assert set(prompts.names()) == set(SHA256)
+def test_every_prompt_of_the_paper_is_pinned():
+    assert set(prompts.names()) >= set(SHA256)
 
 
 @pytest.mark.parametrize("name", SHA256)

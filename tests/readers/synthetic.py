@@ -119,7 +119,7 @@ def _choices(name: str, given: Examples, rng: np.random.Generator) -> View:
     return View(name=name, log_probs=dict(zip(names, log_probs.T, strict=True)))
 
 
-_VIEWS = {"black": _black, "samples": _samples, "yes_no": _choices, "integers": _choices}
+_VIEWS = {"black": _black, "samples": _samples, "distorted": _samples, "yes_no": _choices, "integers": _choices}
 _VIEWS |= dict.fromkeys(("asked_1", "asked_2", "asked_3"), _replies)
 
 

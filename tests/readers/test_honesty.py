@@ -58,11 +58,11 @@ def replayed(tmp_path_factory):
             backbone="tiny",
             actor="rlvr",
             seed=17,
-            contract="single",
+            contract=specs.contract(),
             dataset="slake",
             split=split,
             condition="original",
-            image="original",
+            image=specs.image("original"),
         )
         graded = committed(read_table(make(grade, f"{split}/graded", grades, **inputs) / "graded.parquet", GRADED))
         with pytest.MonkeyPatch.context() as patch:

@@ -4,22 +4,22 @@ from dualread.artifacts.tables import read_table, write_parts
 from dualread.declared.answers import GradeSpec
 from dualread.declared.columns import GENERATIONS, MANIFEST
 from dualread.errors import ArtifactError
-from dualread.models.conditions import shown
+from dualread.models.images.base import rows_shown
 from dualread.stages import grade
-from tests.specs import changed
+from tests.specs import changed, contract, image
 from tests.stages import shards
 
 SPEC = GradeSpec(
     backbone="tiny",
     actor="rlvr",
     seed=17,
-    contract="single",
+    contract=contract("single"),
     dataset="slake",
     split="test",
     condition="original",
-    image="original",
+    image=image("original"),
 )
-DONOR = changed(SPEC, condition="donor", image="donor")
+DONOR = changed(SPEC, condition="donor", image=image("donor"))
 TEXTS = [
     "<answer>Heart</answer><confidence>90</confidence>",
     "<answer>the lungs</answer><confidence>9.5</confidence>",
@@ -125,12 +125,12 @@ def test_a_forced_completion_is_the_sources_judged_by_the_donors_gold_answer(tmp
 
 def test_a_shuffled_image_is_graded_by_the_questions_own_gold_answer(tmp_path, inputs):
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
-    images = dict(shown(manifest, "shuffled", None).select("sample_id", "image_id").iter_rows())
+    images = dict(rows_shown(manifest, [image("shuffled")], None).select("sample_id", "image_id").iter_rows())
     rows = [
         shards.generation(name, "<answer>Heart</answer>", image_id=image, condition="shuffled_image")
         for name, image in images.items()
     ]
     inputs["generations"] = shards.write(tmp_path / "gs", "generations", rows)
     (out := tmp_path / "out").mkdir()
-    grade.compute(changed(SPEC, condition="shuffled_image", image="shuffled"), inputs, out)
+    grade.compute(changed(SPEC, condition="shuffled_image", image=image("shuffled")), inputs, out)
     assert shards.read(out, "graded")["correct"].to_list() == [True, False, True, False]

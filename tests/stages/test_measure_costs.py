@@ -13,7 +13,7 @@ from tests.specs import changed
 from tests.stages import shards
 
 RUN = {"backbone": "tiny", "actor": "rlvr", "seed": 17, "method": "sc2"}
-SPEC = MeasureCostsSpec(**RUN, dataset="slake", split="test", settings={})
+SPEC = MeasureCostsSpec(**RUN, dataset="slake", split="test", samples={})
 IDS = ("slake/test/0", "slake/test/1")
 
 
@@ -39,14 +39,14 @@ def reader(folder, features, **changes):
     return folder
 
 
-def measure(root, *, features=(), settings=None, **views):
+def measure(root, *, features=(), read=None, **views):
     inputs = {
         "generations": completions(root / "generations", [[3], [5]]),
         "reader": reader(root / "reader", list(features)),
         **{f"view/{name}": view for name, view in views.items()},
     }
     (root / "out").mkdir()
-    line = measure_costs.compute(changed(SPEC, settings=settings or {}), inputs, root / "out")
+    line = measure_costs.compute(changed(SPEC, samples=read or {}), inputs, root / "out")
     return line, read_table(root / "out" / "costs.parquet", COSTS)
 
 
@@ -69,7 +69,7 @@ def test_states_cost_a_replay(tmp_path):
 
 def test_a_method_pays_for_the_samples_that_it_uses_and_for_the_greedy_answer(tmp_path):
     samples = completions(tmp_path / "samples", [[2, 4, 99], [6, 8, 99]])
-    _, found = measure(tmp_path, settings={"k": 2}, samples=samples)
+    _, found = measure(tmp_path, read={"samples": 2}, samples=samples)
     assert counts(found) == (3, 2, 0, 0, 20, 14)  # (3 + 5 + 2 + 4 + 6 + 8) / 2
 
 
@@ -89,7 +89,7 @@ def test_views_add_up_and_choices_generate_nothing(tmp_path):
 
 def test_what_does_not_fit_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ArtifactError, match=r"tiny/rlvr/17/sc2: view/x: .*neither generations.parquet nor choices"):
+    with pytest.raises(ArtifactError, match=r"tiny/rlvr/17/sc2: view/x: .*no generations, choices or features"):
         measure(tmp_path / "a", x=tmp_path / "empty")
     with pytest.raises(ArtifactError, match=r"view/samples: 4 completions of 2 answers, expected 8 of each"):
-        measure(tmp_path / "b", settings={"k": 8}, samples=completions(tmp_path / "s", [[1, 1], [1, 1]]))
+        measure(tmp_path / "b", read={"samples": 8}, samples=completions(tmp_path / "s", [[1, 1], [1, 1]]))

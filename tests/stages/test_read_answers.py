@@ -35,7 +35,7 @@ def inputs(tmp_path):
 def respond(inputs, shard, service, bodies, answers=None):
     """Write the responses `bodies` to the requests of a shard."""
     manifest = pl.read_parquet(inputs["manifest"] / "manifest.parquet")
-    questions = asked(manifest, image=shard.image, prompt=shard.prompt.name, answers=answers)
+    questions = asked(manifest, images=shard.images, prompt=shard.prompt.name, answers=answers)
     lines = [
         json.dumps({"custom_id": request.custom_id, "response": {"status_code": 200, "body": body}})
         for request, body in zip(requests_of(shard, service, questions), bodies, strict=False)
@@ -80,7 +80,7 @@ def test_a_reply_without_both_words_has_no_score(inputs, tmp_path):
         prompt=specs.prompt("p_true"),
         decoding=None,
         choices=Choices(words=["Yes", "No"]),
-        answer_contract="single",
+        answer_contract=specs.contract(),
     )
     service = Service(model="m", log_probs=True, body={})
     replies = [

@@ -21,7 +21,7 @@ from tests.stages.test_model_stages import answer
 
 P_TRUE = {
     "prompt": specs.prompt("p_true"),
-    "answer_contract": "single",
+    "answer_contract": specs.contract(),
     "choices": Choices(words=["a", "b"]),
     "decoding": None,
 }

@@ -6,6 +6,7 @@ from dualread.declared.answers import Choices, Decoding, ShardSpec
 from dualread.declared.base import Prompt
 from dualread.declared.study import Config
 from dualread.study.asked import contract_of, shard_spec
+from tests.specs import contract, image
 from tests.study.small import GREEDY, SAMPLED, small
 
 
@@ -20,7 +21,8 @@ def config():
 
 def test_the_form_of_completions(config):
     study = Config.model_validate(config)
-    assert [contract_of(study, actor) for actor in ("base", "rlvr", "own")] == ["single", "single", "dual"]
+    found = [contract_of(study, actor, "slake", "original") for actor in ("base", "rlvr", "own")]
+    assert found == ["single", "single", "dual"]
 
 
 def test_what_is_asked_in_a_shard(config):
@@ -29,12 +31,12 @@ def test_what_is_asked_in_a_shard(config):
         dataset="slake",
         split="test",
         condition="donor",
-        image="donor",
+        image=image("donor"),
         prompt=Prompt(name="shared", file="models/prompts/shared.txt"),
         decoding=Decoding(**GREEDY),
     )
     forced = asked("rlvr", ("slake", "test", "fixed"))
-    assert (forced.image, forced.completions) == ("donor", "original")
+    assert (forced.image, forced.completions) == (image("donor"), "original")
     own = asked("own", ("slake", "test", "original"))
     assert own.prompt.name == "vl_calibration"
     assert own.decoding.max_completion_tokens == 512  # the actor's own budget
@@ -47,11 +49,11 @@ def test_what_is_asked_in_a_view(config):
     p_true = asked("own", ("slake", "test", "donor", "p_true"))
     assert p_true.condition == "donor/p_true"
     assert p_true.prompt.name == "p_true"
-    assert p_true.answer_contract == "dual"
+    assert p_true.answer_contract == contract("dual")
     assert p_true.choices == Choices(words=["Yes", "No"])
     assert p_true.decoding is None
     samples = asked("own", ("slake", "test", "donor", "samples"))
     assert (samples.prompt.name, samples.decoding) == ("vl_calibration", Decoding(**SAMPLED))
     assert samples.answer_contract is None
     black = asked("rlvr", ("slake", "test", "donor", "black"))
-    assert (black.image, black.shows, black.completions) == ("black", "donor", "donor")
+    assert (black.image, black.shows, black.completions) == (image("black"), image("donor"), "donor")

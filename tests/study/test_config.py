@@ -6,13 +6,11 @@ from typing import get_args
 import pytest
 import yaml
 
-from dualread.declared.answers import Contract
 from dualread.declared.columns import MANIFEST, Column
 from dualread.declared.metrics import Metric
 from dualread.errors import ConfigError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.pair_metrics import COMPARABLE
-from dualread.grading.parse import parse
 from dualread.study.config import resolve
 from tests.study.embedded import EMBEDDED, ROOT, merged, problems
 
@@ -153,11 +151,11 @@ def test_a_study_can_be_planned_before_its_official_files_are_there():
     resolve(merged(EMBEDDED, {"datasets": {"slake": {"source": source}}}), root=ROOT)
 
 
-def test_the_contracts_of_actors_are_those_of_the_parser():
-    contracts = get_args(Contract)
-    assert all(parse("", contract=name).status == "invalid_both" for name in contracts)
-    with pytest.raises(ValueError, match=f"Known: {', '.join(sorted(contracts))}"):
-        parse("", contract="none")
+def test_an_unknown_contract_is_named():
+    known = "lib/dualread/grading/contracts. Known: dual, "
+    assert f"actors.rlvr.contract: 'singel': no such plugin in {known}" in problems(
+        {"actors": {"rlvr": {"contract": "singel"}}}
+    )
 
 
 def test_every_column_that_donors_may_have_to_agree_in_is_in_the_manifest():

@@ -66,6 +66,11 @@ def test_a_hub_needs_a_revision():
             "figures.training.actors: ['base'] have no `training`",
         ),
         ({"figures": {"counterfactuals": {"methods": ["dualread", "base"]}}}, "they read base, rlvr; a pair shows the"),
+        (
+            {"figures": {"forest": {"methods": ["dualread", "base"]}}},
+            "they read base, rlvr; nulls judge the answers of",
+        ),
+        ({"figures": {"forest": {"datasets": ["slake"]}}}, "figures.forest.datasets: this figure does not read it."),
         ({"figures": {"counterfactuals": {"datasets": ["pmc_vqa"]}}}, "the test questions of pmc_vqa have no donors."),
         ({"figures": {"training": {"methods": ["rlvr"]}}}, "figures.training.methods: this figure does not read it."),
         (
@@ -73,15 +78,6 @@ def test_a_hub_needs_a_revision():
             "figures.reliability: has no methods. Expected:",
         ),
         ({"methods": {"psr": {"parents": {"x": "per"}}}}, "methods.psr.parents.x: 'per' comes later."),
-        (
-            {"methods": {"dualread": {"parents": {"pre": "sc2"}}}},
-            "methods.dualread.parents.post: 'per' is fitted on answers to the train split, 'dualread' on those to the"
-            " validation split. Expected the same split.",
-        ),
-        (
-            {"methods": {"dualread": {"parents": {"pre": "p_true"}}}},
-            "methods.dualread.parents.pre: 'p_true' reads the views ['p_true'], 'dualread' reads [].",
-        ),
         (
             {"methods": {"dualread": {"parents": {"post": None}}}},
             "methods.dualread.parents: ['pre']; the reader 'dualread' builds on pre, post.",

@@ -32,7 +32,7 @@ def test_every_key_is_explained():
     found = {place: (words, meaning) for place, words, meaning in settings()}
     assert [place for place, (_, meaning) in found.items() if not meaning] == []
     assert found["replay.kappa"] == ("number, above 0, at most 100, required", "Temperature of the visual pooling.")
-    assert found["actors.<name>.contract"][0] == "`single` or `dual`"
+    assert found["metrics.bootstrap.replicates"][0] == "integer, at least 0, required"
     assert found["datasets.<name>.pairing.splits"][0] == "list of `train` or `validation` or `test`, required"
 
 
@@ -45,7 +45,7 @@ def test_the_page_of_all_settings_is_that_of_the_declarations(capsys):
     assert main(["schema", "--markdown"]) == 0
     page = capsys.readouterr().out
     assert page == (ROOT / "docs/settings.md").read_text()
-    assert "| `views.<name>.image` | `black` | States of the same completion beside this image. |" in page
+    assert "| `views.<name>.image` | name or section | What is done to the image" in page
 
 
 def test_the_program_prints_a_section_a_table_or_both(capsys):
@@ -81,10 +81,10 @@ def test_a_config_is_not_changed_after_it_was_checked():
         ({"tables": {"main": {"without": []}}}, "tables.main.without: []: "),
         ({"datasets": {"slake": {"source": {"phantom": None}}}}, "datasets.slake.source: is empty. Expected at least"),
         ({"datasets": {"slake": {"select": {}}}}, "datasets.slake.select: is empty. Expected at least one of: answer"),
-        ({"views": {"new": {}}}, "views.new: has nothing. Expected one of `decoding`, `choices` and `image`."),
+        ({"views": {"new": {}}}, "views.new: has nothing. Expected `decoding` or `choices`, or else an `image`."),
         (
-            {"views": {"black": {"choices": {"words": ["a", "b"]}}}},
-            "views.black: has ['choices', 'image']. Expected one",
+            {"views": {"samples": {"choices": {"words": ["a", "b"]}}}},
+            "views.samples: has ['decoding', 'choices']. Expected `decoding` or `choices`",
         ),
         ({"views": {"p_true": {"choices": {"integers": [0, 1]}}}}, "has ['integers', 'words']. Expected either"),
         ({"actors": {"rlvr": {"reward": None}}}, "actors.rlvr: has ['settings', 'training'] of `training`, `reward`"),

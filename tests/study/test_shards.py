@@ -2,6 +2,7 @@
 
 import pytest
 
+from dualread import plugins
 from dualread.declared.study import Config
 from dualread.study.shards import StudyShards
 from tests.study.small import named, read, small
@@ -68,7 +69,12 @@ def test_views_cover_the_answers_that_a_method_needs_except_those_under_controls
         "sampled": {"VIEWS": "score", "FITTED_ON": "validation", "FEATURES": ()},
         "self_check": {"VIEWS": "score", "FITTED_ON": None, "FEATURES": ()},
     }
-    monkeypatch.setattr("dualread.plugins.declared", lambda family, name, what: declared[name][what])
+    known = plugins.declared
+
+    def of_readers(family, name, what):
+        return declared[name][what] if family == "readers" else known(family, name, what)
+
+    monkeypatch.setattr("dualread.plugins.declared", of_readers)
     config["methods"] = named(
         sc2=read("own", "sampled", views=["samples"]),
         p_true=read("rlvr", "self_check", views=["p_true"]),
@@ -86,11 +92,10 @@ def test_views_cover_the_answers_that_a_method_needs_except_those_under_controls
     assert shards.generated("own") == [*answered, *shards.views("own")]  # a view comes after what it is about
 
 
-def test_a_reader_of_another_environment_and_of_tensors_that_only_it_needs(config):
-    assert shards_of(config).by_environment("rlvr") == {"": ["psr", "p_state", "per", "dualread"]}
+def test_a_reader_of_another_package_and_of_tensors_that_only_it_needs(config):
     assert shards_of(config).optional_tensors("rlvr") is None
-    config["methods"]["entropy"] = {"label": "Entropy", **read("rlvr", "lm_polygraph_entropy")}
+    config["methods"]["entropy"] = {"label": "Entropy", **read("rlvr", "dualread_lm_polygraph.entropy")}
     shards = shards_of(config)
-    assert shards.by_environment("rlvr") == {"": ["psr", "p_state", "per", "dualread"], "estimators": ["entropy"]}
+    assert shards.methods_of("rlvr") == ["psr", "p_state", "per", "dualread", "entropy"]
     assert shards.optional_tensors("rlvr") == ("token_entropies",)
     assert shards.optional_tensors("own") is None

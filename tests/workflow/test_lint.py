@@ -12,8 +12,8 @@ from tests.workflow.checkout import ROOT
 pytestmark = pytest.mark.rest
 
 EXCEPTIONS = {
-    "Specify a conda environment or container for each rule": "packages come from hashed locks of PyPI (envs/README.md)",
-    "Mixed rules and functions in same snakefile": "a file of rules/ describes the artifacts of its stages by functions",
+    "Specify a conda environment or container for each rule": "packages come from hashed locks (envs/README.md)",
+    "Mixed rules and functions in same snakefile": "a file of rules/ describes its artifacts by functions",
     "No log directive defined": "rules that copy files, and the page and environments that print where they go",
     "Absolute path": "the linter takes '/'.join for a path that begins with /; results are below the working folder",
     "is a prefix of input or output file but hardcoded": "a folder of several files, of which Snakemake tracks one",

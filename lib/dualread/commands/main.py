@@ -18,7 +18,7 @@ from dualread.progress import say
 # Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`, by what they serve. What most people need
 # comes first. Heavy packages are imported only in `run`.
 _VERBS = {
-    "judge": ("evaluate",),
+    "judge": ("evaluate", "answer", "judge"),
     "study": ("new", "ask", "plan", "report", "browse", "explain", "verify", "compare", "schema"),
     "score": ("score", "demo"),
     "share": ("export",),

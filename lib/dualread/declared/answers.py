@@ -1,8 +1,9 @@
 """Actors, and what they are asked: generation, conditions, views, replay; and what the stages of answers are told."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from dualread.declared.base import (
     ActorSpec,
@@ -14,6 +15,7 @@ from dualread.declared.base import (
     Name,
     Names,
     NonEmpty,
+    Plugin,
     Positive,
     Prompt,
     Section,
@@ -24,15 +26,15 @@ from dualread.declared.base import (
     Word,
 )
 
-Contract = Literal["single", "dual"]  # the forms of a completion that lib/dualread/grading/parse.py reads
 Kappa = Annotated[float, Field(gt=0, le=100)]
 # A key of a YAML mapping may be a number or text: 17 and "17" are the same seed.
 Seed = Annotated[int, Field(strict=False, ge=0)]
 OfSeeds = Annotated[dict[Seed, Checkpoint], Field(min_length=1)]
-Image = Literal["original", "donor", "shuffled", "black"]
 
 # What a replay stores only where a reader of the actor reads it. Other studies keep their bytes and their speed.
 OPTIONAL_TENSORS = ("token_entropies",)
+# What it takes from image tokens, and has not where no image is shown.
+OF_IMAGE = ("h_global", "h_evid")
 
 
 class Requests(Section):
@@ -52,7 +54,9 @@ class Given(Requests):
 
 
 class Actor(Section):
-    """Who answers: trained here, given as checkpoints or as answers, or (with none of it) the backbone as it comes."""
+    """Who answers: trained here, given as checkpoints or as answers, another actor that is asked otherwise, or (with
+    none of it) the backbone as it comes.
+    """
 
     label: str
     """Its name in tables and figures."""
@@ -66,10 +70,12 @@ class Actor(Section):
     """Settings of the training."""
     answers: Given | None = None
     """Where its answers are, if they are given."""
+    same_as: Name | None = None
+    """The actor whose checkpoint it is, asked in another way: with a prompt, or a format of completions, of its own."""
     prompt: Name | None = None
     """A prompt of its own."""
-    contract: Contract | None = None
-    """The form of its completions; without it, that of its reward."""
+    contract: Name | None = None
+    """The format of its completions: lib/dualread/grading/contracts/<name>.py. Without it, that of its reward."""
     max_completion_tokens: Tokens | None = None
     """Longest answer, in place of the decoding's."""
 
@@ -83,7 +89,7 @@ class Actor(Section):
     @property
     def is_base(self) -> bool:
         """Whether this actor is the backbone as it comes."""
-        return self.training is None and self.checkpoints is None and self.answers is None
+        return all(value is None for value in (self.training, self.checkpoints, self.answers, self.same_as))
 
 
 class Decoding(Section):
@@ -110,13 +116,36 @@ class Generation(Section):
     """How answers are drawn, unless a condition or view has a decoding."""
 
 
+class ImageChange(Section):
+    """An image change with its settings."""
+
+    name: Name
+    """The plugin: lib/dualread/models/images/<name>.py."""
+    settings: Wire
+    """Settings of the plugin, such as its `strength`."""
+
+
+# An image change; its name alone if it has no settings.
+Image = Annotated[
+    Annotated[Name, Tag("name")] | Annotated[ImageChange, Tag("mapping")],
+    Discriminator(lambda value: "mapping" if isinstance(value, Mapping | ImageChange) else "name"),
+]
+
+
+def name_and_settings(image: Image) -> tuple[str, Wire]:
+    """Return the plugin of an image change, and its settings."""
+    return (image, {}) if isinstance(image, str) else (image.name, image.settings)
+
+
 class Condition(Section):
     """Under what an answer is committed. Without `datasets`, `splits` or `actors` it holds for all of them."""
 
-    image: Literal["original", "donor", "shuffled"]
-    """Which image is shown."""
+    image: Image
+    """Which image is shown: `original`, or another plugin of lib/dualread/models/images."""
     prompt: Name | None = None
     """A prompt of its own."""
+    contract: Name | None = None
+    """The format of the completions that this prompt asks for; without it, a contract of the prompt's name, if any."""
     decoding: Decoding | None = None
     """A decoding of its own."""
     completions: Name | None = None
@@ -153,12 +182,15 @@ class Choices(NonEmpty):
 
 
 class View(Section):
-    """What an actor is asked or shown about its answers: further completions, choices, or an image."""
+    """What an actor is asked or shown about its answers: further completions, choices, or states beside an image."""
 
     prompt: Name | None = None
     """A prompt in place of the answer's."""
-    image: Literal["black"] | None = None
-    """States of the same completion beside this image."""
+    image: Image | None = None
+    """What is done to the image that the condition shows, or the image in its place: a plugin of
+    lib/dualread/models/images. Without decoding and choices, the view gives the states of the same completion."""
+    draws: Annotated[int, Field(ge=2, le=1000)] | None = None
+    """How often the image change is drawn; each draw is asked for as many completions as the decoding says."""
     decoding: Decoding | None = None
     """Further completions, drawn in this way."""
     choices: Choices | None = None
@@ -166,9 +198,18 @@ class View(Section):
 
     @model_validator(mode="after")
     def _gives_one(self) -> Self:
-        if len(given := self.model_fields_set - {"prompt"}) != 1:
-            raise ValueError(f"has {sorted(given) or 'nothing'}. Expected one of `decoding`, `choices` and `image`.")
+        given = [name for name in ("decoding", "choices") if getattr(self, name) is not None]
+        if len(given) > 1 or not (given or self.image):
+            what = given or "nothing"
+            raise ValueError(f"has {what}. Expected `decoding` or `choices`, or else an `image`.")
+        if self.draws is not None and not (self.image and self.decoding):
+            raise ValueError("has `draws`. Expected an `image` that is drawn, and the `decoding` of its completions.")
         return self
+
+    @property
+    def gives_states(self) -> bool:
+        """Whether it gives the states of the committed completion beside another image."""
+        return self.decoding is None and self.choices is None
 
 
 class ReplaySettings(Section):
@@ -217,8 +258,8 @@ class Shard(Section):
 class ShardSpec(Shard):
     """What an actor is shown and asked; generation and replay of a shard have it in common."""
 
-    image: Image
-    """Which image is shown, see `models.conditions`."""
+    image: ConfiguredPlugin
+    """What is shown: the image change of the condition, or of a view that has one."""
     prompt: Prompt
     decoding: Decoding | None = None
     """How completions are drawn; None where choices are scored."""
@@ -226,11 +267,23 @@ class ShardSpec(Shard):
     """The completions whose likelihood is computed."""
     completions: str | None = None
     """The condition whose committed completions are forced here; None if the shard has its own."""
-    shows: str | None = None
-    """For a view with a black image, the image that its condition shows."""
-    answer_contract: Contract | None = None
+    shows: ConfiguredPlugin | None = None
+    """For a view with an image change of its own, that of its condition, to which the view's is applied."""
+    draws: int | None = None
+    """How often the image change is drawn for each question; None for once."""
+    answer_contract: Plugin | None = None
     """How the committed completions are parsed, for a prompt that contains the answer. Questions whose completion has
     no answer are not asked."""
+
+    @property
+    def n_completions(self) -> int:
+        """The completions per question; 1 where choices are scored."""
+        return 1 if self.decoding is None else self.decoding.n_samples * (self.draws or 1)
+
+    @property
+    def images(self) -> tuple[ConfiguredPlugin, ...]:
+        """The image changes in their order: that of the condition, and that of the view."""
+        return (self.image,) if self.shows is None else (self.shows, self.image)
 
 
 class GenerateSpec(ActorSpec):
@@ -256,10 +309,10 @@ class GradeSpec(Shard):
     backbone: str
     actor: str
     seed: int
-    contract: Contract
-    """The form of the completions, see `grading.parse`."""
-    image: Image
-    """Which image was shown, see `models.conditions.shown`."""
+    contract: Plugin
+    """The format of the completions."""
+    image: ConfiguredPlugin
+    """Which image was shown; its reference answers count."""
     completions: str | None = None
     """The condition whose completions are forced here; None if the shard has its own."""
 

@@ -307,5 +307,7 @@ class TrainActorSpec(ActorSpec):
     """The questions that it learns from."""
     training: Plugin
     reward: Plugin
+    contract: Plugin
+    """The format of the completions that the reward judges."""
     prompt: Prompt
     settings: Wire

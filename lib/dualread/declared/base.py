@@ -207,6 +207,8 @@ class ActorSpec(ModelSpec):
 
     actor: str
     seed: int
+    same_as: str | None = None
+    """The actor whose checkpoint is opened, if it is another one."""
 
 
 class NoSpec(Section):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dualread.declared.base import AtLeastOne, Distinct, Listed, Name, Names, Section, Wire
+from dualread.declared.base import AtLeastOne, Distinct, Listed, Name, Names, Section
 
 # By these, methods can be compared.
 Metric = Literal["auroc", "brier", "squared_calibration_error", "natural_ccg_auc", "strict_ccg_auc"]
@@ -68,11 +68,14 @@ class ComputeMetricsSpec(MethodSpec):
 
 
 class MeasureCostsSpec(MethodSpec):
-    """The costs of a method on the answers to one split; of its `settings` only k matters."""
+    """The costs of a method on the answers to one split."""
 
     dataset: str
     split: str
-    settings: Wire
+    samples: dict[str, int]
+    """How many completions of a view are read, of views of which not all are."""
+    draws: dict[str, int] | None = None
+    """How often each view draws its image, each time for one prompt; of views that draw several."""
 
 
 class OodMeans(Section):

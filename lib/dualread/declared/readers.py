@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dualread.declared.answers import Contract, Shard, ShardSpec
+from dualread.declared.answers import Shard, ShardSpec
 from dualread.declared.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, Section, Wire
 
 
@@ -67,6 +67,8 @@ class ReaderSpec(Section):
     """The method, its reader, and those that it builds on."""
     views: Listed[str]
     """The views that the reader reads in this stage."""
+    of_parents: Listed[str] | None = None
+    """The views that the readers on which it builds read besides; None for none."""
 
     @property
     def run(self) -> dict[str, str | int]:
@@ -95,8 +97,8 @@ class ScoringSpec(Section):
 
     model: Wire
     """The backbone's settings."""
-    contract: Contract
-    """The form of the completions, see `grading.parse`."""
+    contract: Name
+    """The format of the completions, see `grading.contracts`."""
     answer: ShardSpec
     """What is shown and asked for the answers on which the reader is fitted."""
     views: Listed[AskedView]
@@ -109,6 +111,8 @@ class FitReadersSpec(ReaderSpec):
     settings: Wire
     examples: DatasetSplit
     scoring: ScoringSpec
+    same_as: str | None = None
+    """The actor whose checkpoint answers, if it is another one."""
 
 
 class ScoreAnswersSpec(ReaderSpec):

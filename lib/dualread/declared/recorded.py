@@ -8,11 +8,11 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from dualread.declared.answers import Choices, Contract, Decoding, Image, Kappa
+from dualread.declared.answers import Choices, Decoding, Image, Kappa
 from dualread.declared.backbones import OpenedModel
-from dualread.declared.base import Listed, Name, Section, Sha256, Wire, Word
+from dualread.declared.base import Listed, Name, Positive, Section, Sha256, Wire, Word
 
 # What is read once for all rows that share it; the last one shares nothing and caches nothing. The fastest comes first.
 Shared = Literal["image prefix", "prompt", "nothing"]
@@ -92,7 +92,9 @@ class RequiredView(Section):
     name: Name
     """The entry of `views` in the config."""
     image: Image
-    """Which image is shown; "original" is the question's own."""
+    """Which image is shown, or what is done to it; "original" is the question's own."""
+    draws: Positive | None = None
+    """How often the image change is drawn; None for once, and then it is not recorded."""
     prompt: PromptText
     decoding: Decoding | None = None
     """How completions are drawn; None where choices are scored."""
@@ -100,6 +102,11 @@ class RequiredView(Section):
     """The choices that are scored, see `models.generation.choices`; None where completions are drawn."""
     forced: bool = False
     """Whether the actor's answer is read again with this image, instead of a new completion."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write what views could always have; what they can have since then only where they have it."""
+        return {name: value for name, value in write(self).items() if name != "draws" or value is not None}
 
 
 class Requirements(Section):
@@ -115,8 +122,8 @@ class Requirements(Section):
     """The prompt of the question."""
     decoding: Decoding
     """How the answer is drawn."""
-    contract: Contract
-    """The form of a completion, see `grading.parse`."""
+    contract: Name
+    """The format of a completion, see `grading.contracts`."""
     views: Annotated[Listed[RequiredView], Field(max_length=100)] = ()
     """The views that the reader reads when it scores, in the order in which it reads them."""
 

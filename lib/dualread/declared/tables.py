@@ -131,6 +131,16 @@ class PreviewTablesSpec(Section):
     """The version line of pdflatex; None where it is not installed."""
 
 
+class LabeledCondition(Section):
+    """A condition, and what is done to its images."""
+
+    name: str
+    image: str
+    """The image change."""
+    strength: float | None = None
+    """Its strength; None if it has none."""
+
+
 class FigureLayout(Section):
     """What a figure shows, in this order and under these labels; what the figure does not read is empty."""
 
@@ -139,6 +149,8 @@ class FigureLayout(Section):
     actors: Listed[Labeled] = ()
     methods: Listed[Labeled] = ()
     datasets: Listed[Labeled] = ()
+    conditions: Listed[LabeledCondition] | None = None
+    """All but the original; None for figures that read no metrics."""
 
 
 class DrawFigureSpec(Section):

@@ -6,6 +6,7 @@ prompt. Counts are whole numbers until they are divided by the number of answers
 
 from collections.abc import Collection
 from dataclasses import astuple, dataclass, fields
+from math import ceil
 
 import polars as pl
 
@@ -51,21 +52,23 @@ class Cost:
 
 
 def generation_cost(
-    generations: pl.DataFrame, answers: Collection[str], *, n_samples: int | None = None, where: str
+    generations: pl.DataFrame, answers: Collection[str], *, n_samples: int | None = None, draws: int = 1, where: str
 ) -> Cost:
-    """Return the cost of completions: one pass over each answer's prompt, and every generated token.
+    """Return the cost of completions: a pass over each answer's prompt and every draw of its image, and all tokens.
 
     Args:
         generations: A generations table of one shard or view. A view may lack answers, because the actor is not asked
             about invalid ones; these cost nothing.
         answers: sample_id of the committed answers.
         n_samples: Number of completions per answer that are used, the first ones by sample_index; None for all.
+        draws: Number of images that each answer's prompt is put with; each has equally many completions.
         where: The shard or view that errors name.
 
     Raises:
         ArtifactError: The rows are not the completions 0..K-1 of some of these answers, or an answer has several
             prompts.
     """
+    n_all = generations["sample_index"].n_unique()
     used = generations if n_samples is None else generations.filter(pl.col("sample_index") < n_samples)
     n_asked, prompt_tokens = _prompts(used, answers, where)
     expected = n_samples or used["sample_index"].n_unique()
@@ -74,10 +77,11 @@ def generation_cost(
             f"{where}: {len(used)} completions of {n_asked} answers, expected {expected} of each. "
             "Generate this shard again, with as many samples as the method uses."
         )
+    n_shown = ceil(expected * draws / n_all) if n_all else 0  # the first samples are of the first draws
     return Cost(
         completions=len(used),
-        prompt_passes=n_asked,
-        read_tokens=prompt_tokens,
+        prompt_passes=n_asked * n_shown,
+        read_tokens=prompt_tokens * n_shown,
         generated_tokens=int(used["token_ids"].list.len().sum()),
     )
 
@@ -95,6 +99,12 @@ def scoring_cost(choices: pl.DataFrame, answers: Collection[str], *, where: str)
     """
     n_asked, prompt_tokens = _prompts(choices, answers, where)
     return Cost(prompt_passes=n_asked, prompt_only_passes=n_asked, read_tokens=prompt_tokens)
+
+
+def states_cost(index: pl.DataFrame) -> Cost:
+    """Return the cost of a view of states, one replay of each answer; `index` is its features table."""
+    tokens = int(index["n_prompt_tokens"].sum()) + int(index["token_log_probs"].list.len().sum())
+    return Cost(replay_passes=len(index), read_tokens=tokens)
 
 
 def reading_cost(committed: pl.DataFrame, tensors: Collection[str]) -> Cost:

@@ -4,7 +4,8 @@ Only here do a confidence and a label come into one table. Results are sorted by
 the order of the rows in a file.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -13,6 +14,8 @@ from dualread.evaluation.same_rows import check_same_questions, refuse_rows, som
 
 # Control conditions: the source's answer forced on the donor's image, and a new answer on another image.
 FIXED_PREFIX, SHUFFLED = "donor_fixed_prefix", "shuffled_image"
+ORIGINAL, DONOR = "original", "donor"
+_OF_THE_PAPER = (ORIGINAL, DONOR, FIXED_PREFIX, SHUFFLED)
 NO_DONORS = "no same-question donors"
 _OTHER_IMAGE = "answers were generated on another image than the pair's donor"
 
@@ -32,12 +35,16 @@ class Joined:
             the donor's image and judged against the donor's gold answer.
         shuffled: One row per question: sample_id, answer_type, source_image_id, shuffled_image_id, and correct and
             confidence, each with the suffixes _real and _shuffled, judged against the question's own gold answer.
+        conditions: If there is a condition that is none of these, by name every condition, original first: one row per
+            question that it asks: sample_id, answer_type, source_image_id, other_image_id, and correct and confidence,
+            each with the suffixes _real, of the condition original, and _other.
     """
 
     answers: pl.DataFrame
     pairs: Rows
     fixed: Rows
     shuffled: Rows
+    conditions: Mapping[str, Rows] = field(default_factory=dict)
 
 
 def join(
@@ -81,7 +88,17 @@ def join(
         paired = _paired(where, answers, _condition(where, scored, "donor"), _sorted(pairs))
         fixed = _fixed(where, paired, scored[FIXED_PREFIX]) if FIXED_PREFIX in scored else _why(FIXED_PREFIX, graded)
     shuffled = _shuffled(where, answers, scored[SHUFFLED]) if SHUFFLED in scored else _why(SHUFFLED, graded)
-    return Joined(answers=answers, pairs=paired, fixed=fixed, shuffled=shuffled)
+    others = {
+        name: _other(where, name, answers, scored[name]) if name in scored else _why(name, graded)
+        for name in conditions_of(graded)
+    }
+    return Joined(answers=answers, pairs=paired, fixed=fixed, shuffled=shuffled, conditions=others)
+
+
+def conditions_of(graded: Iterable[str]) -> list[str]:
+    """Return all conditions if one is none of the paper's: original, and the others sorted; none otherwise."""
+    names = set(graded)
+    return [ORIGINAL, *sorted(names - {ORIGINAL})] if names.difference(_OF_THE_PAPER) else []
 
 
 def _scored(where: str, condition: str, predictions: pl.DataFrame, graded: pl.DataFrame) -> pl.DataFrame:
@@ -131,6 +148,24 @@ def _shuffled(where: str, answers: pl.DataFrame, shuffled: pl.DataFrame) -> pl.D
     )
     values = shuffled.select(shuffled_image_id="image_id", correct_shuffled="correct", confidence_shuffled="confidence")
     return _beside(real, values)
+
+
+def _other(where: str, condition: str, answers: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+    shard = f"{where}/{condition}"
+    own = answers.join(other.select("sample_id"), on="sample_id", how="semi", maintain_order="left")
+    check_same_questions(shard, other, "answers", own, "manifest")
+    # What was done to an image makes another one of it.
+    changed = pl.when(other["image_id"] == own["image_id"]).then(pl.format("{} of {}", pl.lit(condition), "image_id"))
+    return _beside(
+        own.select("sample_id", "answer_type", "correct", "confidence", source_image_id="image_id").rename(
+            {"correct": "correct_real", "confidence": "confidence_real"}
+        ),
+        other.select(
+            changed.otherwise("image_id").alias("other_image_id"),
+            correct_other="correct",
+            confidence_other="confidence",
+        ),
+    )
 
 
 def _sorted(frame: pl.DataFrame) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import polars as pl
 
 from dualread.evaluation import controls, families
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
+from dualread.evaluation.conditions import undefined_rows
 from dualread.evaluation.estimates import SUBSETS, undefined
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import names_of
@@ -22,13 +23,16 @@ _OF_OTHERS = (
 )
 
 
-def without_confidences(questions: pl.DataFrame, target_risk_percent: Iterable[int], reason: str) -> Iterator[dict]:
+def without_confidences(
+    questions: pl.DataFrame, target_risk_percent: Iterable[int], reason: str, conditions: Iterable[str] = ()
+) -> Iterator[dict]:
     """Yield one mapping per metric of one (data set, split), as `estimates.estimate` does.
 
     Args:
         questions: The manifest: answer_type, image_id, content_family.
         target_risk_percent: The target risks of thresholds.
         reason: Why there are no confidences.
+        conditions: The conditions that have metrics of their own, see `join.conditions_of`.
     """
     at_risks = tuple(names_of(target_risk_percent))
     for subset in SUBSETS:
@@ -38,6 +42,7 @@ def without_confidences(questions: pl.DataFrame, target_risk_percent: Iterable[i
     known = questions.drop_nulls("content_family").sort("content_family")
     for (family,), asked in known.group_by("content_family", maintain_order=True):
         yield from _rows(f"{families.PREFIX}{family}", (*families.METRICS, NOISE_FLOOR), asked, reason)
+    yield from undefined_rows(conditions, reason)
 
 
 def _rows(subset: str, names: Iterable[str], asked: pl.DataFrame, reason: str) -> Iterator[dict]:

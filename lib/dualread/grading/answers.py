@@ -3,15 +3,14 @@
 from typing import Any
 
 from dualread.grading.canonical import canonical
-from dualread.grading.parse import parse
+from dualread.grading.parse import Parsed
 
 
-def graded_answer(completion: str, contract: str) -> dict[str, Any]:
+def graded_answer(parsed: Parsed) -> dict[str, Any]:
     """Return the answer, its canonical form (None if it is empty), the stated confidence, and the status of both.
 
     The keys are columns of the graded table.
     """
-    parsed = parse(completion, contract)
     return {
         "answer": parsed.answer,
         "canonical_answer": (canonical(parsed.answer) or None) if parsed.answer is not None else None,

@@ -1,21 +1,15 @@
-"""Read the answer and the stated confidence of a completion.
+"""Find the answer and the stated confidence in a completion: what the formats of completions have in common.
 
-A contract is the format that the prompt asks for:
-
-- `single`: exactly one non-empty `<answer>` block, and exactly one `<confidence>` block with one integer from 0 to 100.
-- `dual` (VL-Calibration): the same, but the `<confidence>` block holds `<vision_confidence>` and then
-  `<reasoning_confidence>`, each with one integer from 0 to 10. The confidence is their harmonic mean divided by 10; it
-  is 0 if either is 0.
+A format is a plugin of `dualread.grading.contracts`. In each of them the answer is an `<answer>` block, whose tokens
+the replay reads, and what is stated about it is a `<confidence>` block; what this block holds is up to the contract.
 
 The paper leaves some cases open. These are the decisions:
 
 - Tags have to match exactly: lower case, no white space inside the angle brackets.
-- An integer is one to three ASCII digits (one or two in `dual`) whose value is in range. White space around it is
-  allowed, a sign is not. Leading zeros are allowed: `007` is 7.
 - A block starts at the only opening tag and ends at the only closing tag after it. With a second tag of either kind,
   there is no block.
-- Any tag inside the answer, of either contract, makes the answer invalid. If one of the two blocks encloses the other,
-  both are invalid.
+- Any tag inside the answer, of either contract of the paper, makes the answer invalid. If one of the two blocks
+  encloses the other, both are invalid.
 - Neither the reasoning block nor the order of the blocks is checked, because the paper requires an answer and a
   confidence only.
 """
@@ -25,18 +19,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Parsed", "parse"]
+__all__ = ["Parsed", "parse_blocks"]
 
 Status = Literal["valid", "invalid_confidence", "invalid_answer", "invalid_both"]
 
 STATUSES: tuple[Status, ...] = ("valid", "invalid_confidence", "invalid_answer", "invalid_both")
 
 _TAG = re.compile(r"</?(?:vision|reasoning|answer|analysis|confidence|vision_confidence|reasoning_confidence)>")
-_SINGLE = re.compile(r"\s*([0-9]{1,3})\s*")
-_DUAL = re.compile(
-    r"\s*<vision_confidence>\s*([0-9]{1,2})\s*</vision_confidence>"
-    r"\s*<reasoning_confidence>\s*([0-9]{1,2})\s*</reasoning_confidence>\s*"
-)
+Parts = tuple[float, float]
+# From the text inside a confidence block to the confidence in [0, 1] and its parts; None for what is invalid.
+ReadConfidence = Callable[[str], tuple[float | None, Parts | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,33 +48,28 @@ class Parsed:
     answer: str | None
     confidence: float | None
     status: Status
-    parts: tuple[float, float] | None = None
+    parts: Parts | None = None
 
 
-def parse(text: str, contract: str = "single") -> Parsed:
+def parse_blocks(text: str, read_confidence: ReadConfidence) -> Parsed:
     """Return the answer and the stated confidence of a completion.
 
     Args:
         text: The completion. Any text can be parsed; what does not follow the contract is invalid and raises nothing.
-        contract: "single" or "dual", as described above.
-
-    Raises:
-        ValueError: `contract` is neither "single" nor "dual".
+        read_confidence: Reads what a confidence block holds.
     """
-    if contract not in _CONFIDENCE:
-        raise ValueError(f"parse: no contract named {contract!r}. Known: {', '.join(sorted(_CONFIDENCE))}.")
     span = answer_span(text)
     answer = None if span is None else text[span[0] : span[1]]
     confidence, parts = None, None
     block, answer_block = block_span(text, "confidence"), block_span(text, "answer")
     if block is not None and not _within(block, answer_block) and not _within(answer_block, block):
-        confidence, parts = _CONFIDENCE[contract](text[block[0] : block[1]])
+        confidence, parts = read_confidence(text[block[0] : block[1]])
     status = _status(answer is not None, confidence is not None)
     return Parsed(answer=answer, confidence=confidence, status=status, parts=parts)
 
 
 def answer_span(text: str) -> tuple[int, int, int] | None:
-    """Return where the valid answer is, as (start, end, close_end) in characters; None where `parse` finds no answer.
+    """Return where the valid answer is, as (start, end, close_end) in characters; None where there is none.
 
     `text[start:end]` is the answer without white space at the ends. `close_end` is the character after `</answer>`.
     """
@@ -108,30 +95,6 @@ def block_span(text: str, tag: str) -> tuple[int, int] | None:
 def _within(inner: tuple[int, int] | None, outer: tuple[int, int] | None) -> bool:
     """Return whether `inner` lies inside `outer`. Blocks that only overlap are invalid for the tags inside them."""
     return inner is not None and outer is not None and outer[0] < inner[0] and inner[1] < outer[1]
-
-
-def _single(inside: str) -> tuple[float | None, None]:
-    match = _SINGLE.fullmatch(inside)
-    if match is None or int(match[1]) > 100:
-        return None, None
-    return int(match[1]) / 100, None
-
-
-def _dual(inside: str) -> tuple[float | None, tuple[float, float] | None]:
-    match = _DUAL.fullmatch(inside)
-    if match is None or max(int(match[1]), int(match[2])) > 10:
-        return None, None
-    vision, reasoning = int(match[1]), int(match[2])
-    # 2 / (1/v + 1/r) / 10, as one quotient of integers: rounded only once, so that 2 and 10 give the float 1/3.
-    confidence = 0.0 if 0 in (vision, reasoning) else vision * reasoning / (5 * (vision + reasoning))
-    return confidence, (vision / 10, reasoning / 10)
-
-
-# The reader of each contract: from the text inside a confidence block to (confidence, parts).
-_CONFIDENCE: dict[str, Callable[[str], tuple[float | None, tuple[float, float] | None]]] = {
-    "single": _single,
-    "dual": _dual,
-}
 
 
 def _status(has_answer: bool, has_confidence: bool) -> Status:

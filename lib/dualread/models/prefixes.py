@@ -80,7 +80,7 @@ def _read_prefixes(opened: Opened, prompts: Sequence[Prompt]) -> Iterator[tuple[
     by_length: dict[int, dict[tuple[str, tuple[int, ...]], list[int]]] = {}
     for i, prompt in enumerate(prompts):
         ids, length = prompt.token_ids, prompt.n_turn
-        if facts.shared == IMAGE_PREFIX:
+        if facts.shared == IMAGE_PREFIX and prompt.image:
             length -= ids[length - 1 :: -1].index(image_token)
         by_length.setdefault(length, {}).setdefault((prompt.image_sha256, ids[:length]), []).append(i)
     for length, sharing in by_length.items():

@@ -12,6 +12,7 @@ from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.own.cells import Cells, cells_of
 from dualread.own.given import UserTable
 from dualread.own.metrics import differences, measure, on_common_questions
+from dualread.own.summary import summary
 from dualread.own.tables import TableOptions, read_tables
 from dualread.own.thresholds import (
     Certainty,
@@ -56,6 +57,11 @@ class Evaluation:
     left_out: Mapping[str, int]
     parts: Sequence[Cells]
     replicates: int
+
+    def __str__(self) -> str:
+        """Return the main metrics of every method, on one screen."""
+        more = [name for name in ("differences", "thresholds") if getattr(self, name) is not None]
+        return summary(self.metrics, self.warnings, more=more)
 
 
 def evaluate(

@@ -25,8 +25,9 @@ from pathlib import Path
 from dualread.data.logs.base import Sample, Score
 from dualread.errors import ConfigError
 from dualread.grading.canonical import canonical
+from dualread.grading.contracts.single import parse
 from dualread.grading.options import name_of, option_of
-from dualread.grading.parse import answer_span, block_span, parse
+from dualread.grading.parse import answer_span, block_span
 from dualread.grading.spans import tokens_within
 from dualread.grading.typography import untyped
 

@@ -108,6 +108,7 @@ class Answers:
         source: Returns a named tensor of the replay, float32 [rows of the replay, D]; called when a tensor is used.
         rows: int [n], the row of the replay that belongs to each answer.
         views: The views that the method's config entry lists, in that order.
+        others: Views that readers on which this one builds read; `base.score` gives each reader its own.
         tokens: Where a replay is read, one row per answer with the columns `TOKENS`: the log-probabilities in nats of
             the completion's tokens in the replay, stop token included, and the positions of the answer's own tokens.
     """
@@ -116,6 +117,7 @@ class Answers:
     source: Callable[[str], np.ndarray]
     rows: np.ndarray
     views: tuple[View, ...] = ()
+    others: tuple[View, ...] = ()
     tokens: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
@@ -151,9 +153,10 @@ class Answers:
 
     def take(self, index: np.ndarray) -> "Answers":
         """Return the answers at the integer positions `index`."""
-        views = tuple(view.take(index) for view in self.views)
+        views, others = (tuple(view.take(index) for view in of) for of in (self.views, self.others))
         tokens = None if self.tokens is None else self.tokens[index]
-        return replace(self, table=self.table[index], rows=self.rows[index], views=views, tokens=tokens)
+        rows = self.rows[index]
+        return replace(self, table=self.table[index], rows=rows, views=views, others=others, tokens=tokens)
 
     def only_view(self) -> View:
         """Return the view, for a reader that reads exactly one.

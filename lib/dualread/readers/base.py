@@ -5,7 +5,7 @@ A reader is a module with the function `score(reader, answers) -> Scores`. Where
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -155,10 +155,21 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     """
     if reader.unfitted is not None:
         raise ReaderError(f"{reader.module}: there is no fitted reader: {reader.unfitted}")
-    scores: Scores = load(reader.module).score(reader, answers)
+    scores: Scores = load(reader.module).score(reader, _seen_by(reader, answers))
     _check_type(scores, Scores, f"{reader.module}: score")
     _check_scores(scores, answers, reader.module)
     return scores
+
+
+def _seen_by(reader: FittedReader, answers: Answers) -> Answers:
+    """Return the answers with the reader's own views: a reader gives a parent its own answers to score."""
+    names = [view["name"] for view in reader.provenance.get("scoring", {}).get("views", ())]
+    if names == [view.name for view in answers.views] or "scoring" not in reader.provenance:
+        return answers
+    known = {view.name: view for view in (*answers.others, *answers.views)}
+    if missing := [name for name in names if name not in known]:
+        raise ReaderError(f"{reader.module}: there is no view {missing[0]} of these answers, which the reader reads.")
+    return replace(answers, views=tuple(known[name] for name in names), others=tuple(known.values()))
 
 
 def log_odds(reader: FittedReader, answers: Answers) -> np.ndarray:

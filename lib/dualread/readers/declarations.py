@@ -5,13 +5,12 @@ Each declaration is one assignment of a literal at top level, and has a default:
         "validation".
     FEATURES: tuple[str, ...]. What the reader reads of the replay: tensors, and columns of its index about tokens
         (`answers.TOKENS`). Default: none.
-    PARENTS: tuple[str, ...]. Roles of the fitted readers on which it builds. Default: none.
+    PARENTS: tuple[str, ...]. Roles of the fitted readers on which it builds, whatever these are fitted on and whichever
+        views they read. Default: none.
     VIEWS: str. When the reader reads the views that its config entry lists: "fit" (views of the answers on which it is
         fitted) or "score" (views of all answers, including those). Default: never.
     NULL: bool. Whether the method is a null: it sees neither the image nor a state. A method that does not exceed
         it has not been shown to use the image. Default: False.
-    ENVIRONMENT: str. The environment in which the reader runs, if that is not the workflow's own: the name of a lock
-        file in envs/. Default: the workflow's own.
 
 A class `Settings` says what the config may set (`declared.plugin_settings`).
 """
@@ -22,7 +21,7 @@ from typing import Any
 from dualread import plugins
 from dualread.errors import ConfigError
 
-_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, "NULL": False, "ENVIRONMENT": None}
+_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, "NULL": False}
 _ALLOWED = {"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "score"), "NULL": (False, True)}
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from dualread.artifacts.tensors import read_header
 from dualread.declared.base import Section
-from dualread.declared.recorded import Requirements, ShardStates, States
+from dualread.declared.recorded import RequiredView, Requirements, ShardStates, States
 from dualread.errors import ArtifactError, ConfigError
 from dualread.readers.base import FittedReader
 
@@ -30,6 +30,26 @@ def requirements_of(reader: FittedReader, *, where: str) -> Requirements:
             says something that no study may say.
     """
     return _said(reader, NAME, Requirements, f"{where}: the reader does not say how its actor has to be asked")
+
+
+def all_requirements(reader: FittedReader, *, where: str) -> list[Requirements]:
+    """Return what `reader`, and then the readers on which it builds, depend on.
+
+    Raises:
+        ArtifactError: See `requirements_of`.
+    """
+    of_parents = (one for parent in reader.parents.values() for one in all_requirements(parent, where=where))
+    return [requirements_of(reader, where=where), *of_parents]
+
+
+def views_read(reader: FittedReader, *, where: str) -> tuple[RequiredView, ...]:
+    """Return the views that `reader`, and the readers on which it builds, read when they score; each once.
+
+    Raises:
+        ArtifactError: See `requirements_of`.
+    """
+    found = {view.name: view for one in all_requirements(reader, where=where) for view in one.views}
+    return tuple(found.values())
 
 
 def states_of(reader: FittedReader, *, where: str) -> States | None:

@@ -7,19 +7,19 @@ from typing import Any
 
 import polars as pl
 
+from dualread import plugins
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.data.datasets.base import refuse
 from dualread.data.questions.markup import Markup, control_tokens
 from dualread.declared.answers import ShardSpec
 from dualread.declared.base import Wire
 from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS
-from dualread.grading.parse import parse
 from dualread.models.conditions import Asked, asked
 from dualread.models.generation.base import Request
 
 
 def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> Iterator[Asked]:
-    """Yield what the shard asks, sorted by sample_id.
+    """Yield what the shard asks, sorted by sample_id and draw.
 
     Args:
         shard: The shard or view.
@@ -30,17 +30,19 @@ def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> Iterator[Asked]:
     pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
     answers = None
     if shard.answer_contract is not None:
-        committed = read_committed(inputs["generations"])
+        committed, parse = (
+            read_committed(inputs["generations"]),
+            plugins.load_module(shard.answer_contract.module).parse,
+        )
         parsed = (
-            (sample_id, parse(text, shard.answer_contract).answer)
-            for sample_id, text in committed.select("sample_id", "text").iter_rows()
+            (sample_id, parse(text).answer) for sample_id, text in committed.select("sample_id", "text").iter_rows()
         )
         answers = {sample_id: answer for sample_id, answer in parsed if answer is not None}
     return asked(
         manifest,
-        image=shard.image,
         prompt=shard.prompt.name,
-        shows=shard.shows or "original",
+        images=shard.images,
+        draws=shard.draws or 1,
         pairs=pairs,
         answers=answers,
     )
@@ -73,4 +75,4 @@ def frozen(settings: Wire) -> str:
 def request_of(question: Asked, manifest: Path) -> Request:
     """Return the prompt and the image of a question; `manifest` is the artifact with the images."""
     name, image = question.image(manifest)
-    return Request(text=question.text, image=image, image_name=name, row=question.sample_id)
+    return Request(text=question.text, image=image, image_name=name, row=question.name)

@@ -17,12 +17,15 @@ from dualread.stages._views import read_views
 PARTITIONS = {"train": ("fit", "stop", "calibration"), "validation": ("validation",)}
 
 
-def read_examples(asked: DatasetSplit, names: Sequence[str], inputs: Mapping[str, Path], where: str) -> Examples:
+def read_examples(
+    asked: DatasetSplit, names: Sequence[str], of_parents: Sequence[str], inputs: Mapping[str, Path], where: str
+) -> Examples:
     """Return the committed answers of one split with their labels.
 
     Args:
         asked: The split.
         names: The views that the reader reads.
+        of_parents: Those that the readers on which it builds read besides.
         inputs: `manifest`, `graded`; `features` where states are read; `view/<name>` for each view.
         where: The reader that errors name.
 
@@ -37,6 +40,7 @@ def read_examples(asked: DatasetSplit, names: Sequence[str], inputs: Mapping[str
     if strange := sorted(set(answers.table["role"]) - set(PARTITIONS[asked.split])):
         seen = ", ".join(PARTITIONS[asked.split])
         raise ArtifactError(f"{where}: found answers of role {', '.join(strange)}. Expected only {seen}.")
-    views = {name: inputs[f"view/{name}"] for name in names if f"view/{name}" in inputs}
-    answers = replace(answers, views=read_views(names, views, answers, where=where))
+    found = {name: inputs[f"view/{name}"] for name in (*names, *of_parents) if f"view/{name}" in inputs}
+    views, others = (read_views(of, found, answers, where=where) for of in (names, of_parents))
+    answers = replace(answers, views=views, others=others)
     return Examples(answers=answers, correct=graded["correct"].to_numpy())

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from dualread.declared.answers import ShardSpec
+from dualread import plugins
+from dualread.declared.answers import Image, ImageChange, ShardSpec
+from dualread.declared.base import ConfiguredPlugin
 from dualread.declared.readers import ScoringSpec
 from dualread.declared.recorded import PromptText, RequiredView, Requirements
 from dualread.models.prompts import template_sha256
@@ -25,7 +27,8 @@ def requirements_for(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requir
         views=tuple(
             RequiredView(
                 name=view.name,
-                image=view.asked.image,
+                image=_image(view.asked.image),
+                draws=view.asked.draws,
                 prompt=_prompt(view.asked),
                 decoding=view.asked.decoding,
                 choices=view.asked.choices,
@@ -34,6 +37,11 @@ def requirements_for(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requir
             for view in scoring.views
         ),
     )
+
+
+def _image(image: ConfiguredPlugin) -> Image:
+    name = image.module.removeprefix(f"{plugins.package_of('images')}.")
+    return ImageChange(name=name, settings=image.settings) if image.settings else name
 
 
 def _prompt(asked: ShardSpec) -> PromptText:

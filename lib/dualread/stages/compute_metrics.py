@@ -25,8 +25,10 @@ from dualread.declared.metrics import ComputeMetricsSpec
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
+from dualread.evaluation.conditions import condition_rows
 from dualread.evaluation.estimates import Kept, estimate
 from dualread.evaluation.families import family_rows
+from dualread.evaluation.join import conditions_of
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
@@ -45,7 +47,9 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
     if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
         of = {
-            shard: without_confidences(_manifest(shard, inputs), spec.metrics.target_risk_percent, reason)
+            shard: without_confidences(
+                _manifest(shard, inputs), spec.metrics.target_risk_percent, reason, _conditions(shard, inputs)
+            )
             for shard in shards
         }
         _write(out, spec, [{"dataset": d, "split": s, **row} for (d, s), rows in of.items() for row in rows], {})
@@ -75,6 +79,11 @@ def _manifest(shard: tuple[str, str], inputs: Mapping[str, Path]) -> pl.DataFram
     return read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST, _OF_MANIFEST)
 
 
+def _conditions(shard: tuple[str, str], inputs: Mapping[str, Path]) -> list[str]:
+    prefix = f"graded/{'/'.join(shard)}/"
+    return conditions_of(name.removeprefix(prefix) for name in inputs if name.startswith(prefix))
+
+
 def _chooser(spec: ComputeMetricsSpec, shards: list[tuple[str, str]], inputs: Mapping[str, Path]) -> Columns:
     """Return the answers on which thresholds are chosen."""
     for shard in shards:
@@ -91,13 +100,18 @@ def _judged(
     """Return the estimates of one (data set, split), what comparisons need, and the number of answers and of pairs."""
     manifest = _manifest(shard, inputs)
     joined = read_joined(*shard, manifest, inputs["predictions"], inputs)
-    cell = CellColumns.of(joined)
+    cell, answers, conditions = CellColumns.of(joined), joined.answers, joined.conditions
+    n_pairs = 0 if isinstance(joined.pairs, str) else len(joined.pairs)
+    del joined  # its tables hold texts, the columns numbers
     images = tuple(sorted(manifest["image_id"].unique()))
     draws = ImageDraws(names=(spec.study, *shard), image_ids=images, replicates=spec.metrics.bootstrap.replicates)
     estimates, kept = estimate(cell, draws)
-    points = [*family_rows(joined.answers, manifest, draws), *threshold_rows(cell.answers, thresholds)]
-    sizes = len(joined.answers), 0 if isinstance(joined.pairs, str) else len(joined.pairs)
-    return [*estimates, *points], kept, sizes
+    points = [
+        *family_rows(answers, manifest, draws),
+        *threshold_rows(cell.answers, thresholds),
+        *condition_rows(conditions, draws),
+    ]
+    return [*estimates, *points], kept, (len(answers), n_pairs)
 
 
 def _stored(kept: Kept) -> dict[str, np.ndarray]:

@@ -28,7 +28,8 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     module, where = spec.reader.module, spec.name
     parents = {role: load_reader(inputs[f"parent/{role}"] / "reader.safetensors") for role in spec.reader.parents}
     features = features_read(module, parents.values())
-    examples = read_examples(spec.examples, spec.views, inputs, where) if "graded" in inputs else Examples.none()
+    given = (spec.examples, spec.views, spec.of_parents or ())
+    examples = read_examples(*given, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec.backbone, spec.actor, spec.seed, module)
     weights, unfitted = fit_or_reason(module, examples, spec.settings, parents, seed)
     partitions = {role: _counts(examples.partition(role)) for role in PARTITIONS[spec.examples.split]}

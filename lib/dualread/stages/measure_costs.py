@@ -1,7 +1,7 @@
 """Stage measure_costs: the passes and tokens that one method of one actor needs, counted from its artifacts.
 
 inputs:  generations of the committed answers (original images); reader; view/<name> for every view that the reader or
-         a parent reads to score, a folder with generations.parquet or choices.parquet
+         a parent reads to score, a folder with generations.parquet, choices.parquet or features.parquet
 output:  costs.parquet
 """
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.tables import from_rows, read_parts, write_table
+from dualread.artifacts.tables import from_rows, read_parts, read_table, write_table
 from dualread.artifacts.tensors import read_header
-from dualread.declared.columns import COSTS, GENERATIONS
+from dualread.declared.columns import COSTS, FEATURES, GENERATIONS
 from dualread.declared.metrics import MeasureCostsSpec
 from dualread.errors import ArtifactError
-from dualread.evaluation.costs import Cost, generation_cost, reading_cost, scoring_cost
+from dualread.evaluation.costs import Cost, generation_cost, reading_cost, scoring_cost, states_cost
 
 
 def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -32,7 +32,9 @@ def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> st
     cost = generation_cost(committed, answers, n_samples=1, where=where)
     cost += reading_cost(committed, _tensors(inputs["reader"]))
     for name in sorted(name for name in inputs if name.startswith("view/")):
-        cost += _view_cost(inputs[name], answers, spec.settings.get("k"), f"{where}: {name}")
+        view = name.removeprefix("view/")
+        k, draws = spec.samples.get(view), (spec.draws or {}).get(view, 1)
+        cost += _view_cost(inputs[name], answers, k, draws, f"{where}: {name}")
     row = {**spec.run, "dataset": spec.dataset, "split": spec.split}
     means = cost.per_answer(len(answers))
     write_table(out / "costs.parquet", from_rows([{**row, "answers": len(answers), **means}], COSTS), COSTS)
@@ -45,9 +47,11 @@ def _tensors(reader: Path) -> list[str]:
     return read_header(reader / "reader.safetensors")["provenance"]["features"]
 
 
-def _view_cost(view: Path, answers: list[str], k: int | None, where: str) -> Cost:
+def _view_cost(view: Path, answers: list[str], k: int | None, draws: int, where: str) -> Cost:
     if (choices := view / "choices.parquet").exists():
         return scoring_cost(pl.read_parquet(choices), answers, where=where)
     if list(view.glob("generations*.parquet")):
-        return generation_cost(read_parts(view, GENERATIONS), answers, n_samples=k, where=where)
-    raise ArtifactError(f"{where}: {view} has neither generations.parquet nor choices.parquet. Expected one of them.")
+        return generation_cost(read_parts(view, GENERATIONS), answers, n_samples=k, draws=draws, where=where)
+    if (index := view / "features.parquet").exists():
+        return states_cost(read_table(index, FEATURES, ("n_prompt_tokens", "token_log_probs")))
+    raise ArtifactError(f"{where}: {view} has no generations, choices or features (.parquet). Expected one of them.")

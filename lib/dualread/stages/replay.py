@@ -4,7 +4,8 @@ The replay reads exactly the generated tokens and compares its log-probabilities
 that does not reproduce its generation is refused, because its states would not be those of the answer.
 
 `completions` of a shard names the condition whose committed completions are forced with another image (for a control,
-or a view with a black image). Such a replay has no generation of its own: differences are recorded but not judged.
+or a view with an image change). Such a replay has no generation of its own: differences are recorded but not judged.
+Where no image is shown, the vectors of image tokens are left out.
 """
 
 import functools
@@ -15,9 +16,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from dualread import plugins
 from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import write_tensors
-from dualread.declared.answers import Agreement, ReplaySpec
+from dualread.declared.answers import OF_IMAGE, Agreement, ReplaySpec
 from dualread.declared.columns import FEATURES, GENERATIONS
 from dualread.declared.recorded import Facts, PromptText, ShardStates
 from dualread.errors import ArtifactError
@@ -49,7 +51,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     completions = _completions(spec, inputs, questions)
     token_ids = completions["token_ids"].to_list()
     requests = _requests(inputs, completions, questions)
-    actor = _actor(inputs["actor"], frozen(spec.model), inputs["facts"] / "facts.json")
+    actor = loaded_actor(inputs["actor"], frozen(spec.model), inputs["facts"] / "facts.json")
     replayed = replay_completions(
         actor,
         requests,
@@ -66,7 +68,8 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     if shard.completions is None:
         agreement.check(index, bounds, where=shard.name)
     own.check(replayed, bounds, where=shard.name)
-    tensors = {name: stacked(replayed, name) for name in TENSORS}
+    without_image = any(getattr(plugins.load_module(image.module), "NO_IMAGE", False) for image in shard.images)
+    tensors = {name: stacked(replayed, name) for name in TENSORS if not (without_image and name in OF_IMAGE)}
     tensors |= {name: _OPTIONAL[name](replayed) for name in spec.optional_tensors or ()}
     n_layers = actor.model.config.get_text_config().num_hidden_layers
     states = ShardStates(
@@ -109,7 +112,8 @@ def _requests(inputs: Mapping[str, Path], completions: pl.DataFrame, asked: Sequ
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def _actor(actor: Path, settings: str, facts: Path) -> Opened:
+def loaded_actor(actor: Path, settings: str, facts: Path) -> Opened:
+    """Return the checkpoint of `actor`, which stays in memory."""
     return open_checkpoint(actor / "checkpoint", json.loads(settings), Facts.read(facts))
 
 

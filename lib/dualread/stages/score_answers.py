@@ -4,7 +4,7 @@ Inputs: `reader`; per shard `manifest/<dataset>/<split>` and `graded/<dataset>/<
 <condition>`; for a reader of hidden states also `features/<same>`, and per view `view/<name>/<same>`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -44,7 +44,7 @@ def compute(spec: ScoreAnswersSpec, inputs: Mapping[str, Path], out: Path) -> st
 def _score_shard(
     reader: FittedReader, spec: ScoreAnswersSpec, shard: Shard, inputs: Mapping[str, Path], where: str
 ) -> pl.DataFrame:
-    answers = _answers(reader, spec.views, shard, inputs, f"{where}: {shard.name}")
+    answers = _answers(reader, spec, shard, inputs, f"{where}: {shard.name}")
     try:
         scores = score(reader, answers)
     except ReaderError as error:
@@ -62,18 +62,18 @@ def _score_shard(
 
 
 def _answers(
-    reader: FittedReader, names: Sequence[str], shard: Shard, inputs: Mapping[str, Path], where: str
+    reader: FittedReader, spec: ScoreAnswersSpec, shard: Shard, inputs: Mapping[str, Path], where: str
 ) -> Answers:
-    name = shard.name
+    name, names, of_parents = shard.name, spec.views, spec.of_parents or ()
     path = None
     if reader.provenance["features"]:
         path = inputs[f"features/{name}"] / "features.safetensors"
         _check_states(reader, states_of_shard(path, where), where)
     manifest = inputs[f"manifest/{shard.dataset}/{shard.split}"] / "manifest.parquet"
     answers = _without_states(name, manifest, inputs[f"graded/{name}"] / "graded.parquet", path)
-    views = {view: inputs[f"view/{view}/{name}"] for view in names if f"view/{view}/{name}" in inputs}
-    source = lazy_tensors(path or Path())
-    return replace(answers, source=source, views=read_views(names, views, answers, where=where))
+    found = {view: inputs[f"view/{view}/{name}"] for view in (*names, *of_parents) if f"view/{view}/{name}" in inputs}
+    views, others = (read_views(of, found, answers, where=where) for of in (names, of_parents))
+    return replace(answers, source=lazy_tensors(path or Path()), views=views, others=others)
 
 
 def _check_states(reader: FittedReader, found: ShardStates, where: str) -> None:

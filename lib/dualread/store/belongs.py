@@ -18,6 +18,7 @@ class Of:
 
     Attributes:
         run: Backbone, actor, and seed.
+        checkpoint: The actor whose checkpoint answers, if it is another one.
         shard: Data set, split, and condition; of what is fitted, those that it is fitted on.
         reader: A method, the module of its reader, and by role the methods that it builds on.
         is_fitted: Whether it is fitted or trained on its shard, and may be used for any other.
@@ -25,6 +26,7 @@ class Of:
     """
 
     run: Mapping[str, Any]
+    checkpoint: str | None
     shard: Mapping[str, str]
     reader: Mapping[str, Any]
     about: frozenset[str]
@@ -42,6 +44,7 @@ class Of:
         about = {shard.get("condition", "").partition("/")[0], asked.get("completions")}
         return cls(
             run={name: spec[name] for name in run if name in spec},
+            checkpoint=spec.get("same_as"),
             shard=shard,
             reader=spec.get("reader") or {name: spec[name] for name in ("method",) if name in spec},
             about=frozenset(filter(None, about)),
@@ -73,10 +76,12 @@ def check(made: Of, inputs: Mapping[str, Of | None], where: str) -> None:
 
 def _differences(made: Of, kind: str, *words: str, of: Of) -> Iterator[str]:
     """Yield what an input is of, and what is expected in its place; `kind` and `words` are the parts of its name."""
-    yield from _unequal(of.run, made.run)
+    is_checkpoint = kind == "actor" and made.checkpoint
+    yield from _unequal(of.run, {**made.run, "actor": made.checkpoint} if is_checkpoint else made.run)
     if kind == "parent":
         yield from _unequal({"reader": of.reader}, {"reader": made.reader["parents"].get(words[0])})
-        yield from _unequal(of.shard, made.shard)
+        # It may be fitted on another split: a map of confidences on validation answers, what it maps on training ones.
+        yield from _unequal(of.shard, {what: it for what, it in made.shard.items() if what != "split"})
         return
     yield from _unequal(of.reader, made.reader)
     if not of.is_fitted and (not words or kind == "view"):

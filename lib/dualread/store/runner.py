@@ -15,6 +15,7 @@ from typing import Any, get_type_hints
 
 from dualread import read_once
 from dualread.errors import ArtifactError
+from dualread.machine import return_freed_memory
 from dualread.progress import say, work_on
 from dualread.store import partial
 from dualread.store.belongs import Of, check
@@ -29,6 +30,7 @@ from dualread.store.results import link
 from dualread.store.store import Store
 
 _QUICK_BYTES = 2**24
+_LONG_SECONDS = 1  # after less there is not much to give back, and it takes some milliseconds
 Compute = Callable[[Any, Mapping[str, Path], Path], str]
 
 
@@ -46,11 +48,16 @@ class Input:
 
 
 class Runner:
-    """Looks up, or computes, the entries of one stage in one process."""
+    """Looks up, or computes, the entries of one stage in one process.
 
-    def __init__(self, stage: str, store: Store) -> None:
-        self._stage = stage
-        self._store = store
+    Args:
+        stage: The stage.
+        store: The store.
+        below: Messages name outputs from here on; None for their whole paths.
+    """
+
+    def __init__(self, stage: str, store: Store, *, below: Path | None = None) -> None:
+        self._stage, self._store, self._below = stage, store, below
         self._index = library(store.root / SOURCES_NAME)
         self._stat_cache = StatCache(store.root / "stat-cache.json")
         self._verified: set[tuple[Path, str]] = set()
@@ -85,7 +92,8 @@ class Runner:
                 inputs={name: item.digest for name, item in inputs.items()},
                 packages=self._index.packages(roots),
             )
-            where = f"[{self._stage}] {entry.output}:"
+            output = entry.output if self._below is None else entry.output.relative_to(self._below)
+            where = f"[{self._stage}] {output}:"
             work_on(where.removesuffix(":"))
             check(Of.spec(entry.spec), {name: item.of for name, item in inputs.items()}, str(entry.output))
             if manifest := self._find(action.key):
@@ -93,7 +101,10 @@ class Runner:
             else:
                 started = time.monotonic()
                 manifest, summary = self._compute(entry, inputs, action, self._index.table(roots))
-                line = f"{where} computed in {time.monotonic() - started:.1f} s, {action.key[:8]}: {summary}"
+                seconds = time.monotonic() - started
+                line = f"{where} computed in {seconds:.1f} s, {action.key[:8]}: {summary}"
+                if seconds > _LONG_SECONDS:
+                    return_freed_memory()
             with shown(entry.output, action):
                 link(self._store.entry(action.key), manifest, entry.output)
             say(line)

@@ -1,8 +1,8 @@
 """What an actor is asked about a shard or a view of it: which image and prompt, and how its completions are drawn."""
 
 from dualread import plugins
-from dualread.declared.answers import Contract, Decoding, ShardSpec, View
-from dualread.declared.base import Prompt
+from dualread.declared.answers import Decoding, Image, ShardSpec, View, name_and_settings
+from dualread.declared.base import ConfiguredPlugin, Plugin, Prompt
 from dualread.declared.study import Config
 from dualread.models import prompts
 
@@ -21,19 +21,26 @@ def shard_spec(config: Config, actor: str, shard: tuple[str, ...]) -> ShardSpec:
     prompt = prompt_of(config, actor, dataset, condition, *shard[3:])
     choices = view.choices if view else None
     shows_answer = view is not None and "{ANSWER}" in prompts.template(prompt.name)
-    is_shown_another = view is not None and view.image is not None
+    own_image = view.image if view else None
     return ShardSpec(
         dataset=dataset,
         split=split,
         condition="/".join(shard[2:]),
-        image=view.image if view and view.image else entry.image,
+        image=image_of(own_image or entry.image),
         prompt=prompt,
         decoding=None if choices else _decoding(config, actor, condition, view),
         choices=choices,
-        completions=condition if is_shown_another else entry.completions,
-        shows=entry.image if is_shown_another else None,
-        answer_contract=contract_of(config, actor) if shows_answer else None,
+        completions=entry.completions if view is None else condition if view.gives_states else None,
+        shows=image_of(entry.image) if own_image else None,
+        draws=view.draws if view else None,
+        answer_contract=contract_plugin(contract_of(config, actor, dataset, condition)) if shows_answer else None,
     )
+
+
+def image_of(image: Image) -> ConfiguredPlugin:
+    """Return an image change as specs name it."""
+    name, settings = name_and_settings(image)
+    return ConfiguredPlugin(module=plugins.module_of("images", name), settings=settings)
 
 
 def prompt_of(config: Config, actor: str, dataset: str, condition: str, view: str | None = None) -> Prompt:
@@ -45,11 +52,22 @@ def prompt_of(config: Config, actor: str, dataset: str, condition: str, view: st
     return Prompt(name=name, file=f"models/prompts/{name}.txt")
 
 
-def contract_of(config: Config, actor: str) -> Contract:
-    """Return the form of the actor's completions: what the config says, or what its reward asks for."""
-    entry = config.actors[actor]
+def contract_of(config: Config, actor: str, dataset: str, condition: str) -> str:
+    """Return the format of an actor's completions.
+
+    It is that which the entry names whose prompt is put, of the actor or the condition; or the contract of the prompt's
+    name; or what the actor's reward asks for.
+    """
+    entry, prompt = config.actors[actor], prompt_of(config, actor, dataset, condition).name
+    named = entry.contract or (None if entry.prompt else config.conditions[condition].contract)
+    own = prompt if prompt in plugins.known("contracts") else None
     rewarded = plugins.declared("rewards", entry.reward, "CONTRACT") if entry.reward else None
-    return entry.contract or rewarded or "single"
+    return named or own or rewarded or "single"
+
+
+def contract_plugin(contract: str) -> Plugin:
+    """Return a contract as specs name it."""
+    return Plugin(module=plugins.module_of("contracts", contract))
 
 
 def _decoding(config: Config, actor: str, condition: str, view: View | None) -> Decoding:

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dualread import plugins
+from dualread.declared.answers import name_and_settings
 from dualread.declared.data import Dataset
 from dualread.declared.metrics import Contrast
 from dualread.declared.readers import Method
 from dualread.declared.study import Config
 from dualread.declared.tables import Figure, Table
+from dualread.evaluation.join import conditions_of
+from dualread.models import prompts
 from dualread.readers.declarations import problems
 from dualread.study.given import given
 from dualread.study.references import MEANS
@@ -19,8 +22,11 @@ from dualread.study.references import MEANS
 # By what a figure READS: the keys that its entry must have, and those that it may have.
 _OF_FIGURES = {
     "train_log": (["actors"], []),
-    **dict.fromkeys(("answers", "pairs"), (["methods"], ["datasets"])),
+    **dict.fromkeys(("answers", "pairs", "metrics"), (["methods"], ["datasets"])),
+    "contrasts": (["methods"], []),
 }
+# Why such a figure shows the methods of one actor alone.
+_OF_ONE_ACTOR = {"pairs": "a pair shows the answers of one", "contrasts": "nulls judge the answers of one"}
 
 
 def contradictions(config: Config) -> Iterator[str]:
@@ -36,6 +42,8 @@ def contradictions(config: Config) -> Iterator[str]:
     for name, condition in config.conditions.items():
         if (other := condition.completions) and config.conditions[other].completions:
             yield f"conditions.{name}.completions: {other!r} has no completions of its own. Name one that has."
+    yield from _view_contradictions(config)
+    yield from _hint_contradictions(config)
     for name, table in config.tables.items():
         if table.methods is not None and table.without is not None:
             yield f"tables.{name}: has `methods` and `without`. Expected one of them; a study removes a key with null."
@@ -49,6 +57,32 @@ def contradictions(config: Config) -> Iterator[str]:
     yield from _method_contradictions(config.methods)
 
 
+def _view_contradictions(config: Config) -> Iterator[str]:
+    for name, view in config.views.items():
+        if view.image is None:
+            continue
+        where, (image, _) = f"views.{name}.image", name_and_settings(view.image)
+        if plugins.declared("images", image, "NEEDS_PAIRS"):
+            yield f"{where}: {image!r}: only some questions have a donor, and a view is of all. Make it a condition."
+        if view.gives_states and plugins.declared("images", image, "NO_IMAGE"):
+            yield f"{where}: {image!r}: there are no states of an image then. Give the view `decoding` or `choices`."
+
+
+def _hint_contradictions(config: Config) -> Iterator[str]:
+    """A misleading hint belongs to a condition: its answers are those that were misled."""
+    sections = ("datasets", "actors", "views", "conditions")
+    for section, name, entry in ((of, *item) for of in sections for item in getattr(config, of).items()):
+        if entry.prompt is None or "{HINT}" not in prompts.template(entry.prompt):
+            continue
+        where = f"{section}.{name}.prompt: {entry.prompt!r}"
+        if section != "conditions":
+            yield f"{where}: has a misleading hint. Name it in a condition, and another prompt here."
+            continue
+        answering = entry.actors or list(config.actors)
+        if own := [actor for actor in answering if config.actors[actor].prompt]:
+            yield f"{where}: {', '.join(own)} has a prompt of its own, which is put in its place. Name other `actors`."
+
+
 def _actor_contradictions(config: Config) -> Iterator[str]:
     bases = [name for name, actor in config.actors.items() if actor.is_base]
     is_needed = any(actor.training for actor in config.actors.values()) or not given(config)
@@ -56,10 +90,12 @@ def _actor_contradictions(config: Config) -> Iterator[str]:
         yield f"actors: {len(bases)} have neither `training` nor `checkpoints` ({bases}). Expected one: the base."
     yield from _service_contradictions(config)
     for name, actor in config.actors.items():
-        keys = [key for key in ("training", "checkpoints", "answers") if getattr(actor, key)]
+        keys = [key for key in ("training", "checkpoints", "answers", "same_as") if getattr(actor, key)]
         if len(keys) > 1:
             listed = " and ".join(f"`{key}`" for key in keys)
             yield f"actors.{name}: has {listed}. Expected one; a study removes a key with null."
+        if actor.same_as and ((other := config.actors[actor.same_as]).same_as or other.answers):
+            yield f"actors.{name}.same_as: {actor.same_as!r} has no checkpoint of its own. Name an actor that has one."
 
 
 def _service_contradictions(config: Config) -> Iterator[str]:
@@ -103,9 +139,12 @@ def _figure_contradictions(where: str, name: str, figure: Figure, config: Config
         yield f"{where}: has no {', '.join(missing)}. Expected: {expected}."
     if unused := [key for key, value in figure if value is not None and key not in (*required, *optional)]:
         yield f"{where}.{unused[0]}: this figure does not read it. Expected: {expected}."
+    if reads == "metrics" and not conditions_of(config.conditions):
+        yield f"{where}: the study has no conditions but the paper's. Add some, or leave the figure out."
+    actors = {config.methods[method].actor for method in figure.methods or []}
+    if reads in _OF_ONE_ACTOR and len(actors) > 1:
+        yield f"{where}.methods: they read {', '.join(sorted(actors))}; {_OF_ONE_ACTOR[reads]}. Choose it."
     if reads == "pairs":
-        if len(actors := {config.methods[method].actor for method in figure.methods or []}) > 1:
-            yield f"{where}.methods: they read {', '.join(sorted(actors))}; a pair shows the answers of one. Choose it."
         for dataset in figure.datasets or [key for key, dataset in config.datasets.items() if dataset.id]:
             pairing = config.datasets[dataset].pairing
             if pairing is None or "test" not in pairing.splits:
@@ -205,28 +244,3 @@ def _method_contradictions(methods: Mapping[str, Method]) -> Iterator[str]:
             elif methods[parent].actor != method.actor:
                 actors = f"{methods[parent].actor!r}, {name!r} reads {method.actor!r}"
                 yield f"methods.{name}.parents.{role}: {parent!r} reads {actors}. Expected the same actor."
-            else:
-                yield from _parent_contradictions(f"methods.{name}.parents.{role}", methods, name, parent)
-
-
-def _parent_contradictions(where: str, methods: Mapping[str, Method], name: str, parent: str) -> Iterator[str]:
-    """Yield what would end the job that fits a method on a parent."""
-    own, other = _fitted_on(methods, name), _fitted_on(methods, parent)
-    if own != other:
-        splits = f"{parent!r} is fitted on answers to the {other} split, {name!r} on those to the {own} split"
-        yield f"{where}: {splits}. Expected the same split."
-    read, views = (methods[method].views or [] for method in (parent, name))
-    if plugins.declared("readers", methods[parent].reader, "VIEWS") == "score" and read != views:
-        yield f"{where}: {parent!r} reads the views {read}, {name!r} reads {views}. Expected a parent without views."
-
-
-def _fitted_on(methods: Mapping[str, Method], name: str) -> str:
-    """Return the split that a method, or else the first one that it builds on, declares (see `StudyShards.reads`)."""
-    order = list(methods)
-
-    def found(name: str) -> str | None:
-        own = plugins.declared("readers", methods[name].reader, "FITTED_ON")
-        earlier = (parent for parent in methods[name].parents.values() if order.index(parent) < order.index(name))
-        return own or next((split for parent in earlier if (split := found(parent))), None)
-
-    return found(name) or "train"

@@ -11,6 +11,7 @@ from typing import Any
 import pydantic
 
 from dualread import plugins
+from dualread.declared.answers import Image, name_and_settings
 from dualread.declared.plugin_settings import settings_class
 from dualread.declared.study import Config
 from dualread.errors import ConfigError, did_you_mean
@@ -156,6 +157,12 @@ def _named_plugins(config: Config) -> Iterator[tuple[str, str, str]]:
             yield f"actors.{name}.training", "training", actor.training
             yield f"actors.{name}.reward", "rewards", actor.reward
     yield "generation.engine", "generation", config.generation.engine
+    for section in ("actors", "conditions"):
+        for name, entry in getattr(config, section).items():
+            if entry.contract is not None:
+                yield f"{section}.{name}.contract", "contracts", entry.contract
+    for where, image in _images(config):
+        yield where, "images", name_and_settings(image)[0]
     for name, method in config.methods.items():
         yield f"methods.{name}.reader", "readers", method.reader
     for name in config.tables:
@@ -209,5 +216,15 @@ def _settings(config: Config) -> Iterator[tuple[str, str, str, Mapping[str, Any]
                 both = training_settings(actor.settings, backbone.training)
                 yield where, "training", actor.training, both
     yield "generation.settings", "generation", config.generation.engine, config.generation.settings
+    for where, image in _images(config):
+        yield (f"{where}.settings", "images", *name_and_settings(image))
     for name, method in config.methods.items():
         yield f"methods.{name}.settings", "readers", method.reader, method.settings
+
+
+def _images(config: Config) -> Iterator[tuple[str, Image]]:
+    """Yield (where, image change) of every condition, and of every view that has one."""
+    for section in ("conditions", "views"):
+        for name, entry in getattr(config, section).items():
+            if entry.image is not None:
+                yield f"{section}.{name}.image", entry.image

@@ -28,7 +28,7 @@ def left_out(config: Config) -> Mapping[str, str]:
         views = [config.views[view] for view in method.views or []]
         lacking = [parent for parent in method.parents.values() if parent in reasons]
         if set(plugins.declared("readers", method.reader, "FEATURES") or ()) - _LIKELIHOOD or any(
-            view.image is not None for view in views
+            view.gives_states for view in views
         ):
             reasons[name] = "it reads hidden states or single tokens, which given answers lack"
         elif any(view.choices is not None and view.choices.words is None for view in views):

@@ -5,7 +5,8 @@ Sections and the settings of plugins are checked by pydantic, and described in t
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, get_args
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 import pydantic
 
@@ -101,9 +102,12 @@ def _section(path: _Path, declared: type[Section]) -> type[Section]:
 
 
 def _without_wrappers(kind: Any) -> Any:
-    """Return what `Annotated[kind, ...]`, or `kind | None`, is about."""
-    while hasattr(kind, "__metadata__") or type(None) in get_args(kind):
-        kind = get_args(kind)[0]
+    """Return what `Annotated[kind, ...]`, `kind | None`, or a name or a `kind`, is about."""
+    if hasattr(kind, "__metadata__"):
+        return _without_wrappers(get_args(kind)[0])
+    if isinstance(kind, UnionType) or get_origin(kind) is Union:
+        kinds = [_without_wrappers(one) for one in get_args(kind)]
+        return next((one for one in kinds if isinstance(one, type) and issubclass(one, Section)), kinds[0])
     return kind
 
 

@@ -33,6 +33,8 @@ def _references(config: Config) -> Iterator[tuple[str, str, str]]:
             yield from ((f"conditions.{name}.{section}", section, it) for it in getattr(condition, section) or [])
     for name, actor in config.actors.items():
         yield from ((f"actors.{name}.checkpoints", "backbones", backbone) for backbone in actor.checkpoints or {})
+        if actor.same_as is not None:
+            yield f"actors.{name}.same_as", "actors", actor.same_as
     yield from _of_tables(config)
     for name, contrast in config.contrasts.items():
         for key in ("method", "baseline"):

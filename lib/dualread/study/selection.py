@@ -121,10 +121,11 @@ def _actors(
 ) -> dict[str, Actor]:
     """Return the chosen actors and the base; `seeds_of` has the seeds of each chosen backbone."""
     kept = {}
+    with_checkpoints = {*answering, *(actors[name].same_as for name in answering)}
     for name, actor in actors.items():
         if actor.is_base:
             kept[name] = actor
-        elif name in answering:
+        elif name in with_checkpoints:
             checkpoints = actor.checkpoints and {
                 backbone: {seed: place for seed, place in of_seeds.items() if seed in seeds_of[backbone]}
                 for backbone, of_seeds in actor.checkpoints.items()

@@ -7,9 +7,10 @@ them into jobs. A shard is (data set, split, condition); a view of a shard is (d
 from typing import Any
 
 from dualread import plugins
-from dualread.declared.answers import OPTIONAL_TENSORS, Service
+from dualread.declared.answers import OF_IMAGE, OPTIONAL_TENSORS, Image, Service, name_and_settings
 from dualread.declared.readers import AskedView, ScoringSpec
 from dualread.declared.study import Config
+from dualread.declared.tables import LabeledCondition
 from dualread.study.asked import contract_of, shard_spec
 from dualread.study.given import given
 
@@ -41,22 +42,16 @@ class StudyShards:
 
         The base, and actors whose answers are given, have the one seed 0.
         """
-        return [0] if actor in (self.base, *self.given) else self._config.seeds_of(backbone)
+        one_seed = (self.base, *self.given)
+        return [0] if self.checkpoint_of(actor) in one_seed else self._config.seeds_of(backbone)
+
+    def checkpoint_of(self, actor: str) -> str:
+        """Return the actor whose checkpoint answers: itself, or the one that it is the same as."""
+        return self._config.actors[actor].same_as or actor
 
     def methods_of(self, actor: str) -> list[str]:
         """Return the methods that read the actor's answers, parents before their children."""
         return [name for name, method in self._config.methods.items() if method.actor == actor]
-
-    def by_environment(self, actor: str) -> dict[str, list[str]]:
-        """Return the methods that read the actor's answers by the environment in which their readers run.
-
-        The key is the name of a lock file in envs/, and empty for the environment of the workflow itself.
-        """
-        found: dict[str, list[str]] = {}
-        for method in self.methods_of(actor):
-            environment = plugins.declared("readers", self._config.methods[method].reader, "ENVIRONMENT")
-            found.setdefault(environment or "", []).append(method)
-        return found
 
     def nulls_of(self, actor: str) -> list[str]:
         """Return those of the methods that read the actor's answers that see neither the image nor a state."""
@@ -84,7 +79,7 @@ class StudyShards:
 
         Args:
             method: A method.
-            what: FEATURES or FITTED_ON, see `dualread.readers.base`.
+            what: FEATURES or FITTED_ON, see `dualread.readers.declarations`.
 
         Returns:
             The declared value; None or empty if none of the readers declares one.
@@ -92,6 +87,11 @@ class StudyShards:
         own = plugins.declared("readers", self._config.methods[method].reader, what)
         found = (self.reads(parent, what) for parent in self.parents(method).values())
         return own or next((value for value in found if value), None)
+
+    def features(self, method: str) -> set[str]:
+        """Return what the reader of a method, and those that it builds on, read of the replay."""
+        readers = (self._config.methods[one].reader for one in (method, *self._ancestors(method)))
+        return {name for reader in readers for name in plugins.declared("readers", reader, "FEATURES") or ()}
 
     def fitted_shard(self, method: str) -> Shard:
         """Return the answers that a reader is fitted on.
@@ -106,6 +106,38 @@ class StudyShards:
         when, fitted = (plugins.declared("readers", entry.reader, what) for what in ("VIEWS", "FITTED_ON"))
         reads = when == "score" or (when == "fit" and step == "fit")
         return (entry.views or []) if reads and (step == "score" or fitted) else []
+
+    def draws_of(self, method: str) -> dict[str, int] | None:
+        """Return how often those views draw their image that draw it several times; None if none does."""
+        drawn = {view: self._config.views[view].draws for view in self.scoring_views(method)}
+        return {view: draws for view, draws in drawn.items() if draws is not None} or None
+
+    def samples_of(self, method: str) -> dict[str, int]:
+        """Return how many completions of its views a method, and those that it builds on, read where not all (`k`)."""
+        found: dict[str, list[int | None]] = {}
+        for one in (method, *self._ancestors(method)):
+            for view in self.views_of(one, "score"):
+                found.setdefault(view, []).append(self._config.methods[one].settings.get("k"))
+        return {view: max(k for k in ks if k) for view, ks in found.items() if None not in ks}
+
+    def views_of_parents(self, method: str) -> list[str]:
+        """Return the views that the readers on which a method builds read to score, besides its own."""
+        own = self.views_of(method, "score")
+        found = [view for parent in self._ancestors(method) for view in self.views_of(parent, "score")]
+        return [view for view in dict.fromkeys(found) if view not in own]
+
+    def fitting_views(self, method: str) -> list[str]:
+        """Return the views of the answers that a method is fitted on: its own, and those of its parents."""
+        of_parents = self.views_of_parents(method) if self.reads(method, "FITTED_ON") else []
+        return [*self.views_of(method, "fit"), *of_parents]
+
+    def scoring_views(self, method: str) -> list[str]:
+        """Return the views of all answers that a method and those that it builds on read to score."""
+        return [*self.views_of(method, "score"), *self.views_of_parents(method)]
+
+    def _ancestors(self, method: str) -> list[str]:
+        parents = list(self.parents(method).values())
+        return [*parents, *(above for parent in parents for above in self._ancestors(parent))]
 
     # --- Shards and views
 
@@ -128,23 +160,27 @@ class StudyShards:
     def scored(self, method: str) -> list[Shard]:
         """Return the shards that the method has confidences on.
 
-        No views are taken under a control. The likelihood of a given answer is known on its own image alone.
+        No views are taken under a control. The likelihood of a given answer is known on its own image alone. Where no
+        image is shown, there are no states of image tokens.
         """
         actor = self._config.methods[method].actor
-        reads_views = self.views_of(method, "score")
+        reads_views = self.scoring_views(method)
         reads_likelihoods = actor in self.given and self.reads(method, "FEATURES")
+        reads_image = not self.features(method).isdisjoint(OF_IMAGE)
         return [
             shard
             for shard in self.reported(actor)
-            if not (reads_views and self._is_control(shard[2])) and not (reads_likelihoods and self._is_forced(shard))
+            if not (reads_views and self._is_control(shard[2]))
+            and not (reads_likelihoods and self._is_forced(shard))
+            and not (reads_image and self._shows_nothing(shard[2]))
         ]
 
     def views(self, actor: str) -> list[ShardOrView]:
         """Return everything that the actor is asked or shown about its answers, in the order of the config."""
         wanted = set()
         for method in self.methods_of(actor):
-            wanted |= {(*shard, view) for view in self.views_of(method, "score") for shard in self.scored(method)}
-            wanted |= {(*self.fitted_shard(method), view) for view in self.views_of(method, "fit")}
+            wanted |= {(*shard, view) for view in self.scoring_views(method) for shard in self.scored(method)}
+            wanted |= {(*self.fitted_shard(method), view) for view in self.fitting_views(method)}
         return [
             (*shard, view) for shard in self.shards(actor) for view in self._config.views if (*shard, view) in wanted
         ]
@@ -166,7 +202,7 @@ class StudyShards:
 
     def optional_tensors(self, actor: str) -> tuple[str, ...] | None:
         """Return what the replay of the actor's answers stores only because a method reads it; None if nothing."""
-        read = {name for method in self.methods_of(actor) for name in self.reads(method, "FEATURES") or ()}
+        read = {name for method in self.methods_of(actor) for name in self.features(method)}
         return tuple(name for name in OPTIONAL_TENSORS if name in read) or None
 
     # --- What a stage is told
@@ -189,14 +225,23 @@ class StudyShards:
         views = self.views_of(method, "score")
         return ScoringSpec(
             model=opened.answering(),
-            contract=contract_of(self._config, actor),
+            contract=contract_of(self._config, actor, shard[0], shard[2]),
             answer=shard_spec(self._config, actor, shard),
             views=tuple(AskedView(name=view, asked=shard_spec(self._config, actor, (*shard, view))) for view in views),
         )
 
-    def shows_donors(self, condition: str) -> bool:
-        """Return whether the condition shows the donor's image."""
-        return self._config.conditions[condition].image == "donor"
+    def needs_pairs(self, condition: str) -> bool:
+        """Return whether the condition shows an image that donor pairs name."""
+        return self._declares(self._config.conditions[condition].image, "NEEDS_PAIRS")
+
+    def strengths(self) -> tuple[LabeledCondition, ...]:
+        """Return what each condition but the original does to its images, and how strongly."""
+        found = []
+        for name, condition in self._config.conditions.items():
+            image, settings = name_and_settings(condition.image)
+            if name != "original":
+                found.append(LabeledCondition(name=name, image=image, strength=settings.get("strength")))
+        return tuple(found)
 
     def has_pairs(self, dataset: str, split: str) -> bool:
         """Return whether the questions of a split have same-question donors."""
@@ -213,7 +258,7 @@ class StudyShards:
         entry = self._config.conditions[condition]
         choices = ((entry.actors, actor), (entry.datasets, dataset), (entry.splits, split))
         is_chosen = all(chosen is None or value in chosen for chosen, value in choices)
-        return is_chosen and (not self.shows_donors(condition) or self.has_pairs(dataset, split))
+        return is_chosen and (not self.needs_pairs(condition) or self.has_pairs(dataset, split))
 
     def _is_forced(self, shard: Shard) -> bool:
         return self._config.conditions[shard[2]].completions is not None
@@ -221,5 +266,11 @@ class StudyShards:
     def _is_control(self, condition: str) -> bool:
         return self._config.conditions[condition].control is not None
 
+    def _shows_nothing(self, condition: str) -> bool:
+        return self._declares(self._config.conditions[condition].image, "NO_IMAGE")
+
     def _gives_states(self, view: ShardOrView) -> bool:
-        return self._config.views[view[3]].image is not None
+        return self._config.views[view[3]].gives_states
+
+    def _declares(self, image: Image, constant: str) -> bool:
+        return bool(plugins.declared("images", name_and_settings(image)[0], constant))

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.grading.contracts import parse
 
 from dualread.data.corpora.base import Item
-from dualread.grading.parse import parse
 from dualread.models import prompts
 from dualread.models.pretraining.exercises import EXERCISES
 

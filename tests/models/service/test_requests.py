@@ -12,9 +12,10 @@ from dualread.data.images import open_image
 from dualread.declared.answers import Choices, Service
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import Asked
+from dualread.models.images.base import changes_of
 from dualread.models.service.bodies import image_url, line_of
 from dualread.models.service.requests import requests_of
-from tests.specs import changed, decoding, shard
+from tests.specs import changed, decoding, image, shard
 
 SERVICE = Service(model="m", log_probs=True, body={})
 QUESTION = Asked(sample_id="slake/test/1", text="Is it?", image_file="images/ab12.png", image_id="x1")
@@ -45,7 +46,10 @@ def test_words_are_asked_as_the_first_token():
     assert (body["max_completion_tokens"], body["logprobs"], body["top_logprobs"]) == (1, True, 20)
 
 
-@pytest.mark.parametrize("asked", [shard(choices=Choices(integers=[0, 100]), decoding=None), shard(image="black")])
+INTEGERS, STATES = {"choices": Choices(integers=[0, 100]), "decoding": None}, {"completions": "original"}
+
+
+@pytest.mark.parametrize("asked", [shard(**INTEGERS), shard(image="black", **STATES)])
 def test_what_services_do_not_give_is_refused(asked):
     with pytest.raises(ConfigError, match="services give no states and no likelihoods of integers"):
         requests_of(asked, SERVICE, [QUESTION])
@@ -130,3 +134,38 @@ def test_an_animation_is_sent_as_the_picture_that_we_see(tmp_path):
     same[0].save(tmp_path / "x.png", save_all=True, append_images=same[1:])
     content = image_url("data")(tmp_path / "x.png").partition(";base64,")[2]
     assert not getattr(Image.open(io.BytesIO(base64.b64decode(content))), "is_animated", False)
+
+
+def test_a_changed_picture_is_asked_about_as_it_is_changed_and_in_the_request_itself(tmp_path):
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (8, 6), "white").save(tmp_path / "images/ab12.png")
+    others = [
+        only(shard(), question=replace(QUESTION, changes=changes_of(images), draw=draw))
+        for images, draw in (
+            ([], 0),
+            ([image("noise", strength=0.5)], 0),
+            ([image("noise", strength=0.5)], 1),
+            ([image("noise", strength=1.0)], 0),
+            ([image("black")], 0),
+            ([image("none")], 0),
+        )
+    ]
+    assert len({request.custom_id for request in others}) == len(others)
+    assert others[0].custom_id == only(shard()).custom_id
+    for request in others[1:5]:
+        for images in ("data", "file", "https://x.org"):
+            content = line_of(request, tmp_path, image_url(images))["body"]["messages"][0]["content"]
+            url = content[0]["image_url"]["url"]
+            assert url.startswith("data:image/png;base64,")
+            sent = Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
+            shown = request.question.image(tmp_path)[1]
+            assert sent.tobytes() == (shown() if callable(shown) else shown).tobytes()
+    [part] = line_of(others[5], tmp_path, image_url("data"))["body"]["messages"][0]["content"]
+    assert part == {"type": "text", "text": "Is it?"}
+
+
+def test_each_draw_has_requests_of_its_own_and_its_samples_are_numbered_on():
+    asked = shard("original/distorted", decoding=decoding(temperature=1.0, n_samples=3), image="distort", draws=2)
+    questions = [replace(QUESTION, draw=draw) for draw in range(2)]
+    found = list(requests_of(asked, changed(SERVICE, max_choices=2), questions))
+    assert [(request.first, request.n) for request in found] == [(0, 2), (2, 1), (3, 2), (5, 1)]

@@ -200,6 +200,34 @@ CASES = {
             Key("qwen3-vl-2b", "slake", subset, "rlvr", "accuracy") for subset in ("family:color", "family:organ")
         ),
     ),
+    "robustness": Case(
+        layout([_RLVR, method("psr", label="PSR"), method("question_prior", "Null", label="Question prior")]),
+        {
+            **{
+                "Condition": {},
+                "original": {"subset": "condition:original"},
+                "no image": {"subset": "condition:no_image"},
+            },
+            **{"Acc.": ("accuracy",), "Acc. drop": ("accuracy_drop",), "Conf.": ("mean_confidence",)},
+            **{"Conf. drop": ("confidence_drop",), "AUROC": ("auroc",), "Brier": ("brier",), "CCG-AUC": ("ccg_auc",)},
+        },
+        sample=tuple(
+            Key("qwen3-vl-2b", "slake", f"condition:{name}", "rlvr", "accuracy") for name in ("original", "no_image")
+        ),
+    ),
+    "field": Case(
+        layout(
+            [
+                method("semantic_uncertainty", "Sampling", label="Semantic unc.", cost="$8t$"),
+                method("vase", "Field", label="VASE", cost="$16t$"),
+                method("hac_vase", "Field", label="HAC, VASE"),
+            ]
+        ),
+        {
+            **{"AUROC": ("auroc",), "Brier": ("brier",), "CCG-AUC": ("natural_ccg_auc",), "Cost": {}, "Group": {}},
+            **{"Sampling": {}, "Field": {}},
+        },
+    ),
     "controls": Case(
         layout(
             [_RLVR, method("psr", label="PSR"), method("question_prior", "Null", label="Question prior")],

@@ -11,7 +11,7 @@ SEEDS = (17, 29, 43)
 # Metrics that the table computes from other metrics or other methods.
 DERIVED = ("paired_delta", "retained_low_percent", "retained_high_percent")
 # Metrics of an actor, on which its methods must agree.
-OF_ACTOR = ("accuracy", "shuffled_accuracy", "shuffled_accuracy_drop")
+OF_ACTOR = ("accuracy", "accuracy_drop", "shuffled_accuracy", "shuffled_accuracy_drop")
 
 
 def stands_once(name, key):

@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import compress
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from dualread import plugins
 from dualread.artifacts.tables import read_table
 from dualread.data.questions.audit import LINKED
 from dualread.declared.answers import Service, ShardSpec
 from dualread.declared.columns import MANIFEST, PAIRS
 from dualread.declared.study import Config
 from dualread.errors import ArtifactError, ConfigError
-from dualread.grading.parse import parse
 from dualread.models.conditions import asked
+from dualread.models.service.bodies import ImageUrl, body_of
 from dualread.models.service.replies import Reply
 from dualread.models.service.requests import Request, requests_of
 from dualread.models.service.responses import Found, Responses, read_responses
@@ -49,6 +51,10 @@ class Batch:
     def open(self) -> Iterator[Request]:
         """Return the requests that are not answered."""
         return compress(self.requests(), self.found.is_open)
+
+    def body(self, request: Request, url_of: ImageUrl) -> dict[str, Any]:
+        """Return the body of a call: the image, and then the text."""
+        return body_of(request, self.manifest, url_of)
 
 
 class Asking:
@@ -96,7 +102,8 @@ class Asking:
             requests = partial(self._requests, shard, spec, service, about)
             replies = found.replies(requests())
             if len(shard) == 3:
-                answers[shard] = _answers(replies, contract_of(self.config, actor))
+                contract = contract_of(self.config, actor, shard[0], shard[2])
+                answers[shard] = _answers(replies, contract)
                 unanswered[shard] = found.n_missing
             else:
                 deque(replies, maxlen=0)  # looks them all up
@@ -114,12 +121,19 @@ class Asking:
         self, shard: ShardOrView, spec: ShardSpec, service: Service, about: Mapping[str, str] | None
     ) -> Iterator[Request]:
         manifest, pairs = self._tables(shard)
-        questions = asked(manifest, image=spec.image, prompt=spec.prompt.name, pairs=pairs, answers=about)
+        questions = asked(
+            manifest,
+            prompt=spec.prompt.name,
+            images=spec.images,
+            draws=spec.draws or 1,
+            pairs=pairs,
+            answers=about,
+        )
         return requests_of(spec, service, questions)
 
     def _tables(self, shard: ShardOrView) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         manifest = read_table(self._place("manifests", shard) / "manifest.parquet", MANIFEST)
-        if not self._shards.shows_donors(shard[2]):
+        if not self._shards.needs_pairs(shard[2]):
             return manifest, None
         return manifest, read_table(self._place("pairs", shard) / "pairs.parquet", PAIRS)
 
@@ -146,5 +160,6 @@ class Asking:
 
 def _answers(replies: Iterator[tuple[Request, Reply]], contract: str) -> dict[str, str]:
     """Return the valid answers by sample_id; about others, the actor is not asked."""
-    parsed = ((request.question.sample_id, parse(reply.choices[0].text, contract).answer) for request, reply in replies)
+    parse = plugins.load("contracts", contract).parse
+    parsed = ((request.question.sample_id, parse(reply.choices[0].text).answer) for request, reply in replies)
     return {sample_id: answer for sample_id, answer in parsed if answer is not None}

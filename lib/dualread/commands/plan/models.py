@@ -71,7 +71,7 @@ class Tiny:
 
     def generate(self, kind: str, asked: ShardSpec, n_questions: int, n_images: int) -> float:
         """See `Model`."""
-        return n_questions * _samples(asked) * self.unit["generate"][kind]
+        return n_questions * asked.n_completions * self.unit["generate"][kind]
 
     def replay(self, asked: ShardSpec, n_answers: int, n_images: int) -> float:
         """See `Model`."""
@@ -169,15 +169,17 @@ class Large:
             first, last = asked.choices.integers
             before, scored = self.completion_tokens(self.committed), last - first + 1  # behind a committed answer
         if not self.padded:
-            return self._unpadded(name, n_questions, n_images, n_questions * _samples(asked), budget, before, scored)
-        n_prompts = min(n_questions, max(1, self.at_once // _samples(asked)))
+            return self._unpadded(
+                name, n_questions, n_images, n_questions * asked.n_completions, budget, before, scored
+            )
+        n_prompts = min(n_questions, max(1, self.at_once // asked.n_completions))
         if not n_prompts:
             return 0.0
         columns = self._longest_prompt_of(n_prompts, name) + before
         read = n_prompts * reading(self.size, columns + scored, columns + scored)
         seconds = self._seconds(read + _distinct(n_prompts, n_images) * self._encoded())
         if budget:
-            rows = n_prompts * _samples(asked)
+            rows = n_prompts * asked.n_completions
             seconds += self._batch(rows, columns, budget, 2 * BYTES[self.dtype], least=self.least_step)
         return n_questions / n_prompts * seconds
 
@@ -321,10 +323,6 @@ def model_of(config: Mapping[str, Any], backbone: str, costs: Mapping[str, Any])
 def _extra_passes(algorithm: str) -> int:
     """Return how often the training algorithm reads each completion beyond what GRPO itself does."""
     return plugins.declared("training", algorithm, "EXTRA_PASSES") or 0
-
-
-def _samples(asked: ShardSpec) -> int:
-    return asked.decoding.n_samples if asked.decoding is not None else 1
 
 
 def _budget(asked: ShardSpec) -> int:

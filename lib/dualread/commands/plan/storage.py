@@ -142,5 +142,5 @@ def _generations(study: PlannedStudy, actor: str) -> float:
             total += n * (last - first + 1) * _FLOAT64
         if (decoding := asked.decoding) is not None:
             tokens = decoding.max_completion_tokens * text["completion_share"]
-            total += n * decoding.n_samples * tokens * text["generation_bytes"]
+            total += n * asked.n_completions * tokens * text["generation_bytes"]
     return total

@@ -105,7 +105,7 @@ class PlannedStudy:
 
     def asked(self, shard: ShardOrView) -> int:
         """Return how many questions a shard or view has."""
-        return self.sizes.asked(shard, donors=self.shards.shows_donors(shard[2]))
+        return self.sizes.asked(shard, donors=self.shards.needs_pairs(shard[2]))
 
     def images(self, shard: ShardOrView) -> int:
         """Return about how many images the questions of a shard or view are about."""
@@ -138,8 +138,9 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
                     yield _scaled(row, n_seeds)
     start = {"cpu": study.costs["cpu"]["start"]}
     n_tables, n_figures = len(study.config["tables"]), len(study.config.get("figures", {}))
-    # Those of all actors together, and those of each actor that a table shows alone.
-    n_collected = len({None, *map(StudyTables(study.typed).only_actor, study.config["tables"])})
+    # Those of all actors together, and those of each actor that a table or a figure of contrasts shows alone.
+    collected = {None, *map(StudyTables(study.typed).only_actor, study.config["tables"]), *_actors_of_contrasts(study)}
+    n_collected = len(collected)
     yield Work(stage="collect_metrics", what="tables", jobs=n_collected, items=n_collected, seconds=start)
     runs = sum(
         len(shards.seeds(backbone, actor)) * len(shards.methods_of(actor))
@@ -149,6 +150,11 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
     if any(plugins.declared("tables", table, "READS") == "contrasts" for table in study.config["tables"]):
         seconds = {"cpu": start["cpu"] + runs * study.costs["cpu"]["compare_methods"]}
         yield Work(stage="compare_methods", what="methods", jobs=1, items=runs, seconds=seconds)
+    for actor in sorted(_actors_of_contrasts(study)):
+        runs_of = sum(len(shards.seeds(backbone, actor)) for backbone in study.config["backbones"])
+        runs_of *= len(shards.methods_of(actor))
+        seconds = {"cpu": start["cpu"] + runs_of * study.costs["cpu"]["compare_methods"]}
+        yield Work(stage="compare_methods", what="methods", jobs=1, items=runs_of, seconds=seconds)
     n_judged = len(shards.with_known_difficulty())
     yield _scaled(Work(stage="measure_difficulty", what="actors", jobs=1, items=1, seconds=start), n_judged)
     yield _scaled(Work(stage="build_table", what="tables", jobs=1, items=1, seconds=start), n_tables)
@@ -158,6 +164,13 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
     yield Work(stage="export_answers", what="methods", jobs=1, items=runs, seconds=start)
     if in_paper := compared(study.config["backbones"], study.config["tables"]):
         yield Work(stage="compare_with_paper", what="tables", jobs=1, items=len(in_paper), seconds=start)
+
+
+def _actors_of_contrasts(study: PlannedStudy) -> set[str]:
+    """Return the actors whose methods a figure shows beside their nulls."""
+    figures = study.config.get("figures") or {}
+    shown = [of["methods"] for name, of in figures.items() if plugins.declared("figures", name, "READS") == "contrasts"]
+    return {study.config["methods"][method]["actor"] for methods in shown for method in methods}
 
 
 def _of_datasets(study: PlannedStudy) -> Iterator[Work]:
@@ -217,9 +230,8 @@ def _asked(study: PlannedStudy, actor: str, model: Model) -> Iterator[Work]:
     for shard in study.shards.generated(actor):
         asked, n = shard_spec(study.typed, actor, shard), study.asked(shard)
         kind = _kind(asked, is_view=len(shard) > 3)
-        n_samples = asked.decoding.n_samples if asked.decoding is not None else 1
         seconds = {model.device: model.generate(kind, asked, n, study.images(shard))}
-        yield Work(stage="generate", what=kind, items=n * n_samples, seconds=seconds)
+        yield Work(stage="generate", what=kind, items=n * asked.n_completions, seconds=seconds)
     if replayed := study.shards.replayed(actor):
         specs = {shard: shard_spec(study.typed, actor, shard) for shard in replayed}
         seconds = sum(model.replay(spec, study.asked(shard), study.images(shard)) for shard, spec in specs.items())
@@ -230,9 +242,8 @@ def _asked(study: PlannedStudy, actor: str, model: Model) -> Iterator[Work]:
 def _given(study: PlannedStudy, actor: str) -> Iterator[Work]:
     """Yield what is read of given answers, about which all are assumed to be valid."""
     counts = [
-        (asked.decoding.n_samples if asked.decoding is not None else 1) * study.asked(shard)
+        shard_spec(study.typed, actor, shard).n_completions * study.asked(shard)
         for shard in study.shards.generated(actor)
-        for asked in [shard_spec(study.typed, actor, shard)]
     ]
     seconds = {"cpu": study.costs["cpu"]["start"]}
     yield Work(stage="read_answers", what="given completions", jobs=1, items=sum(counts), seconds=seconds)
@@ -281,7 +292,7 @@ def _kind(asked: ShardSpec, *, is_view: bool) -> str:
     """Return what is generated for a shard or view, by its name in the costs."""
     if asked.choices is not None:
         return "integers" if asked.choices.integers is not None else "words"
-    if asked.decoding is not None and asked.decoding.n_samples > 1:
+    if asked.n_completions > 1:
         return "samples"
     return "replies" if is_view else "answers"
 

@@ -17,12 +17,14 @@ from dualread.declared.base import Wire
 from dualread.declared.recorded import USUAL, Facts
 from dualread.errors import ArtifactError, ConfigError, DataError, in_a_line
 from dualread.models.backbones import parts
-from dualread.models.backbones.processor import takes_limits, turn
+from dualread.models.backbones.processor import takes_limits, text_turn, turn
 from dualread.models.backbones.trial import LimitError, within_limits
 
 if TYPE_CHECKING:
     from PIL.Image import Image
     from torch import Tensor
+
+    from dualread.models.images.base import Shown
 
 _IMAGES_IN_MEMORY = 512
 _SHOWN = 80  # characters of a question that an error shows
@@ -38,8 +40,8 @@ class Prompt:
         token_ids: The ids, with image placeholders expanded.
         n_turn: How many of them are the user's turn; those that follow it begin a completion.
         types: The token types of the user's turn, by the name of the model's input; empty for most models.
-        image_sha256: Digest of the image's content; prompts with equal digests share one image.
-        image: The processor's image tensors, such as pixel_values.
+        image_sha256: Digest of the image's content; prompts with equal digests share one image. Empty without one.
+        image: The processor's image tensors, such as pixel_values; none without an image.
         row: Name of the prompt in error messages.
     """
 
@@ -78,8 +80,8 @@ class Encoder:
                 " that it reads. Correct the name or leave it out."
             )
 
-    def prompt(self, text: str, *, image: "Image | Path", row: str) -> Prompt:
-        """Encode one user turn: the image, then `text`; `row` names it in error messages.
+    def prompt(self, text: str, *, image: "Shown", row: str) -> Prompt:
+        """Encode one user turn: the image if there is one, then `text`; `row` names it in error messages.
 
         A file is read at every call, because its path does not identify its content. It is decoded only if its content
         is not in memory.
@@ -92,30 +94,36 @@ class Encoder:
 
         if found := [token for token in self._control if token in text]:
             raise DataError(f"{row}: the text contains image tokens ({found[0]}). Remove them from the question.")
-        digest = content_sha256(image)
-        # The image that was shown last comes last, and the first one is forgotten.
-        known = self._images[digest] = self._images.pop(digest, None) or self._shown(text, image, row)
-        if len(self._images) > _IMAGES_IN_MEMORY:
-            self._images.popitem(last=False)
-        if known.placeholder is None:
-            ids, types, _ = self._processed(text, image)
+        digest, inputs, picture = "", {}, image() if callable(image) else image
+        if picture is None:
+            ids, types, _ = self._processed(text, None)
         else:
-            ids, types = self._composed(text, known.placeholder, known.typed)
+            digest = content_sha256(picture)
+            # The image that was shown last comes last, and the first one is forgotten.
+            known = self._images[digest] = self._images.pop(digest, None) or self._shown(text, picture, row)
+            if len(self._images) > _IMAGES_IN_MEMORY:
+                self._images.popitem(last=False)
+            inputs = known.inputs
+            if known.placeholder is None:
+                ids, types, _ = self._processed(text, picture)
+            else:
+                ids, types = self._composed(text, known.placeholder, known.typed)
         limit = self._settings["max_prompt_tokens"]
         if len(ids) > limit:
             raise DataError(
                 f"{row}: the prompt has {len(ids)} tokens with its image, more than max_prompt_tokens = {limit}. Lower"
                 " the backbone's max_pixels or raise the limit; nothing is truncated."
             )
-        return Prompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=known.inputs, row=row)
+        return Prompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=inputs, row=row)
 
-    def inputs(self, text: str, image: "Image | Path") -> Mapping[str, "Tensor"]:
+    def inputs(self, text: str, image: "Shown") -> Mapping[str, "Tensor"]:
         """Return the model's inputs for one user turn, as the processor alone makes them."""
         from dualread.data.images import open_image
 
         self._rendered(text)  # the same text by itself first, within limits
+        picture = image() if callable(image) else open_image(image) if isinstance(image, Path) else image
         made = self.processor.apply_chat_template(
-            turn(text, image=open_image(image) if isinstance(image, Path) else image),
+            text_turn(text) if picture is None else turn(text, image=picture),
             add_generation_prompt=True,
             tokenize=True,
             return_dict=True,
@@ -124,7 +132,7 @@ class Encoder:
         )
         return {name: value for name, value in made.items() if hasattr(value, "shape") and name != "labels"}
 
-    def _processed(self, text: str, image: "Image | Path") -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
+    def _processed(self, text: str, image: "Shown") -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
         """Return the ids of a prompt, their types, and the image inputs, as the processor makes them."""
         tensors = {name: value for name, value in self.inputs(text, image).items() if name != "attention_mask"}
         [ids] = tensors.pop("input_ids").tolist()

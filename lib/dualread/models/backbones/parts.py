@@ -31,6 +31,8 @@ def encode_images(model: Any, prompts: Sequence["Prompt"]) -> Callable[[Sequence
         A function that takes positions in `prompts`, and returns the image arguments of `model.model` for a batch of
         these prompts.
     """
+    if not any(prompt.image for prompt in prompts):
+        return lambda rows: {}
     images = {prompt.image_sha256: on_device(model, prompt.image) for prompt in prompts}
     alike = len({tuple(t.shape[1:] for t in image.values()) for image in images.values()}) == 1
     once: dict[str, dict[str, Any]] = {}

@@ -258,6 +258,11 @@ def turn(text: str, **image: Any) -> list[dict[str, Any]]:
     return [{"role": "user", "content": [{"type": "image", **image}, {"type": "text", "text": text}]}]
 
 
+def text_turn(text: str) -> list[dict[str, Any]]:
+    """Return one user turn without an image."""
+    return [{"role": "user", "content": [{"type": "text", "text": text}]}]
+
+
 def _written(processor: Any, arguments: Wire, text: str) -> str:
     return processor.apply_chat_template(turn(text), add_generation_prompt=True, **arguments)
 

@@ -127,12 +127,14 @@ class Core:
         self._encoder = encoder
 
     def given(self, prompt: Prompt, prefix: Sequence[int]) -> dict[str, Any]:
-        """Return vLLM's input: the ids of `prompt` and `prefix`, the pixels, and the position of the image tokens."""
+        """Return vLLM's input: the ids of `prompt` and `prefix`; of an image, the pixels, and where its tokens are."""
         import torch
         from transformers import BatchFeature
-        from vllm.inputs import mm_input
+        from vllm.inputs import mm_input, tokens_input
         from vllm.multimodal.inputs import MultiModalKwargsItems, PlaceholderRange
 
+        if not prompt.image:
+            return tokens_input([*prompt.token_ids, *prefix])
         at = [i for i, token in enumerate(prompt.token_ids) if token == self._encoder.image_token_id]
         # For Gemma 3, vLLM asks into how many crops an image is divided. Images are never cropped here.
         pixels = BatchFeature({**prompt.image, "num_patches": torch.tensor([1])})

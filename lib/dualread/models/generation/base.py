@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -10,9 +9,8 @@ import numpy as np
 from dualread.declared.answers import Decoding
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
     from dualread.models.backbones.encode import Encoder
+    from dualread.models.images.base import Shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +19,7 @@ class Request:
 
     Attributes:
         text: Text of the user turn.
-        image: The image, or the path of its file.
+        image: The image, the path of its file, or a function that makes it when it is needed; None for no image.
         image_name: Sort key that brings requests about one image together. It does not identify the image: the encoder
             distinguishes images by their content.
         row: Name of the request, unique in a list of requests. Error messages show it, and it seeds the random numbers
@@ -30,7 +28,7 @@ class Request:
     """
 
     text: str
-    image: "Path | Image"
+    image: "Shown"
     image_name: str
     row: str
     prefix: tuple[int, ...] = ()

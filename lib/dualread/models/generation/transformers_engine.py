@@ -15,6 +15,7 @@ from dualread.declared.recorded import USUAL, Facts
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt
 from dualread.models.backbones.opened import Opened, open_checkpoint
+from dualread.models.finished import each_batch
 from dualread.models.generation.base import Completion, Loglikelihoods, Request, SeededDecoding
 from dualread.models.prefixes import NOTHING
 from dualread.progress import track
@@ -50,11 +51,13 @@ class TransformersEngine:
         """Complete `requests`; see `Engine.generate`."""
         results: list[list[Completion]] = [[] for _ in requests]
         size = max(1, self.batch_size // decoding.n_samples)
-        batches = _batches(requests, size)
-        for batch in track(batches, total=len(batches), label="generating (batches)"):
-            completions = self._complete([requests[i] for i in batch], decoding)
-            for i, found in zip(batch, completions, strict=True):
-                results[i] = found
+
+        def of_batch(batch: Sequence[int]) -> list[list[Completion]]:
+            return self._complete([requests[i] for i in batch], decoding)
+
+        for batch, found in each_batch(_batches(requests, size), of_batch, Completion, label="generating (batches)"):
+            for i, completions in zip(batch, found, strict=True):
+                results[i] = completions
         return results
 
     def _complete(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:

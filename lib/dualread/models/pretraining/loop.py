@@ -14,7 +14,7 @@ import numpy as np
 from dualread.data.corpora.base import Corpus, Subject
 from dualread.declared.backbones import Pretraining
 from dualread.grading.canonical import is_correct
-from dualread.grading.parse import parse
+from dualread.grading.contracts import dual, single
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.backbones.opened import Opened
@@ -26,7 +26,8 @@ from dualread.seeding import generator
 
 _TOKENIZER_SUBJECTS = 1000  # more of them repeat the same words
 _MOMENTUM = 0.8  # of Muon. With its usual .95, the tiny models need about 50 steps more to learn as much
-_CONTRACTS = {"shared": "single", "option_visible": "single", "vl_calibration": "dual"}  # of prompts that ask to answer
+# Of prompts that ask to answer.
+_PARSE = {"shared": single.parse, "option_visible": single.parse, "vl_calibration": dual.parse}
 _WIDEST = 1.25  # rows of one pass differ in length by at most this factor, because all are padded to the longest
 
 
@@ -109,8 +110,8 @@ def report(
         texts = [completion.text for [completion] in engine.generate(requests, greedy)]
         valid = [_has_valid_form(name, text) for text in texts]
         rows.append({"step": step, "name": f"valid/{name}", "value": float(np.mean(valid))})
-        if contract := _CONTRACTS.get(name):
-            right = [is_correct(parse(t, contract).answer, [i.answer]) for t, i in zip(texts, items, strict=True)]
+        if parse := _PARSE.get(name):
+            right = [is_correct(parse(t).answer, [i.answer]) for t, i in zip(texts, items, strict=True)]
             rows.append({"step": step, "name": f"exact_match/{name}", "value": float(np.mean(right))})
     return rows
 
@@ -118,8 +119,8 @@ def report(
 def _has_valid_form(name: str, text: str) -> bool:
     if name == "p_true":
         return text.strip() in ("Yes", "No")
-    if contract := _CONTRACTS.get(name):
-        return parse(text, contract).status == "valid"
+    if parse := _PARSE.get(name):
+        return parse(text).status == "valid"
     return re.fullmatch(r"\s*\d{1,3}\s*", text) is not None and int(text) <= 100
 
 

@@ -2,7 +2,7 @@
 
 Each prompt is a file `<name>.txt` without a trailing line break. A rendered prompt is the text that follows the image
 in the single user turn; `backbones.encode` applies the checkpoint's chat template. Placeholders are `{QUESTION}`,
-`{ANSWER}`, and `{OPTION_TEXT_A}` to `{OPTION_TEXT_D}`.
+`{ANSWER}`, `{HINT}`, a wrong answer (`models.hints`), and `{OPTION_TEXT_A}` to `{OPTION_TEXT_D}`.
 
 `option_visible` is not a complete prompt: it is the question field of multiple-choice questions, within `shared`. The
 paper has four options. With two to ten, there are as many lines of the same form, with the letters A to J.
@@ -24,7 +24,7 @@ from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
 # Templates that fill the question field of another template.
 _PLACED_IN = {"option_visible": "shared"}
 
-_PLACEHOLDER = re.compile(r"\{(QUESTION|ANSWER|OPTION_TEXT_[A-J])\}")
+_PLACEHOLDER = re.compile(r"\{(QUESTION|ANSWER|HINT|OPTION_TEXT_[A-J])\}")
 _LETTERS = string.ascii_uppercase[:MOST_OPTIONS]
 
 
@@ -57,7 +57,9 @@ def fixed_pieces(among: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(pieces - {"", "\n"}))
 
 
-def render(name: str, *, question: str, options: Sequence[str] = (), answer: str | None = None) -> str:
+def render(
+    name: str, *, question: str, options: Sequence[str] = (), answer: str | None = None, hint: str | None = None
+) -> str:
     """Return the text of prompt `name` that the model sees.
 
     Values are inserted literally and in one pass: braces and placeholders inside a value are not interpreted. Values
@@ -68,13 +70,15 @@ def render(name: str, *, question: str, options: Sequence[str] = (), answer: str
         question: The question, verbatim.
         options: The two to ten options of a multiple-choice question.
         answer: The proposed answer, for the prompt of a self-check.
+        hint: The wrong answer, for a prompt that misleads.
 
     Raises:
         ValueError: There is no such prompt, or a value that the template uses is not given.
     """
     if name in _PLACED_IN:
-        return render(_PLACED_IN[name], question=option_field(question, options), answer=answer)
-    values = {"QUESTION": question} | ({} if answer is None else {"ANSWER": answer})
+        return render(_PLACED_IN[name], question=option_field(question, options), answer=answer, hint=hint)
+    given = {"QUESTION": question, "ANSWER": answer, "HINT": hint}
+    values = {name: value for name, value in given.items() if value is not None}
     return _fill(name, template(name), values)
 
 

@@ -16,11 +16,11 @@ from dualread.errors import ReplayDisagreementError
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt, prompt_sha256
 from dualread.models.backbones.opened import Opened
+from dualread.models.finished import each_batch
 from dualread.models.generation.base import Request
 from dualread.models.prefixes import read_rows
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import Positions, locate
-from dualread.progress import track
 
 VECTORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
 TENSORS = (*VECTORS, "answer_log_prob")
@@ -32,8 +32,8 @@ class Replayed:
     """The result of replaying one completion.
 
     Attributes:
-        vectors: The vectors that `VECTORS` names, each float32 [D]; and `answer_log_prob`, the mean of
-            `token_log_probs` over the answer's tokens A, float32 [1].
+        vectors: The vectors that `VECTORS` names, each float32 [D], without `OF_IMAGE` where there is none; and
+            `answer_log_prob`, the mean of `token_log_probs` over the answer's tokens A, float32 [1].
         positions: The positions that were read.
         n_prompt_tokens: Number of prompt tokens, image tokens included; t_prompt is the last of them.
         n_image_tokens: M, the number of image tokens.
@@ -79,14 +79,12 @@ def replay_completions(
     """
     groups = list(batches([request.image_name for request in requests], [len(ids) for ids in completions], batch_size))
     results: dict[int, Replayed] = {}
-    for group in track(groups, total=len(groups), label="replaying (batches)"):
-        outcome = replay_batch(
-            actor,
-            [_prompt(actor, requests[i], None if prompts is None else prompts[i]) for i in group],
-            [completions[i] for i in group],
-            kappa=kappa,
-            entropies=entropies,
-        )
+
+    def of_group(group: Sequence[int]) -> list[Replayed]:
+        asked = [_prompt(actor, requests[i], None if prompts is None else prompts[i]) for i in group]
+        return replay_batch(actor, asked, [completions[i] for i in group], kappa=kappa, entropies=entropies)
+
+    for group, outcome in each_batch(groups, of_group, Replayed, Positions, label="replaying (batches)"):
         results.update(zip(group, outcome, strict=True))
     return [results[i] for i in range(len(requests))]
 
@@ -168,12 +166,12 @@ def replay_batch(
 def vectors_of(final: Any, middle: Any, image: Any, at: Positions, kappa: float) -> dict[str, Any]:
     """Return VECTORS of one row from its states [1 + C, D], its middle-layer states [C, D], and the image's [M, D]."""
     h_ans = answer_state(final[[1 + t for t in at.answer]])
+    of_image = {"h_global": global_state(image), "h_evid": evidence_state(h_ans, image, kappa)} if len(image) else {}
     return {
         "h_pre": final[0],
         "h_close": final[1 + at.close],
         "h_ans": h_ans,
-        "h_global": global_state(image),
-        "h_evid": evidence_state(h_ans, image, kappa),
+        **of_image,
         "h_mid": middle[at.last],
     }
 

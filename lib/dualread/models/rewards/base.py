@@ -1,11 +1,12 @@
 """The verdict on a completion, from the parser and grader of `dualread.grading`; every reward starts from it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dualread import plugins
 from dualread.grading.canonical import is_correct
-from dualread.grading.parse import Parsed, parse
+from dualread.grading.parse import Parsed
 
 # R_fmt of a completion that violates the contract; it is 0 otherwise. The paper names the term but not its value.
 FORMAT_PENALTY = -0.5
@@ -55,18 +56,17 @@ def verdicts(completions: Sequence[str], reference_answers: Sequence[Sequence[st
             f"rewards: {len(completions)} completions but {len(reference_answers)} sets of reference answers. Expected"
             " one set per completion."
         )
-    return [
-        _verdict(text, references, contract) for text, references in zip(completions, reference_answers, strict=True)
-    ]
+    parse = plugins.load("contracts", contract).parse  # the spec of a training names it, too
+    return [_verdict(text, references, parse) for text, references in zip(completions, reference_answers, strict=True)]
 
 
-def _verdict(completion: str, references: Sequence[str], contract: str) -> Verdict:
+def _verdict(completion: str, references: Sequence[str], parse: Callable[[str], Parsed]) -> Verdict:
     if isinstance(references, str):
         raise ValueError(
             f"rewards: reference answers {references!r} are a string. Expected a sequence of strings, such as"
             f" [{references!r}]."
         )
-    parsed = parse(completion, contract)
+    parsed = parse(completion)
     return Verdict(completion=completion, parsed=parsed, correct=is_correct(parsed.answer, references))
 
 

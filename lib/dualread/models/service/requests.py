@@ -59,7 +59,7 @@ def requests_of(shard: ShardSpec, service: Service, questions: Iterable[Asked]) 
     Raises:
         ConfigError: The shard needs what services do not give: the likelihood of integers, or states.
     """
-    if shard.image == "black" or (shard.choices is not None and shard.choices.words is None):
+    if shard.completions is not None or (shard.choices is not None and shard.choices.words is None):
         raise ConfigError(
             f"{shard.name}: services give no states and no likelihoods of integers. Leave the method out."
         )
@@ -72,7 +72,7 @@ def requests_of(shard: ShardSpec, service: Service, questions: Iterable[Asked]) 
         Request(
             custom_id=_digest(shard, question, first, bodies[n]),
             question=question,
-            first=first,
+            first=question.draw * total + first,
             n=n,
             log_probs=log_probs,
             body=bodies[n],
@@ -108,6 +108,7 @@ def _digest(shard: ShardSpec, question: Asked, first: int, body: Mapping[str, An
         "first": first,
         "text": question.text,
         "image": Path(question.image_file).stem,  # the digest of the file's bytes
+        **({"changes": question.changes, "draw": question.draw} if question.changes else {}),
         "body": {name: value for name, value in body.items() if name not in _NOT_ASKED},
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()

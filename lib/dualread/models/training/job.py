@@ -101,7 +101,7 @@ class Assignment(Section):
         return Job(
             checkpoint=self.checkpoint,
             facts=Facts.read(self.facts),
-            questions=list(asked(manifest, image="original", prompt=spec.prompt.name)),
+            questions=list(asked(manifest, prompt=spec.prompt.name)),
             references=manifest["reference_answers"].to_list(),
             images=self.images,
             backbone_settings=spec.model,

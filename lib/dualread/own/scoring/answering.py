@@ -5,34 +5,33 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from dualread.declared.answers import Decoding
+from dualread import plugins
+from dualread.declared.answers import Decoding, Image, name_and_settings
+from dualread.declared.base import ConfiguredPlugin
 from dualread.declared.recorded import RequiredView, Requirements
-from dualread.errors import DualReadError, ReaderError, in_a_line
+from dualread.errors import ConfigError, DualReadError, ReaderError, in_a_line
 from dualread.grading.answers import graded_answer
 from dualread.grading.canonical import question_key
 from dualread.models import prompts
 from dualread.models.backbones.opened import Opened
-from dualread.models.conditions import black, question_field
+from dualread.models.conditions import question_field
 from dualread.models.generation.base import Completion, Request, SeededDecoding
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
+from dualread.models.images.base import Change, changes_of, shown_image
 from dualread.models.replay.forward import VECTORS, replay_completions, stacked
 from dualread.own.scoring.results import Confidence, Reading, ShownQuestion
 from dualread.readers.answers import COLUMNS, Answers, View
 from dualread.readers.base import FittedReader, Scores, score
-from dualread.readers.requirements import requirements_of
+from dualread.readers.requirements import views_read
 from dualread.seeding import derive_seed
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
 _ORIGINAL = "original"
+_LOG_PROBS = pl.List(pl.List(pl.Float32))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +71,8 @@ class OpenActor:
         requests = [self._request(one, self._requirements.prompt.name) for one in asked]
         completions = self._complete(requests, self._requirements.decoding, "answer")
         committed = [of_one[0] for of_one in completions]
-        graded = [graded_answer(found.text, self._requirements.contract) for found in committed]
+        parse = plugins.load("contracts", self._requirements.contract).parse
+        graded = [graded_answer(parse(found.text)) for found in committed]
         texts = [row["answer"] for row in graded]
         table = pl.DataFrame(
             [_row(one, row) for one, row in zip(asked, graded, strict=True)],
@@ -92,32 +92,41 @@ class OpenActor:
     ) -> View:
         """Return a view of the answers `texts`; a prompt that contains the answer is not put where there is none."""
         places_answer = "{ANSWER}" in prompts.template(view.prompt.name)
+        draws = range(view.draws or 1)
         requests = {
-            i: self._request(one, view.prompt.name, answer=texts[i], image=view.image)
+            (i, draw): self._request(one, view.prompt.name, answer=texts[i], image=view.image, draw=draw)
             for i, one in enumerate(asked)
             if not places_answer or texts[i] is not None
+            for draw in draws
         }
         chosen = list(requests.values())
         if view.forced:
             return View(name=view.name, source=self._states(chosen, committed), rows=np.arange(len(asked)))
         if view.choices is not None:
-            scored = score_choices(self._engine, chosen, [committed[i].token_ids for i in requests], view.choices)
-            of_row = {i: found.log_probs for i, found in zip(requests, scored, strict=True)}
+            scored = score_choices(self._engine, chosen, [committed[i].token_ids for i, _ in requests], view.choices)
+            of_row = {i: found.log_probs for (i, _), found in zip(requests, scored, strict=True)}
             names = dict.fromkeys(name for log_probs in of_row.values() for name in log_probs)
             every = range(len(asked))
             log_probs = {name: np.array([of_row.get(i, {}).get(name, np.nan) for i in every]) for name in names}
             return View(name=view.name, log_probs=log_probs)
         assert view.decoding is not None, "a view has completions, choices, or states"
         completions = self._complete(chosen, view.decoding, view.name)
-        replies = {i: tuple(one.text for one in of) for i, of in zip(requests, completions, strict=True)}
-        return View(name=view.name, texts=tuple(replies.get(i, ()) for i in range(len(asked))))
+        made = dict(zip(requests, completions, strict=True))
+        of_draws = [[one for draw in draws for one in made.get((i, draw), ())] for i in range(len(asked))]
+        return View(
+            name=view.name,
+            texts=tuple(tuple(one.text for one in of) for of in of_draws),
+            token_log_probs=pl.Series([[list(one.token_log_probs) for one in of] for of in of_draws], dtype=_LOG_PROBS),
+        )
 
     def _request(
-        self, one: ShownQuestion, prompt: str, *, answer: str | None = None, image: str = _ORIGINAL
+        self, one: ShownQuestion, prompt: str, *, answer: str | None = None, image: Image = _ORIGINAL, draw: int = 0
     ) -> Request:
         text = prompts.render(prompt, question=question_field(one.question, list(one.options)), answer=answer)
-        shown: Path | Image = one.image if image == _ORIGINAL else black(one.image)
-        return Request(text=text, image=shown, image_name=one.content, row=one.name)
+        name, shown = shown_image(one.image, one.content, _changes(image), draw)
+        return Request(
+            text=text, image=shown, image_name=name, row=one.name if draw == 0 else f"{one.name} draw {draw}"
+        )
 
     def _complete(self, requests: Sequence[Request], decoding: Decoding, name: str) -> list[list[Completion]]:
         return self._engine.generate(requests, SeededDecoding(**decoding.model_dump(), seed=derive_seed("score", name)))
@@ -127,6 +136,22 @@ class OpenActor:
         ids = [found.token_ids for found in committed]
         replayed = replay_completions(self._opened, requests, ids, kappa=self._kappa, batch_size=self._batch_size)
         return lambda name: stacked(replayed, name)
+
+
+def _changes(image: Image) -> tuple[Change, ...]:
+    """Return what a view does to the image.
+
+    Raises:
+        ConfigError: It shows another image of the data set in its place.
+    """
+    name, settings = name_and_settings(image)
+    plugin = ConfiguredPlugin(module=plugins.module_of("images", name), settings=settings)
+    if hasattr(plugins.load("images", name), "choose"):
+        raise ConfigError(
+            f"views: the reader reads a view that shows another image of its data set ({name}), and one's own image is"
+            " in none. Expected a reader without it. Choose another method."
+        )
+    return changes_of([plugin])
 
 
 def _row(one: ShownQuestion, graded: Mapping[str, object]) -> dict[str, object]:
@@ -179,12 +204,12 @@ def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
     states["answer_log_prob"] = np.full((1, 1), -0.5, np.float32)
     answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))
     for name, reader in readers.items():
-        if reader.provenance.get("features") and not requirements_of(reader, where=name).views:
+        if reader.provenance.get("features") and not views_read(reader, where=name):
             _scored(name, reader, answers)
 
 
 def _scores(name: str, reader: FittedReader, answered: Answered) -> Scores:
-    views = tuple(answered.views[view.name] for view in requirements_of(reader, where=name).views)
+    views = tuple(answered.views[view.name] for view in views_read(reader, where=name))
     return _scored(name, reader, replace(answered.answers, views=views))
 
 

@@ -233,7 +233,7 @@ def export(
         thresholds=_thresholds(metrics, run, list(readers), readers[method].provenance["examples"]["dataset"]),
     )
     write_bundle(out, bundle)
-    actor = study / "actors" / run[0] / run[1] / str(run[2])
+    actor = _actor_folder(study, run)
     if with_checkpoint:
         shutil.copytree(checkpoint_folder(actor), out / CHECKPOINT)
     # A method that is no longer in the study may have left a reader whose plugin is gone.
@@ -296,8 +296,20 @@ def _card_facts(
         licence=_licence(license, ours, base_source),
         base_model=(base_source or {}).get("hub"),
         with_checkpoint=with_checkpoint,
-        adapter=_adapter(study / "actors" / run[0] / run[1] / str(run[2]) / MANIFEST_NAME),
+        adapter=_adapter(_actor_folder(study, run) / MANIFEST_NAME),
     )
+
+
+def _actor_folder(study: Path, run: tuple[str, str, int]) -> Path:
+    """Return the folder of a run's actor; that of another one if it is the same checkpoint, asked in another way."""
+    backbone, actor, seed = map(str, run)
+    own = study / "actors" / backbone / actor / seed
+    if own.is_dir():
+        return own
+    of_readers = (study / "readers" / backbone / actor / seed).glob(f"*/{MANIFEST_NAME}")
+    read = {read_manifest(path).input_keys.get("actor") for path in of_readers}
+    others = (study / "actors" / backbone).glob(f"*/{seed}/{MANIFEST_NAME}")
+    return next((path.parent for path in others if read_manifest(path).key in read), own)
 
 
 def _adapter(manifest: Path) -> str | None:

@@ -26,7 +26,7 @@ from dualread.models.replay.positions import RULES
 from dualread.own.scoring.answering import OpenActor, check_widths
 from dualread.own.scoring.bundle import ReaderSource, check_is_own, find, find_checkpoint
 from dualread.readers.base import FittedReader
-from dualread.readers.requirements import requirements_of, states_of
+from dualread.readers.requirements import all_requirements, requirements_of, states_of, views_read
 from dualread.store.digest import digest_of, sha256_file
 
 # Files of a checkpoint that a model or its tokenizer may be read from; others, such as README.md, change nothing.
@@ -146,7 +146,8 @@ def load(
     with _checkpoint(source, checkpoint, base, asked.model) as folder:
         files = checkpoint_digests(folder)
         notes = [f"checkpoint: {note}" for note in other_checkpoint(asked.checkpoint, files)]
-        notes += _other_prompts(list(required.values()), prompt)
+        every = [of for one in readers.values() for of in all_requirements(one, where=source.where)]
+        notes += _other_prompts(every, prompt)
         _refuse(notes, folder, source.where, allow_other, "Give the actor and the prompt that it was fitted on.")
         opened = open_checkpoint(folder, asked.model, Facts(**asked.facts))
     config = opened.model.config.get_text_config()
@@ -155,7 +156,7 @@ def load(
     _refuse(of_states, folder, source.where, allow_other, "States are read in another way now: fit it again.")
     check_widths(readers, config.hidden_size)
     kappa = states[0].kappa if states else None
-    views = {view.name: view for one in required.values() for view in one.views}
+    views = {view.name: view for one in readers.values() for view in views_read(one, where=source.where)}
     chosen = asked.prompt if prompt is None else PromptText(name=prompt, sha256=prompts.template_sha256(prompt))
     return LoadedScorer(
         actor=OpenActor(opened, asked.model_copy(update={"prompt": chosen}), kappa=kappa, batch_size=batch_size),
@@ -214,7 +215,7 @@ def _in_common(required: Mapping[str, Requirements], where: str) -> Requirements
 
 
 def _other_prompts(required: Sequence[Requirements], prompt: str | None) -> list[str]:
-    known = [name for name in prompts.names() if not re.search(r"\{(ANSWER|OPTION_TEXT)", prompts.template(name))]
+    known = [name for name in prompts.names() if not re.search(r"\{(ANSWER|HINT|OPTION_TEXT)", prompts.template(name))]
     if prompt is not None and prompt not in known:
         meant = did_you_mean(prompt, known)
         raise ConfigError(f"prompt {prompt!r}: no prompt for a question alone. Known: {', '.join(known)}.{meant}")

@@ -1,0 +1,135 @@
+"""Metrics of answers under any condition that is none of the paper's: other images, other prompts.
+
+In the metrics table the subset is condition:<name>. Each answer is compared with the answer of the same question under
+the condition `original`, whose own values are beside them as condition:original.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+
+from dualread.evaluation.answer_metrics import images_of
+from dualread.evaluation.columns import Columns, decisive, on_columns
+from dualread.evaluation.estimates import Estimate, measure, undefined
+from dualread.evaluation.join import ORIGINAL, Rows
+from dualread.evaluation.metric import PairMean, PairMetric
+from dualread.evaluation.metrics import calibration_error, correctness, discrimination, grounding
+from dualread.evaluation.pair_metrics import drop, limits, of_sample, preference
+from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, including, interval
+from dualread.evaluation.statistics.kernels import auroc_kernel
+from dualread.evaluation.statistics.proportion import share_interval
+from dualread.evaluation.statistics.t_replicates import spread_of_ranks
+
+PREFIX = "condition:"
+_IMAGE = "other_image_id"
+_DECISIVE = decisive("other")
+
+
+def _mean(values: Callable[[Columns], np.ndarray], *, low: float = 0.0) -> PairMean:
+    return PairMean(values=values, other=_IMAGE, low=low)
+
+
+ACCURACY = PairMetric(
+    name="accuracy",
+    head="Acc.",
+    better="higher",
+    is_of_actor=True,
+    value=on_columns(correctness.accuracy, "correct_other"),
+)
+CONFIDENCE = PairMetric(
+    name="mean_confidence",
+    head="Conf.",
+    value=lambda rows: float(np.mean(rows["confidence_other"])),
+    of_pairs=_mean(lambda rows: rows["confidence_other"]),
+)
+AUROC = PairMetric(
+    name="auroc",
+    head="AUROC",
+    better="higher",
+    value=on_columns(discrimination.auroc, "confidence_other", "correct_other"),
+)
+BRIER = PairMetric(
+    name="brier",
+    head="Brier",
+    better="lower",
+    value=on_columns(calibration_error.brier, "confidence_other", "correct_other"),
+    of_pairs=_mean(lambda rows: (rows["confidence_other"] - rows["correct_other"]) ** 2),
+)
+# What is under the condition `original` minus what is here.
+ACCURACY_DROP = PairMetric(
+    name="accuracy_drop",
+    head="Acc. drop",
+    is_of_actor=True,
+    value=on_columns(grounding.vrs, "correct_real", "correct_other"),
+    of_pairs=_mean(drop("other"), low=-1.0),
+)
+CONFIDENCE_DROP = PairMetric(
+    name="confidence_drop",
+    head="Conf. drop",
+    value=lambda rows: float(np.mean(rows["confidence_real"] - rows["confidence_other"])),
+    of_pairs=_mean(lambda rows: (1.0 + rows["confidence_real"] - rows["confidence_other"]) / 2, low=-1.0),
+)
+# Of the questions with a right answer under `original` and a wrong one here.
+CCG_AUC = PairMetric(
+    name="ccg_auc",
+    head="CCG-AUC",
+    better="higher",
+    value=on_columns(grounding.natural_ccg_auc, "confidence_real", "confidence_other", "correct_real", "correct_other"),
+    mask=_DECISIVE,
+    of_pairs=_mean(preference("other", _DECISIVE)),
+)
+
+_ALONE = {metric.name: metric for metric in (ACCURACY, CONFIDENCE, AUROC, BRIER)}
+# In the order of the metrics table.
+CONDITION_METRICS: Mapping[str, PairMetric] = {
+    **_ALONE,
+    **{metric.name: metric for metric in (ACCURACY_DROP, CONFIDENCE_DROP, CCG_AUC)},
+    "decisive_pairs": of_sample("decisive_pairs", _DECISIVE, "pairs", images=_IMAGE),
+}
+
+
+def condition_rows(conditions: Mapping[str, Rows], draws: ImageDraws) -> Iterator[dict]:
+    """Yield one mapping per (condition, metric) as `estimates.estimate` does; none if there are no conditions.
+
+    Args:
+        conditions: The rows of each condition, see `join.Joined.conditions`.
+        draws: Resamples of the images, for the interval of the AUROC.
+    """
+    for name, joined in conditions.items():
+        of_condition = _ALONE if name == ORIGINAL else CONDITION_METRICS
+        if isinstance(joined, str):
+            yield from undefined_rows([name], joined)
+        else:
+            rows = Columns.of(joined)
+            yield from (_row(f"{PREFIX}{name}", rows, metric, draws)._asdict() for metric in of_condition.values())
+
+
+def undefined_rows(conditions: Iterable[str], reason: str) -> Iterator[dict]:
+    """Yield one mapping per (condition, metric) without a value."""
+    for name in conditions:
+        of_condition = _ALONE if name == ORIGINAL else CONDITION_METRICS
+        yield from (undefined(f"{PREFIX}{name}", metric, reason)._asdict() for metric in of_condition)
+
+
+def _row(subset: str, rows: Columns, metric: PairMetric, draws: ImageDraws) -> Estimate:
+    chosen = rows.mask(metric.mask)
+    sizes = {"n": int(np.count_nonzero(chosen)), "n_clusters": rows.n_distinct("source_image_id", chosen)}
+    found = measure(subset, metric.name, metric.value, rows, **sizes)
+    if found.estimate is None or draws.replicates == 0:
+        return found
+    ends = None
+    if metric is ACCURACY:
+        ends = share_interval(rows["correct_other"], rows.codes("source_image_id"))
+    elif metric is AUROC:
+        ends = _of_auroc(rows, found.estimate, draws)
+    elif metric.of_pairs is not None:
+        ends = limits(metric.of_pairs, rows, found.estimate)
+    return found if ends is None else found._replace(low=ends[0], high=ends[1])
+
+
+def _of_auroc(rows: Columns, estimate: float, draws: ImageDraws) -> tuple[float | None, float | None]:
+    image, n_images = rows.cluster("source_image_id", draws), len(draws.image_ids)
+    kernel = auroc_kernel(rows["confidence_other"], rows["correct_other"], image, n_images)
+    values = image_cluster_replicates({"auroc": kernel}, draws, n_rows=len(rows))["auroc"]
+    found = interval(spread_of_ranks(values, estimate, *images_of(rows["correct_other"], image)))
+    return including(found.low, found.high, estimate)

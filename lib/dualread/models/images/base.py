@@ -1,0 +1,132 @@
+"""What image changes share: how the chain of changes of a condition and its view is applied to a picture."""
+
+import functools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import polars as pl
+from PIL.Image import Image
+
+from dualread import plugins
+from dualread.data.images import open_image
+from dualread.declared.base import ConfiguredPlugin, Section
+from dualread.declared.plugin_settings import NoSettings
+from dualread.seeding import generator
+
+_PICTURES_IN_MEMORY = 32
+Change = tuple[str, str]  # the module of a plugin, and its settings as JSON: it can be a part of a key
+
+
+def unchanged(picture: Image, settings: Section, rng: np.random.Generator) -> Image:
+    """Return the picture as it is: what plugins do that choose a whole image."""
+    return picture
+
+
+def rows_shown(manifest: pl.DataFrame, images: Sequence[ConfiguredPlugin], pairs: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the rows of the manifest that are asked, with the image that is shown and its reference answers.
+
+    Args:
+        manifest: A manifest table.
+        images: Image changes in their order: that of the condition, and that of the view. The last one that chooses an
+            image decides.
+        pairs: The pairs table of the same split; None if there are none.
+    """
+    choosing = [plugin for plugin in map(_loaded, images) if hasattr(plugin, "choose")]
+    return choosing[-1].choose(manifest, pairs) if choosing else manifest
+
+
+def changes_of(images: Sequence[ConfiguredPlugin]) -> tuple[Change, ...]:
+    """Return what is done to a picture: the images without those that only choose one, in a form that can be a key."""
+    changing = [image for image in images if _loaded(image).change is not unchanged]
+    return tuple((image.module, json.dumps(dict(image.settings), sort_keys=True)) for image in changing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedImage:
+    """A picture that is made when it is called, because those of a whole data set would not fit into memory.
+
+    Attributes:
+        source: The image that is changed, or its file.
+        content: A digest of the content of `source`, which seeds what is drawn.
+        changes: What is done to it.
+        draw: The number of the draw.
+    """
+
+    source: Path | Image
+    content: str
+    changes: tuple[Change, ...]
+    draw: int = 0
+
+    def __call__(self) -> Image:
+        """Return the picture."""
+        if isinstance(self.source, Path):
+            return _from_file(self.source, self.content, self.changes, self.draw)
+        return _changed(self.source, self.content, self.changes, self.draw)
+
+
+# What a question shows: a file, a picture, one that is made when it is needed, or nothing.
+Shown = Path | Image | ChangedImage | None
+
+
+def shown_image(source: Path | Image, content: str, changes: tuple[Change, ...], draw: int) -> tuple[str, Shown]:
+    """Return what is shown in place of `source`, and a name to sort by; arguments as in `ChangedImage`."""
+    if any(_of(change, "NO_IMAGE") for change in changes):
+        return "no image", None
+    if len(changes) == 1 and _of(changes[0], "ONE_PER_SIZE"):
+        size = _size(source) if isinstance(source, Path) else source.size
+        return f"{changes[0][0].rpartition('.')[2]} {size[0]}x{size[1]}", _one_per_size(changes[0], size)
+    if not changes:
+        return content, source
+    names = " ".join(f"{module.rpartition('.')[2]} {settings}" for module, settings in changes)
+    return f"{content} {draw} {names}", ChangedImage(source=source, content=content, changes=changes, draw=draw)
+
+
+def _of(change: Change, constant: str) -> bool:
+    return getattr(plugins.load_module(change[0]), constant, False)
+
+
+def _loaded(image: ConfiguredPlugin) -> ModuleType:
+    return plugins.load_module(image.module)
+
+
+# Prompts about one image often follow each other.
+@functools.lru_cache(maxsize=_PICTURES_IN_MEMORY)
+def _from_file(file: Path, content: str, changes: tuple[Change, ...], draw: int) -> Image:
+    return _changed(open_image(file), content, changes, draw)
+
+
+def _changed(picture: Image, content: str, changes: tuple[Change, ...], draw: int) -> Image:
+    for module, settings in changes:
+        plugin, rng = plugins.load_module(module), generator("image", module, content, draw)
+        chosen = getattr(plugin, "Settings", NoSettings).of(json.loads(settings), f"{module}: settings")
+        picture = plugin.change(picture, chosen, rng)
+    return picture
+
+
+@functools.cache  # called once for every question about an image
+def _size(path: Path) -> tuple[int, int]:
+    return open_image(path).size
+
+
+@functools.cache  # one per size: one per question would fill the memory
+def _one_per_size(change: Change, size: tuple[int, int]) -> Image:
+    from PIL import Image as pillow
+
+    return _changed(pillow.new("RGB", size), "", (change,), 0)
+
+
+def array_of(picture: Image) -> np.ndarray:
+    """Return the levels of a picture, float64 [height, width, 3], from 0 to 255."""
+    return np.asarray(picture, dtype=np.float64)
+
+
+def picture_of(levels: Any) -> Image:
+    """Return the picture of levels [height, width, 3]: rounded, and cut off at 0 and 255."""
+    from PIL import Image as pillow
+
+    return pillow.fromarray(np.clip(np.rint(levels), 0, 255).astype(np.uint8), "RGB")

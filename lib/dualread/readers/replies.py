@@ -1,0 +1,85 @@
+"""What readers take from a view of replies: sampled answers, stated percentages, and log-probabilities of choices."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dualread.errors import ConfigError
+from dualread.grading.canonical import canonical
+from dualread.grading.contracts.single import parse
+from dualread.grading.stated import stated_percent
+from dualread.readers.base import Answers, Scores, View
+from dualread.readers.verbalized import IMPUTED_CONFIDENCE
+
+
+def sampled_answers(answers: Answers, k: int) -> list[list[str | None]]:
+    """Return the canonical answers of the first `k` samples for every answer; None stands for an invalid sample.
+
+    Raises:
+        ConfigError: There is not exactly one view, the view has no completions, or an answer has fewer than `k`.
+    """
+    view = answers.only_view()
+    texts = view.completions()
+    for sample_id, samples in zip(answers.table["sample_id"], texts, strict=True):
+        if len(samples) < k:
+            raise ConfigError(
+                f"views.{view.name}: {sample_id} has {len(samples)} samples, but the method reads the first {k}. "
+                "Sample more for the view, or lower the method's k."
+            )
+    return [[_canonical_answer(text) for text in samples[:k]] for samples in texts]
+
+
+def mean_stated(views: Sequence[View]) -> Scores:
+    """Return the mean of the valid statements as score and as confidence.
+
+    An answer without a valid statement in any view gets 0.5 and is marked as imputed. The stated integers are added and
+    their sum is divided once. A mean of probabilities would round: 80 and 90 would give more than 85 and 85, and 85 and
+    95 less than 0.9.
+
+    Raises:
+        ConfigError: There is no view, or a view has several replies about one answer.
+    """
+    if not views:
+        raise ConfigError("views: none; this reader needs at least one. Correct the method's config entry.")
+    per_answer = zip(*(_stated(view) for view in views), strict=True)
+    valid = [[percent for percent in percents if percent is not None] for percents in per_answer]
+    means = [sum(percents) / (100 * len(percents)) if percents else IMPUTED_CONFIDENCE for percents in valid]
+    confidence = np.array(means, dtype=np.float64)
+    return Scores(score=confidence, confidence=confidence, imputed=np.array([not percents for percents in valid], bool))
+
+
+def choice_log_probs(answers: Answers, names: Sequence[str]) -> np.ndarray:
+    """Return the log-probabilities in nats of the choices `names`, float64 [n, number of names].
+
+    An invalid answer is not shown to the actor again; its row is NaN.
+
+    Raises:
+        ConfigError: There is not exactly one view, the view has no choices, or it lacks one of `names`.
+    """
+    view = answers.only_view()
+    found = view.choices()
+    if not found:  # no answer was valid
+        return np.full((len(answers), len(names)), np.nan)
+    if missing := [name for name in names if name not in found]:
+        shown = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+        raise ConfigError(
+            f"views.{view.name}: lacks {len(missing)} of the {len(names)} choices that this reader needs: {shown}. "
+            "Add them to the view."
+        )
+    return np.stack([found[name].astype(np.float64) for name in names], axis=1)
+
+
+def _canonical_answer(text: str) -> str | None:
+    # A contract only changes how the confidence is read, so the default one finds the answer of every actor.
+    answer = parse(text).answer
+    return None if answer is None else canonical(answer) or None
+
+
+def _stated(view: View) -> list[int | None]:
+    """Return the stated percentages [n]; None where the reply states none or the actor was not asked."""
+    replies = view.completions()
+    if several := [len(texts) for texts in replies if len(texts) > 1]:
+        raise ConfigError(
+            f"views.{view.name}: {several[0]} replies to one answer, expected 1. Let the view ask for one."
+        )
+    return [stated_percent(texts[0]) if texts else None for texts in replies]

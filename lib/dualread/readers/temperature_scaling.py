@@ -1,0 +1,31 @@
+"""Temperature scaling on any method: the log-odds of its confidence divided by a temperature of validation answers."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dualread.declared.base import Section
+from dualread.readers._post_hoc import log_odds_of, mapped, validation_scores
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.calibration.log_odds import sigmoid
+from dualread.readers.calibration.temperature import fit_temperature
+
+FITTED_ON = "validation"
+PARENTS: tuple[str, ...] = ("of",)
+
+
+def fit(examples: Examples, settings: Section, parents: Mapping[str, FittedReader], seed: int) -> Weights:
+    """Fit the temperature on `validation`."""
+    found, correct = validation_scores(examples, parents)
+    temperature = fit_temperature(log_odds_of(found["of"]), correct)
+    return Weights(notes={"divisor": temperature.value, "divisor_at_bound": temperature.at_bound})
+
+
+def score(reader: FittedReader, answers: Answers) -> Scores:
+    """Return the scaled confidence as score and as confidence."""
+    divisor = reader.weights.notes["divisor"]
+
+    def confidence(of: dict[str, Scores]) -> np.ndarray:
+        return sigmoid(log_odds_of(of["of"]) / divisor)
+
+    return mapped(reader, answers, confidence)

@@ -1,0 +1,135 @@
+"""Robustness: accuracy and mean confidence against the strength of what is done to the images, with intervals.
+
+One row of panels per image change with a strength, and one for the conditions without one; one column per backbone.
+Strength 0 is the original image. A vertical line is the 95% interval over images; with several seeds, point and ends
+are means over seeds. Where all methods judge the same answers, their accuracy is drawn once, in gray.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from dualread.declared.tables import FigureLayout, LabeledCondition
+from dualread.errors import ConfigError
+from dualread.evaluation.conditions import ACCURACY, CONFIDENCE, PREFIX
+from dualread.evaluation.join import ORIGINAL
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+
+READS = "metrics"
+
+_WITHOUT = "other conditions"
+_CSV = {
+    **dict.fromkeys(("study", "dataset", "backbone", "method", "condition", "image"), pl.String),
+    "strength": pl.Float64,
+    "metric": pl.String,
+    **dict.fromkeys(("mean", "low", "high"), pl.Float64),
+    "n_seeds": pl.Int64,
+}
+_GRAY = "#808080"
+
+
+def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
+    """Return the panels.
+
+    Args:
+        tables: `metrics`: a metrics table of the study.
+        layout: Its backbones, methods and conditions are drawn, of its first data set.
+
+    Raises:
+        ConfigError: There are more methods than colors, or no conditions.
+    """
+    if len(layout.methods) > len(COLORS):
+        raise ConfigError(
+            f"figures.robustness.methods: {len(layout.methods)}, but there are {len(COLORS)} colors. List fewer."
+        )
+    panels = _panels(layout.conditions or ())
+    if not panels:
+        raise ConfigError("figures.robustness: the study has no other conditions. Add some, or leave the figure out.")
+    values = _values(tables["metrics"], layout)
+    size = (max(3.4, min(TEXT_WIDTH, 2.4 * len(layout.backbones) + 1)), 1.7 * len(panels) + 0.7)
+    figure = Figure(figsize=size, layout="constrained")
+    lines = [Line2D([], [], color=c, label=of.label) for c, of in zip(COLORS, layout.methods, strict=False)]
+    figure.legend(
+        handles=[*lines, Line2D([], [], color=_GRAY, linestyle="--", label="Accuracy")],
+        loc="outside upper center",
+        ncols=3,
+    )
+    grid = figure.subplots(len(panels), len(layout.backbones), squeeze=False, sharey=True)
+    for row, (title, conditions) in zip(grid, panels, strict=True):
+        row[0].set_ylabel(title, parse_math=False)
+        for axes, backbone in zip(row, layout.backbones, strict=True):
+            _panel(axes, values.filter(backbone=backbone.name), conditions, layout)
+    for axes, backbone in zip(grid[0], layout.backbones, strict=True):
+        axes.set_title(backbone.label, fontweight="bold", parse_math=False)
+    return Drawing(figure=figure, values=values)
+
+
+def _panels(conditions: Sequence[LabeledCondition]) -> list[tuple[str, list[LabeledCondition]]]:
+    """Return (title, conditions) of each row: changes with a strength by their image, and all others together."""
+    ordered = sorted(conditions, key=lambda of: (of.strength is None, of.image, of.strength or 0.0, of.name))
+    return [
+        (title, list(of)) for title, of in groupby(ordered, lambda of: _WITHOUT if of.strength is None else of.image)
+    ]
+
+
+def _values(metrics: pl.DataFrame, layout: FigureLayout) -> pl.DataFrame:
+    """Return one row per drawn point: means over seeds; null where a seed has no value."""
+    original = LabeledCondition(name=ORIGINAL, image=ORIGINAL, strength=0.0)
+    rows = []
+    for backbone in layout.backbones:
+        for method in layout.methods:
+            for condition in (original, *(layout.conditions or ())):
+                for metric in (ACCURACY.name, CONFIDENCE.name):
+                    names = {"dataset": layout.datasets[0].name, "backbone": backbone.name, "method": method.name}
+                    at = {**names, "split": "test", "subset": f"{PREFIX}{condition.name}", "metric": metric}
+                    of = metrics.filter(**at)
+                    known = of.height > 0 and of["estimate"].null_count() == 0
+                    means = {
+                        to: of[name].mean() for to, name in (("mean", "estimate"), ("low", "low"), ("high", "high"))
+                    }
+                    rows.append(
+                        {
+                            **{"study": layout.study, **names, "condition": condition.name, "image": condition.image},
+                            **{"strength": condition.strength, "metric": metric},
+                            **(means if known else dict.fromkeys(means)),
+                            "n_seeds": of.height,
+                        }
+                    )
+    return pl.DataFrame(rows, schema=_CSV)
+
+
+def _panel(axes: Axes, values: pl.DataFrame, conditions: Sequence[LabeledCondition], layout: FigureLayout) -> None:
+    of_strength = conditions[0].strength is not None
+    names = [ORIGINAL, *(of.name for of in conditions)]
+    places = [0.0, *(of.strength or 0.0 for of in conditions)] if of_strength else list(map(float, range(len(names))))
+    accuracies = []
+    for color, method in zip(COLORS, layout.methods, strict=False):
+        of_method = values.filter(method=method.name)
+        _line(axes, of_method.filter(metric=CONFIDENCE.name), names, places, color, "-")
+        accuracies.append((color, of_method.filter(metric=ACCURACY.name)))
+    shared = len({tuple(of["mean"].to_list()) for _, of in accuracies}) == 1
+    for color, of in accuracies[:1] if shared else accuracies:
+        _line(axes, of, names, places, _GRAY if shared else color, "--")
+    axes.set_ylim(0, 1)
+    if of_strength:
+        axes.set_xlabel("strength")
+    else:
+        axes.set_xticks(places, [name.replace("_", " ") for name in names], rotation=30, ha="right", parse_math=False)
+
+
+def _line(
+    axes: Axes, values: pl.DataFrame, names: Sequence[str], places: Sequence[float], color: str, style: str
+) -> None:
+    of = {row["condition"]: row for row in values.iter_rows(named=True)}
+    shown = [(x, of[name]) for x, name in zip(places, names, strict=True) if of[name]["mean"] is not None]
+    axes.plot(
+        [x for x, _ in shown], [row["mean"] for _, row in shown], style, color=color, linewidth=1, marker=".", ms=3
+    )
+    ends = [(x, row["low"], row["high"]) for x, row in shown if row["low"] is not None]
+    axes.vlines(
+        [x for x, *_ in ends], [low for _, low, _ in ends], [high for *_, high in ends], color=color, linewidth=0.6
+    )

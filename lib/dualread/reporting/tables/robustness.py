@@ -1,0 +1,76 @@
+"""Robustness: what accuracy and confidence become under the conditions of a study that are none of the paper's.
+
+Not in the paper. No image, black images, distortions of several strengths, other prompts: each condition has a block
+with one row per method. One float per backbone, since together they would not fit a page. A confidence that does not
+fall with the accuracy is one that does not notice.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dualread.evaluation.conditions import (
+    ACCURACY,
+    ACCURACY_DROP,
+    AUROC,
+    BRIER,
+    CCG_AUC,
+    CONFIDENCE,
+    CONFIDENCE_DROP,
+    PREFIX,
+)
+from dualread.evaluation.join import ORIGINAL
+from dualread.evaluation.metric import Metric
+from dualread.reporting.tables._latex import DITTO, Gap, escape
+from dualread.reporting.tables._sheet import METHODS, SPREAD, At, By, Label, Sheet, backbones, columns_here, datasets
+from dualread.reporting.tables.cells import Cell, is_best, mean_cell, value_of
+from dualread.reporting.tables.values import Key
+
+_OF_TWO = (ACCURACY_DROP, CONFIDENCE_DROP, CCG_AUC)  # which compare a condition with the original
+
+
+def _conditions(at: At) -> Iterator[At]:
+    """Yield the conditions of the data set, the original first."""
+    found = {key.subset for key in at.values if key.dataset == at.dataset.name and key.subset.startswith(PREFIX)}
+    for subset in sorted(found, key=lambda subset: (subset != f"{PREFIX}{ORIGINAL}", subset)):
+        yield replace(at, subset=subset)
+
+
+def _cell(at: At, metric: Metric, key: Key) -> Cell | None:
+    if metric in _OF_TWO and at.subset == f"{PREFIX}{ORIGINAL}":
+        return None
+    return mean_cell(metric, key, value_of(at.values, key), bold=is_best(at.values, metric, key, at.layout.methods))
+
+
+def _caption(at: At) -> list[str]:
+    return [
+        f"Robustness for {escape(at.backbone.label)}, study {escape(at.layout.study)}: answers and confidences under "
+        "other conditions.",
+        "Acc.: accuracy there; Conf.: mean confidence; drop: how far each is below its value on the original images, "
+        "on the same questions. CCG-AUC: how often confidence is higher on the original image where only the answer on "
+        "the original image is correct; ties count one half: .500 means no response.",
+        "Changed images are in no distribution that a model was trained on, so that a confidence may also fall because "
+        "they look strange.",
+        f"{DITTO}: the same answers as in the row above.",
+        f"{SPREAD}. Bold: best printed value per column and block; accuracy and nulls are never bold.",
+        *([] if any(_conditions(at)) else ["The study has no such conditions."]),
+    ]
+
+
+build = Sheet(
+    name="robustness",
+    floats=backbones,
+    label=lambda at: at.backbone.name,
+    rows=[
+        By(datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
+        By(
+            _conditions,
+            [Label("Condition", lambda at: escape(at.subset.removeprefix(PREFIX).replace("_", " ")))],
+            gap=Gap.SMALL_SPACE,
+        ),
+        METHODS,
+    ],
+    columns=lambda at: columns_here([ACCURACY, ACCURACY_DROP, CONFIDENCE, CONFIDENCE_DROP, AUROC, BRIER, CCG_AUC]),
+    caption=_caption,
+    shared=[ACCURACY, ACCURACY_DROP],
+    cell=_cell,
+)

@@ -1,0 +1,90 @@
+"""Metrics of answers under conditions that are none of the paper's."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dualread.evaluation.columns import Columns
+from dualread.evaluation.conditions import CONDITION_METRICS, condition_rows, undefined_rows
+from dualread.evaluation.join import conditions_of
+from dualread.evaluation.pair_metrics import limits
+from dualread.evaluation.statistics.bootstrap import ImageDraws
+
+# Six questions about three images. Under original: 4 right; under the other condition: 2 right.
+ROWS = pl.DataFrame(
+    {
+        "sample_id": [f"q{i}" for i in range(6)],
+        "answer_type": ["open"] * 6,
+        "source_image_id": ["a", "a", "b", "b", "c", "c"],
+        "other_image_id": [f"black of {image}" for image in "aabbcc"],
+        "correct_real": [True, True, True, True, False, False],
+        "confidence_real": [0.9, 0.8, 0.7, 0.6, 0.5, 0.4],
+        "correct_other": [True, False, False, False, True, False],
+        "confidence_other": [0.9, 0.4, 0.8, 0.6, 0.6, 0.3],
+    }
+)
+DRAWS = ImageDraws(names=("test",), image_ids=("a", "b", "c"), replicates=200)
+
+
+def found(name: str = "black", draws: ImageDraws = DRAWS) -> dict[str, dict]:
+    return {row["metric"]: row for row in condition_rows({name: ROWS}, draws)}
+
+
+def test_by_hand():
+    values = {metric: row["estimate"] for metric, row in found().items()}
+    assert values == pytest.approx(
+        {
+            "accuracy": 2 / 6,
+            "mean_confidence": 3.6 / 6,
+            # Right: .9, .6; wrong: .4, .8, .6, .3. .9 wins 4; .6 wins 2 and ties once: 6.5 of 8.
+            "auroc": 6.5 / 8,
+            # .01 + .16 + .64 + .36 + .16 + .09 = 1.42
+            "brier": 1.42 / 6,
+            "accuracy_drop": 2 / 6,
+            "confidence_drop": (3.9 - 3.6) / 6,
+            # Right on its own image and wrong here: q1 (.8 > .4), q2 (.7 < .8), q3 (.6 = .6): 1.5 of 3.
+            "ccg_auc": 0.5,
+            "decisive_pairs": 3.0,
+        }
+    )
+    assert {row["subset"] for row in found().values()} == {"condition:black"}
+    assert found()["ccg_auc"]["n"] == 3
+    assert found()["accuracy"]["n_clusters"] == 3
+
+
+def test_intervals_contain_their_estimates_and_are_those_over_images():
+    for name, row in found().items():
+        if name == "decisive_pairs":
+            assert row["low"] is None
+            continue
+        assert row["low"] <= row["estimate"] <= row["high"]
+    assert all(row["low"] is None for row in found(draws=ImageDraws(names=(), image_ids=(), replicates=0)).values())
+
+
+def test_a_changed_picture_is_an_image_of_its_own():
+    """If the two images of each pair were one, most of the variance would count as that of pairs, and be taken off."""
+    rows = Columns.of(ROWS)
+    mean = CONDITION_METRICS["mean_confidence"].of_pairs
+    variance = mean.shifts(rows).variance()
+    # Leaving out an image leaves the mean of the others: a .575, b .55, c .675; shifts -.025, -.05, .075.
+    shifts = np.array([0.6 - 0.575, 0.6 - 0.55, 0.6 - 0.675])
+    # Six images, each picture and what became of it, and three pairs: 5/6 of twice the sum, minus 2/3 of it.
+    assert variance.value == pytest.approx((shifts**2).sum())
+    assert limits(mean, rows, 0.6)[0] < 0.6
+
+
+def test_the_original_itself_has_no_drop():
+    assert list(found("original")) == ["accuracy", "mean_confidence", "auroc", "brier"]
+
+
+def test_a_condition_without_confidences_says_why():
+    why = "this method has no confidence under condition black"
+    rows = list(condition_rows({"original": ROWS, "black": why}, DRAWS))
+    assert {row["subset"]: row["reason"] for row in rows} == {"condition:original": None, "condition:black": why}
+    assert [row["metric"] for row in undefined_rows(["black"], "why")] == list(CONDITION_METRICS)
+
+
+def test_the_papers_conditions_alone_get_no_rows():
+    assert conditions_of(["original", "donor", "shuffled_image", "donor_fixed_prefix"]) == []
+    assert conditions_of(["donor", "noisy", "original"]) == ["original", "donor", "noisy"]
+    assert list(condition_rows({}, DRAWS)) == []
