@@ -38,7 +38,7 @@ def checkout(tmp_path_factory):
 
 def run(python: Path, checkout: Checkout, *words: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib")}
-    command = [python, "-m", "snakemake", "--cores", "1", "--configfile", MICRO, *words]
+    command = [python, "-m", "snakemake", "--cores", "1", *words, "--configfile", MICRO]
     done = subprocess.run(command, cwd=checkout.folder, env=environment, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
