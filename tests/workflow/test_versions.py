@@ -28,6 +28,8 @@ def python(request, tmp_path_factory) -> Path:
     done = subprocess.run([*install, VERSIONS[request.param]], capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"pip cannot install {VERSIONS[request.param]}: {done.stderr.strip().splitlines()[-1]}")
+    version = subprocess.run([folder / "bin/python", "-m", "snakemake", "--version"], capture_output=True, text=True)
+    assert request.param == "newest" or version.stdout.strip() == "9.27.0"
     return folder / "bin/python"
 
 
@@ -44,10 +46,9 @@ def run(python: Path, checkout: Checkout, *words: str) -> str:
 
 
 def test_a_table_is_made_once_and_again_after_an_edit(python, checkout):
-    version = subprocess.run([python, "-m", "snakemake", "--version"], capture_output=True, text=True).stdout.strip()
     first = run(python, checkout, "tables/data.tex")
     assert "(100%) done" in first or "Nothing to be done" in first, first  # of the environment before
-    assert "this Snakemake has no" not in first, version
+    assert "this Snakemake has no" not in first
     assert (checkout.folder / "tables/data.tex").exists()
     assert "Nothing to be done" in run(python, checkout, "tables/data.tex")
     # Neither a time nor Snakemake's own records show this edit: they are deleted.

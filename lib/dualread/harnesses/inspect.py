@@ -82,6 +82,8 @@ def ccg_auc(confidence: str = "confidence", *, pair: str = "pair", image: str = 
 
     def of_pairs(scores: list[SampleScore]) -> Found:
         own, donors = ([one for one in scores if bool(_of(one, _DONOR)) is swapped] for swapped in (False, True))
+        asked = {str(_of(one, pair)) for one in own}
+        donors = [one for one in donors if str(_of(one, pair)) in asked]  # not yet, or never, where it was not scored
         answers = {**_columns(own, confidence, image), "sample_id": [str(_of(one, pair)) for one in own]}
         asked_again = _columns(donors, confidence, image)
         pairs = {f"donor_{name}": values for name, values in asked_again.items()}
@@ -162,11 +164,19 @@ def _of(one: SampleScore, key: str) -> Any:
 
 
 def _found(names: Sequence[str], answers: dict[str, list[Any]], pairs: dict[str, list[Any]] | None = None) -> Found:
-    """Return metrics and the ends of their intervals, by the names under which Inspect shows them."""
-    if not answers["correct"]:
+    """Return metrics and the ends of their intervals, by the names under which Inspect shows them.
+
+    Inspect also asks after the first few samples, and an error would end its run.
+    """
+    if not answers["correct"] or (pairs is not None and not pairs["sample_id"]):
+        return dict.fromkeys(names, float("nan"))
+    try:
+        values = measured(answers, names, pairs=pairs)
+    except DataError as error:
+        _LOG.warning("%s: no value: %s", ", ".join(names), error)
         return dict.fromkeys(names, float("nan"))
     found: Found = {}
-    for name, one in measured(answers, names, pairs=pairs).items():
+    for name, one in values.items():
         if one.estimate is None:
             _LOG.warning("%s has no value: %s", name, one.reason)
         found[name] = float("nan") if one.estimate is None else one.estimate
