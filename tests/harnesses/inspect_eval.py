@@ -57,7 +57,8 @@ def values(log):
 
 
 def main():
-    metrics = [accuracy(), auroc(cluster="image_id"), ece(), squared_calibration_error(), ccg_auc()]
+    by_image = [metric(cluster="image_id") for metric in (auroc, ece, squared_calibration_error)]
+    metrics = [accuracy(), *by_image, ccg_auc()]
     task = Task(MemoryDataset(list(samples())), scorer=with_confidence(pattern(ANSWER), metrics=metrics))
     model = get_model("mockllm/model", custom_outputs=output)
     (log,) = eval(task, model=model, log_dir="logs", log_format="eval", max_samples=1)
