@@ -116,17 +116,6 @@ def stage(describe, output, *, actor=None, only={}, after=(), environment=None, 
             command
 
 
-def in_report(files, *, shown, category, names):
-    """Mark the output that ends with `shown` for `snakemake --report`, which lists them in the order of the study."""
-    kind = category.removesuffix("s").lower()
-
-    def labels(w):
-        return {"no.": f"{names.index(w[kind]) + 1:02}", kind: w[kind]}
-
-    mark = partial(report, caption=f"../workflow/report/{kind}.rst", category=category, labels=labels)
-    return [mark(file) if file.endswith(shown) else file for file in files]
-
-
 # --- When the jobs begin and end (study/run.py)
 
 
@@ -134,13 +123,6 @@ def first_tables():
     """What needs no training comes first: it is there in a minute or two."""
     of_base = [name for name in STUDY.tables if SHARDS.base and TABLES.only_actor(name) == SHARDS.base]
     return [f"tables/{name}.tex" for name in of_base]
-
-
-def seconds_by_stage():
-    """How long a job takes, by stage, as `dualread plan` expects; nothing where sizes are not known yet."""
-    from dualread.commands.plan.report import seconds_of_jobs  # here, because a run with nothing to do needs none of it
-
-    return seconds_of_jobs(STUDY, root=REPOSITORY, results=Path(RESULTS))
 
 
 onstart:

@@ -6,7 +6,7 @@
 
 import shutil
 import subprocess
-from functools import cache
+from functools import cache, partial
 
 from dualread import plugins
 from dualread.declared.tables import (
@@ -86,6 +86,17 @@ stage(build_table, artifact("tables", "{table}"), local=True)
 
 
 stage(preview_tables, artifact("tables", "preview"), local=True)
+
+
+def in_report(files, *, shown, category, names):
+    """Mark the output that ends with `shown` for `snakemake --report`, which lists them in the order of the study."""
+    kind = category.removesuffix("s").lower()
+
+    def labels(w):
+        return {"no.": f"{names.index(w[kind]) + 1:02}", kind: w[kind]}
+
+    mark = partial(report, caption=f"../workflow/report/{kind}.rst", category=category, labels=labels)
+    return [mark(file) if file.endswith(shown) else file for file in files]
 
 
 of_table = f"{RESULTS}/tables/{{table}}/{{table}}"

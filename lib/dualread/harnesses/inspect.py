@@ -16,8 +16,17 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer, value_to_float
-from inspect_ai.solver import TaskState
+from inspect_ai.scorer import (  # pyright: ignore[reportMissingImports]  # of whoever runs Inspect
+    Metric,
+    SampleScore,
+    Score,
+    Scorer,
+    Target,
+    metric,
+    scorer,
+    value_to_float,
+)
+from inspect_ai.solver import TaskState  # pyright: ignore[reportMissingImports]
 
 from dualread.errors import DataError
 from dualread.evaluation.answer_metrics import NOISE_FLOOR

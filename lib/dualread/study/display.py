@@ -11,7 +11,7 @@ import math
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 _LOGGER = "snakemake.logging"
 _COLUMNS, _GAP = 100, 3
@@ -93,7 +93,7 @@ class TimeLeft:
         """Note how many jobs of each rule there are."""
         self._left = self._left or {rule: n for rule, n in stats.items() if rule != "total"}
 
-    def started(self, jobs: Iterator[int]) -> None:
+    def started(self, jobs: Iterable[int]) -> None:
         """Note that these jobs start now."""
         now = self._clock()
         self._first = now if self._first is None else self._first
