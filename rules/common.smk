@@ -123,8 +123,7 @@ def stage(describe, output, *, actor=None, part=None, only={}, after=(), environ
 
 def first_tables():
     """What needs no training comes first: it is there in a minute or two."""
-    of_base = [name for name in STUDY.tables if SHARDS.base and TABLES.only_actor(name) == SHARDS.base]
-    return [f"tables/{name}.tex" for name in of_base]
+    return [f"tables/{name}.tex" for name in STUDY.tables if SHARDS.base and TABLES.only_actor(name) == SHARDS.base]
 
 
 onstart:
