@@ -2,6 +2,7 @@
 #   snakemake --cores 8                       everything of the study in config.yaml
 #   snakemake --cores 8 tables/main.tex       one table
 #   snakemake --cores 8 --configfile workflow/studies/slake_tiny.yaml     another study
+# It may also be a `module` of another workflow (docs/running.md, "In a workflow of your own").
 # Rules say what is made from what; lib/dualread says how. There is one file per phase, in the order of the pipeline.
 
 import gc
@@ -9,21 +10,26 @@ import sys
 from pathlib import Path
 
 from snakemake import __version__ as snakemake_version
+from snakemake.utils import min_version
 
 from dualread.errors import DualReadError
 from dualread.study.config import resolve
 from dualread.study.files import merged, selection
 from dualread.study.run import StudyRun, check
+from dualread.study.workflow import asked_for
+
+min_version("9.27")
+
+IS_FIRST = not getattr(workflow, "default_target", None)  # no rule of a workflow that uses this as a module
 
 # What is imported by now stays. Searching it for garbage again and again takes a fifth of a run that has nothing to do.
 gc.freeze()
 gc.set_threshold(50_000)
 
-REPOSITORY = Path(workflow.basedir)
-
-FILES, GIVEN = workflow.overwrite_configfiles, workflow.config_settings.config
+REPOSITORY = Path(workflow.snakefile).absolute().parent
 
 try:
+    FILES, GIVEN = asked_for(workflow, config)
     # Of a file that is no YAML, Snakemake names neither the line nor the reason; and it merges in another order.
     MERGED = merged(FILES, REPOSITORY, GIVEN)
 except DualReadError as error:
@@ -34,7 +40,7 @@ configfile: REPOSITORY / "config.yaml"
 
 
 try:
-    check(REPOSITORY, snakemake_version)
+    check(REPOSITORY, workflow, snakemake_version)
     source = ", ".join(["config.yaml", *(file.name for file in FILES)])
     STUDY = resolve(MERGED, source=source, root=REPOSITORY, given=GIVEN)
     RESULTS = f"results/{STUDY.study}"
@@ -69,7 +75,7 @@ FIGURE_FILES = expand("figures/{figure}.pdf", figure=STUDY.figures)
 
 
 rule all:
-    default_target: True
+    default_target: IS_FIRST
     input:
         TABLE_FILES,
         "tables/preview.txt",
@@ -78,4 +84,17 @@ rule all:
         f"{RESULTS}/report.html",
 
 
-RUN.plan(tables=TABLE_FILES, figures=FIGURE_FILES, others=[f"{RESULTS}/report.html", "environments"])
+def seconds_by_stage():
+    """How long a job takes, by stage, as `dualread plan` expects; nothing where sizes are not known yet."""
+    from dualread.commands.plan.report import seconds_of_jobs  # here, because a run with nothing to do needs none of it
+
+    return seconds_of_jobs(STUDY, root=REPOSITORY, results=Path(RESULTS))
+
+
+RUN.plan(
+    first_tables,
+    seconds_by_stage,
+    tables=TABLE_FILES,
+    figures=FIGURE_FILES,
+    others=[f"{RESULTS}/report.html", "environments"],
+)

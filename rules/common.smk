@@ -91,7 +91,7 @@ def stage(describe, output, *, actor=None, part=None, only={}, after=(), environ
     jobs = RUN.jobs(rule_name, name, partial(describe, part=part) if part else describe, environment)
     outputs = [output] if isinstance(output, str) else output
     wildcards = re.findall(r"{\w+}", outputs[0])
-    command = jobs.command(REPOSITORY / "lib", on_gpus="gpu" in resources)
+    command = RUN.exports + jobs.command(REPOSITORY / "lib", on_gpus="gpu" in resources)
     # The more methods read an actor's answers, the longer is its way to the tables: it should not be the last one.
     methods = (lambda w: len(SHARDS.methods_of(w.actor))) if "{actor}" in wildcards else 0
 
@@ -120,13 +120,14 @@ def stage(describe, output, *, actor=None, part=None, only={}, after=(), environ
 
 # --- When the jobs begin and end (study/run.py)
 
-shell.prefix(RUN.exports)
+
+def first_tables():
+    """What needs no training comes first: it is there in a minute or two."""
+    return [f"tables/{name}.tex" for name in STUDY.tables if SHARDS.base and TABLES.only_actor(name) == SHARDS.base]
 
 
-# What needs no training comes first: it is there in a minute or two.
 onstart:
-    of_base = [name for name in STUDY.tables if SHARDS.base and TABLES.only_actor(name) == SHARDS.base]
-    RUN.begin(first=[f"tables/{name}.tex" for name in of_base])
+    RUN.begin(first_tables())
 
 
 onerror:

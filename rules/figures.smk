@@ -82,8 +82,13 @@ rule copy_figure:
     input:
         artifact("figures", "{figure}"),
     output:
-        RUN.copies(
-            "copy_figure", {f"figures/{{figure}}.{kind}": f"{of_figure}.{kind}" for kind in ("pdf", "png", "csv")}
+        in_report(
+            RUN.copies(
+                "copy_figure", {f"figures/{{figure}}.{kind}": f"{of_figure}.{kind}" for kind in ("pdf", "png", "csv")}
+            ),
+            shown=".png",
+            category="Figures",
+            names=list(STUDY.figures),
         ),
     localrule: True
     params:

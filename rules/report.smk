@@ -22,10 +22,15 @@ rule report:
         DIFFICULTY,
         code=REPORT_CODE,
     output:
-        f"{RESULTS}/report.html",
+        report(
+            f"{RESULTS}/report.html",
+            caption="../workflow/report/page.rst",
+            category="All on one page",
+            labels={"page": STUDY.study},
+        ),
     localrule: True
     params:
         study=RESULTS,
         store=STUDY.store,
     shell:
-        f"{shlex.quote(sys.executable)} -m dualread report {{params.study}} --store {{params.store:q}} --out {{output}}"
+        f"{RUN.exports}{shlex.quote(sys.executable)} -m dualread report {{params.study}} --store {{params.store:q}} --out {{output}}"

@@ -6,7 +6,7 @@
 
 import shutil
 import subprocess
-from functools import cache
+from functools import cache, partial
 
 from dualread import plugins
 from dualread.declared.tables import (
@@ -88,6 +88,17 @@ stage(build_table, artifact("tables", "{table}"), local=True)
 stage(preview_tables, artifact("tables", "preview"), local=True)
 
 
+def in_report(files, *, shown, category, names):
+    """Mark the output that ends with `shown` for `snakemake --report`, which lists them in the order of the study."""
+    kind = category.removesuffix("s").lower()
+
+    def labels(w):
+        return {"no.": f"{names.index(w[kind]) + 1:02}", kind: w[kind]}
+
+    mark = partial(report, caption=f"../workflow/report/{kind}.rst", category=category, labels=labels)
+    return [mark(file) if file.endswith(shown) else file for file in files]
+
+
 of_table = f"{RESULTS}/tables/{{table}}/{{table}}"
 
 
@@ -95,7 +106,12 @@ rule copy_table:
     input:
         artifact("tables", "{table}"),
     output:
-        RUN.copies("copy_table", {f"tables/{{table}}.{kind}": f"{of_table}.{kind}" for kind in ("tex", "csv")}),
+        in_report(
+            RUN.copies("copy_table", {f"tables/{{table}}.{kind}": f"{of_table}.{kind}" for kind in ("tex", "csv")}),
+            shown=".csv",
+            category="Tables",
+            names=list(STUDY.tables),
+        ),
     localrule: True
     params:
         first_line=RUN.first_line,

@@ -339,6 +339,7 @@ def test_a_copy_is_wrong_if_it_differs_from_its_source_or_one_of_them_is_not_the
     sources = {tex: tmp_path / "made.tex", csv: tmp_path / "made.csv", gone: tmp_path / "gone.csv"}
     for source in (tmp_path / "made.tex", tmp_path / "made.csv"):
         source.write_text("1")
+    (tmp_path / MANIFEST_NAME).touch()
     tex.write_text("% study: mine\n1")
     csv.write_text("1")
     assert wrong_copies(sources, "% study: mine") == []
@@ -353,3 +354,5 @@ def test_a_copy_is_wrong_if_it_differs_from_its_source_or_one_of_them_is_not_the
     (tmp_path / "made.csv").unlink()  # it is made again, and then copied
     tex.write_text("% study: mine\n1")
     assert wrong_copies(sources, "% study: mine") == [csv]
+    (tmp_path / MANIFEST_NAME).unlink()  # its job was to make it again, and failed
+    assert wrong_copies(sources, "% study: mine") == [tex, csv]

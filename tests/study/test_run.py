@@ -19,7 +19,6 @@ from tests.store.entries import grow_old, publish
 from tests.study.small import small
 
 RESULTS = "results/small"
-TESTED = f"{'.'.join(map(str, insides.TESTED))}.0"
 
 
 @pytest.fixture
@@ -39,6 +38,7 @@ def _run(*, dryrun=False, remote=False, **machine):
         is_main_process=not remote,
         _executor_plugin="local",
         overwrite_configfiles=[],
+        rules=[],
         config_settings=SimpleNamespace(config={}),
         remote_exec=remote,
         output_settings=SimpleNamespace(dryrun=dryrun),
@@ -51,9 +51,10 @@ def _run(*, dryrun=False, remote=False, **machine):
 
 
 def test_a_library_of_another_checkout_is_refused(tmp_path):
-    check(ROOT.resolve().parents[1], TESTED)
+    workflow = SimpleNamespace(**dict.fromkeys(insides._NEEDED))
+    check(ROOT.resolve().parents[1], workflow, "9.27.1")
     with pytest.raises(ConfigError, match=rf"^{tmp_path}: the rules are from here, but the library is {ROOT}\."):
-        check(tmp_path, TESTED)
+        check(tmp_path, workflow, "9.27.1")
 
 
 def test_jobs_have_one_thread_and_those_of_a_cluster_know_that_their_gpus_are_assigned(run_of):

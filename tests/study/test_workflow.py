@@ -1,5 +1,6 @@
-import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,14 +13,101 @@ from dualread.store.record import HOST
 from dualread.study import workflow as insides
 
 
-def test_the_installed_snakemake_is_the_tested_one():
-    insides.check_version(snakemake.__version__)
+@pytest.mark.parametrize("version", [snakemake.__version__, "9.27.0", "9.28", "9.100.3"])
+def test_later_minor_versions_are_admitted(version):
+    insides.check_version(version)
 
 
-@pytest.mark.parametrize("version", ["9.26.4", "9.28.0", "10.0", "8.27.1"])
-def test_another_minor_version_is_refused_with_the_tested_one(version):
-    with pytest.raises(ConfigError, match=rf"{re.escape(version)}.*9\.27.*make env"):
+@pytest.mark.parametrize("version", ["9.26.4", "10.0", "10.0.0b1", "8.27.1"])
+def test_an_older_and_another_major_version_are_refused(version):
+    with pytest.raises(ConfigError, match=rf"{re.escape(version)}.*need 9\.27 or a later 9\.x.*make env"):
         insides.check_version(version)
+
+
+def test_a_version_without_what_right_results_need_is_refused():
+    there = SimpleNamespace(**dict.fromkeys(insides._NEEDED))
+    insides.check_insides(there, "9.31.0")
+    del there._prepare_dag
+    with pytest.raises(ConfigError, match=r"^snakemake 9\.31\.0: has no `Workflow\._prepare_dag`"):
+        insides.check_insides(there, "9.31.0")
+
+
+def test_what_only_saves_time_is_done_without_and_said(capsys):
+    empty = SimpleNamespace()
+    insides.start_jobs_at_once(empty)
+    insides.prefer(empty, ["tables/main.tex"])
+    insides.limit(empty, "gpu", 2)
+    assert insides.jobs_here(empty, {}) == []
+    insides.give_rules_the_resources_of_their_stage(SimpleNamespace(is_main_process=True), ["rlvr"])
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 5
+    assert said[1] == "this Snakemake has no `SimpleNamespace.dag`: no table comes before the others"
+
+
+def test_an_error_of_our_own_is_not_taken_for_another_version():
+    class Ours:
+        pass
+
+    with pytest.raises(AttributeError, match="nothing"):
+        insides.prefer(SimpleNamespace(dag=SimpleNamespace(priorityfiles=Ours().nothing)), [])
+
+
+def module(**more):
+    modifier = SimpleNamespace(
+        is_main_snakefile=lambda: False,
+        avail_rulename=lambda name: None if name == "all" else f"ours_{name}",
+        path_modifier=SimpleNamespace(prefix=None, _prefix_replacements=None),
+    )
+    return SimpleNamespace(modifier=modifier, **more)
+
+
+def test_a_module_is_configured_by_its_statement_and_the_main_workflow_by_the_command_line():
+    main = SimpleNamespace(
+        modifier=SimpleNamespace(is_main_snakefile=lambda: True, avail_rulename=lambda name: name),
+        overwrite_configfiles=["mine.yaml"],
+        config_settings=SimpleNamespace(config={"a": 1}),
+    )
+    assert insides.asked_for(main, {"b": 2}) == (["mine.yaml"], {"a": 1})
+    assert insides.asked_for(module(), {"b": 2}) == ([], {"b": 2})
+    assert (insides.name_in(main, "grade"), insides.name_in(module(), "grade")) == ("grade", "ours_grade")
+    assert insides.name_in(module(), "all") is None
+    moved = module()
+    moved.modifier.path_modifier.prefix = "there/"
+    with pytest.raises(ConfigError, match="--directory FOLDER"):
+        insides.asked_for(moved, {})
+
+
+def test_of_a_module_records_and_hooks_are_ours_and_those_of_other_rules_stay(capsys):
+    def job(rule):
+        return SimpleNamespace(rule=SimpleNamespace(name=rule))
+
+    events = []
+    records = SimpleNamespace(
+        params_changed=lambda job: True,
+        input_changed=lambda job: ["in"],
+        code_changed=lambda job: ["code"],
+        software_stack_changed=lambda job: [],
+    )
+    running = module(
+        is_main_process=True,
+        _prepare_dag=lambda: setattr(running, "dag", SimpleNamespace(forcefiles={"a"})),
+        persistence=records,
+        rerun_triggers=RerunTrigger.all(),
+        dag_settings=SimpleNamespace(rerun_triggers=RerunTrigger.all()),
+        _onsuccess=lambda log: events.append(log),
+    )
+    hooks = {"onsuccess": lambda: events.append("ours"), "onerror": lambda: None}
+    for found in ("b", "c"):  # two studies in one workflow
+        insides.plan_with(running, lambda: None, lambda found=found: [found], rules={"ours_grade"}, hooks=hooks)
+    running._prepare_dag()
+    assert [bool(records.params_changed(job(name))) for name in ("ours_grade", "theirs")] == [False, True]
+    assert list(records.input_changed(job("ours_grade"))) == []
+    assert list(records.code_changed(job("theirs"))) == ["code"]
+    assert running.dag_settings.rerun_triggers == RerunTrigger.all()
+    assert [running.dag.forcefiles.isdisjoint([file]) for file in "abcd"] == [False, False, False, True]
+    running._onsuccess("log")
+    assert events == ["ours", "ours", "log"]
+    assert "what a study does at onerror is left out" in capsys.readouterr().err
 
 
 def test_what_the_functions_rely_on_is_in_the_installed_version():
@@ -90,11 +178,18 @@ def test_the_lock_that_another_machine_held_last_stays(tmp_path):
 
 def test_two_runs_of_one_study_are_refused_as_long_as_the_first_runs(tmp_path):
     results = tmp_path / "results/small"
-    first = insides.hold(results)
-    with pytest.raises(ConfigError, match=rf"another run .* \(process {os.getpid()} on {HOST}\)"):
-        insides.hold(results)
-    first.close()
-    insides.hold(results).close()
+    program = (
+        "import sys; from pathlib import Path; from dualread.study.workflow import hold\n"
+        "held = hold(Path(sys.argv[1])); print('held', flush=True); input()"
+    )
+    command = [sys.executable, "-c", program, results]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(ConfigError, match=rf"another run .* \(process {other.pid} on {HOST}\)"):
+            insides.hold(results)
+        other.communicate("\n")
+    with insides.hold(results), insides.hold(results):  # a module is read once for each `use rule`
+        pass
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be written to"):
         insides.hold(tmp_path / "file")

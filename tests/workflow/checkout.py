@@ -21,7 +21,9 @@ _SNAKEMAKE.set_forkserver_preload(["snakemake.cli"])
 # The runner's line for every entry: "[stage] path: hit key" or "[stage] path: computed in ...". It may follow text of
 # Snakemake on the same line, because Snakemake writes a line and its end separately.
 _ENTRY = re.compile(r"\[(\w+)\] results/[^/]+/(\S+): (hit|computed) ")
-_COUNT = re.compile(r"^(\w+) +(\d+)$", re.MULTILINE)
+# The steps of a plan, in columns (study/display.py).
+_STEPS = re.compile(r"^Steps, \d+ in all:\n((?:  .+\n)+)", re.MULTILINE)
+_COUNT = re.compile(r"(\w+) (\d+)")
 # The line of a job that Snakemake prints with --quiet=host.
 _WILDCARDS = re.compile(r"^ +wildcards: backbone=(\S+), actor=(\S+), seed=(\d+)$", re.MULTILINE)
 
@@ -43,8 +45,8 @@ class Run:
 
     def jobs(self) -> dict[str, int]:
         """Return {rule: number of jobs} of a dry run, without the target rules."""
-        counts = {rule: int(n) for rule, n in _COUNT.findall(self.text)}
-        return {rule: n for rule, n in counts.items() if rule not in ("all", "total")}
+        counts = {rule: int(n) for steps in _STEPS.findall(self.text) for rule, n in _COUNT.findall(steps)}
+        return {rule: n for rule, n in counts.items() if rule != "all"}
 
     def actors(self) -> set[tuple[str, str, int]]:
         """Return (backbone, actor, seed) of all actors in the jobs of a dry run with --quiet=host."""

@@ -186,13 +186,15 @@ def mend(results: Path, store: Store) -> dict[str, Manifest]:
 def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> list[Path]:
     """Return the copies that differ from their sources, or of which only the copy or only the source is there.
 
+    What is left of an artifact without its MANIFEST.json, as a job that failed leaves it, is no source.
+
     Args:
         copies: Source of each copy, by copy.
         first_line: What the copy of a .tex has before its source.
     """
     wrong = []
     for copy, source in copies.items():
-        made = source.read_bytes() if source.is_file() else None
+        made = source.read_bytes() if source.is_file() and (source.parent / MANIFEST_NAME).is_file() else None
         if made is not None and copy.suffix == ".tex":
             made = f"{first_line}\n".encode() + made
         if made != (copy.read_bytes() if copy.is_file() else None):

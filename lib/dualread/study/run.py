@@ -32,21 +32,25 @@ from dualread.store.place import STUDY_MARK, register, write_study
 from dualread.store.results import check_folders, mend, wrong_copies
 from dualread.store.store import Store
 from dualread.study.again import forget_old_plans, outdated
+from dualread.study.display import Display
 from dualread.study.failures import reasons
 from dualread.study.jobs import Description, Jobs, once
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
 from dualread.study.workflow import (
+    check_insides,
     check_surroundings,
     check_version,
     free_dead_locks,
     give_rules_the_resources_of_their_stage,
     hold,
+    is_module,
     job_environment,
     jobs_here,
     jobs_of,
     limit,
     makes_results,
+    name_in,
     plan_with,
     prefer,
     runs_here,
@@ -72,13 +76,14 @@ def _watched(machine: Machine, results: str) -> dict[str, str]:
     return found
 
 
-def check(repository: Path, snakemake_version: str) -> None:
+def check(repository: Path, workflow: Any, snakemake_version: str) -> None:
     """Refuse surroundings in which rules and library would not fit together, or Snakemake would fail.
 
     Raises:
         ConfigError: The library is not that of `repository`, or see `dualread.study.workflow`.
     """
     check_version(snakemake_version)
+    check_insides(workflow, snakemake_version)
     check_surroundings(Path.cwd())
     if repository not in ROOT.resolve().parents:
         raise ConfigError(
@@ -105,6 +110,8 @@ class StudyRun:
         self._made: dict[str, Manifest] = {}  # the artifacts that are there, as far as they have been read
         self._rules: dict[str, Jobs] = {}
         self._copies: dict[str, Mapping[str, str]] = {}
+        self._others = {rule.name for rule in workflow.rules}  # of a workflow that uses this one as a module
+        self._display: Display | None = None
         self._locks: list[IO[str]] = []  # held until this process ends
         # GPUs are assigned by a cluster's scheduler, or taken by the jobs. No command says so, or Snakemake would run
         # its job again elsewhere.
@@ -135,7 +142,7 @@ class StudyRun:
 
     def jobs(self, rule: str, stage: str, describe: Callable[[Any], Description], environment: str | None) -> Jobs:
         """Return the jobs of a rule (see `Jobs`)."""
-        self._rules[rule] = Jobs(
+        jobs = Jobs(
             workflow=self._workflow,
             stage=stage,
             describe=once(describe),
@@ -143,7 +150,9 @@ class StudyRun:
             store=self._study.store,
             results=self._results,
         )
-        return self._rules[rule]
+        if name := name_in(self._workflow, rule):
+            self._rules[name] = jobs
+        return jobs
 
     def copies(self, rule: str, sources: Mapping[str, str], beside: Mapping[str, str] | None = None) -> list[str]:
         """Return the outputs of a rule that copies files.
@@ -153,11 +162,23 @@ class StudyRun:
             sources: The source of each output, both with wildcards.
             beside: Further copies, which may be there or not.
         """
-        self._copies[rule] = {**sources, **(beside or {})}
+        if name := name_in(self._workflow, rule):
+            self._copies[name] = {**sources, **(beside or {})}
         return list(sources)
 
-    def plan(self, **known: Collection[str]) -> None:
-        """Let Snakemake plan what has to be made; `known` are the files that people ask for, by what they are."""
+    def plan(
+        self,
+        first: Callable[[], Collection[str]],
+        seconds: Callable[[], Mapping[str, float]],
+        **known: Collection[str],
+    ) -> None:
+        """Let Snakemake plan what has to be made.
+
+        Args:
+            first: Returns what `begin` lets go before other files.
+            seconds: Returns how long a job of each stage is expected to take.
+            known: The files that people ask for, by what they are.
+        """
 
         def check() -> None:
             for target in unknown_targets(self._workflow):
@@ -173,7 +194,18 @@ class StudyRun:
                 except ConfigError as error:
                     sys.exit(f"\n{error}")
 
-        plan_with(self._workflow, check, self._outdated)
+        if not is_module(self._workflow):
+            plan_with(self._workflow, check, self._outdated)
+            if self._workflow.is_main_process:
+                self._display = Display(lambda: self._by_rule(seconds()))
+                self._display.show()
+            return
+        rules = {rule.name for rule in self._workflow.rules} - self._others
+        hooks = {"onstart": lambda: self.begin(first()), "onerror": self.end_failed, "onsuccess": self.end}
+        plan_with(self._workflow, check, self._outdated, rules=rules, hooks=hooks)
+
+    def _by_rule(self, seconds: Mapping[str, float]) -> dict[str, float]:
+        return {rule: seconds[jobs.stage] for rule, jobs in self._rules.items() if jobs.stage in seconds}
 
     def _outdated(self) -> list[str]:
         """Return the files of this run that are there and are not what would be made now."""
@@ -225,9 +257,11 @@ class StudyRun:
         start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(self._variables))
 
     def end_failed(self) -> None:
-        """Print what failed jobs said, wherever they ran, below Snakemake's own lines."""
+        """Print what failed jobs said, wherever they ran, and then what Snakemake says of them."""
         said = reasons(Path(self._results, "logs"), since=self._started)
-        print("", *map(printable, said), sep="\n", file=sys.stderr)
+        print("", *map(printable, said), "", sep="\n", file=sys.stderr)
+        if self._display is not None:
+            self._display.release()
 
     def end(self) -> None:
         """Name all results in one small file. Kept with a paper, it lets `dualread store restore` show them."""

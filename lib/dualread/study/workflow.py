@@ -1,23 +1,29 @@
 """Everything that the rules need of Snakemake's insides, for which it has no interface.
 
 Snakemake is not imported here: the functions take the `workflow` object of the running Snakefile. What they rely on was
-read in Snakemake 9.27; `check_version` refuses any other minor version, and tests/study/test_workflow.py holds the
-functions against the installed one.
+read in Snakemake 9.27. In a later 9.x it may have another name: what only saves time, or sorts jobs, is then done
+without, and a line says so. What a right result needs is looked for before anything is planned (`check_insides`).
+tests/study/test_workflow.py holds the functions against the installed version, tests/workflow/test_versions.py against
+the oldest and the newest one.
 """
 
 import contextlib
 import fcntl
 import getpass
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from dualread.errors import ConfigError
+from dualread.progress import say
 from dualread.store.digest import replace_text
 from dualread.store.record import HOST
 
-TESTED = (9, 27)
+OLDEST, TOO_NEW = (9, 27), (10,)
+# Without these, results could be made from something else than the study says.
+_NEEDED = ("_prepare_dag", "is_main_process", "output_settings", "dag_settings", "execution_settings", "rules")
 # What Snakemake sets to the number of a job's threads.
 _THREADS = (
     *("OMP_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
@@ -26,18 +32,82 @@ _THREADS = (
 
 
 def check_version(version: str) -> None:
-    """Refuse a Snakemake whose insides may differ from those that this module knows.
+    """Refuse a Snakemake that is older than what this module was written for, or of another major version.
 
     Raises:
-        ConfigError: The minor version is not `TESTED`.
+        ConfigError: The version is below `OLDEST`, or not below `TOO_NEW`.
     """
-    found = tuple(int(part) for part in version.split(".")[:2])
-    if found != TESTED:
-        tested = ".".join(map(str, TESTED))
+    found = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if not OLDEST <= found < TOO_NEW:
+        oldest = ".".join(map(str, OLDEST))
         raise ConfigError(
-            f"snakemake {version}: the rules rely on insides of Snakemake {tested} (lib/dualread/study/workflow.py)."
+            f"snakemake {version}: the rules need {oldest} or a later {OLDEST[0]}.x (lib/dualread/study/workflow.py)."
             " Use this checkout's environment (make env), or `pip install 'dualread[workflow]'`."
         )
+
+
+def check_insides(workflow: Any, version: str) -> None:
+    """Refuse a Snakemake that lacks something without which a result could be out of date.
+
+    Raises:
+        ConfigError: An inside is not where Snakemake 9.27 has it.
+    """
+    if missing := [name for name in _NEEDED if not hasattr(workflow, name)]:
+        raise ConfigError(
+            f"snakemake {version}: has no `Workflow.{missing[0]}`, which decides what is made again"
+            " (lib/dualread/study/workflow.py). Use this checkout's environment (make env), and please report this."
+        )
+
+
+@contextlib.contextmanager
+def _or_without(what: str) -> Iterator[None]:
+    """Do without what is inside the block, and say so, where Snakemake has an inside no more."""
+    try:
+        yield
+    except AttributeError as error:
+        # Only a name that is not there at all, of an object of Snakemake, is another version's.
+        if not type(error.obj).__module__.startswith(("snakemake", "types")):
+            raise
+        say(f"this Snakemake has no `{type(error.obj).__name__}.{error.name}`: {what}")
+
+
+def is_module(workflow: Any) -> bool:
+    """Return whether the Snakefile that is read now is a `module` of another workflow, and not the main one."""
+    modifier = getattr(workflow, "modifier", None)
+    return modifier is not None and not modifier.is_main_snakefile()
+
+
+def asked_for(workflow: Any, config: Mapping[str, Any]) -> tuple[list[Path], Mapping[str, Any]]:
+    """Return what is laid over config.yaml: the files that follow --configfile, and what else is given.
+
+    A module gets all from the `config:` of its `module` statement; the command line is about the other workflow.
+
+    Args:
+        workflow: The object of the running Snakefile.
+        config: Its configuration, as Snakemake has it before any file is read.
+
+    Raises:
+        ConfigError: A module has other paths, which the descriptions of its jobs do not have.
+    """
+    if not is_module(workflow):
+        return workflow.overwrite_configfiles, workflow.config_settings.config
+    with _or_without("`prefix:` of a module is not noticed"):
+        paths = workflow.modifier.path_modifier
+        if paths.prefix or paths._prefix_replacements:
+            raise ConfigError(
+                "module dualread: has a prefix, or replaces one. Leave it out: results are in results/<study>, where"
+                " `study` is a setting, and `snakemake --directory FOLDER` puts all of them elsewhere."
+            )
+    return [], dict(config)
+
+
+def name_in(workflow: Any, rule: str) -> str | None:
+    """Return the name of one of our rules in the workflow that uses it; None if that does not use it.
+
+    A workflow with `use rule * from dualread as dualread_*` knows `grade` as `dualread_grade`.
+    """
+    modifier = getattr(workflow, "modifier", None)
+    return rule if modifier is None else modifier.avail_rulename(rule)
 
 
 def check_surroundings(folder: Path) -> None:
@@ -70,7 +140,7 @@ def runs_here(workflow: Any) -> bool:
 
 def makes_results(workflow: Any) -> bool:
     """Return, when it plans, whether this process makes what it plans: it is a run, not an inquiry like --summary."""
-    return runs_here(workflow) and workflow._executor_plugin is not None
+    return runs_here(workflow) and getattr(workflow, "_executor_plugin", True) is not None
 
 
 def as_planned(workflow: Any, file: Path, find: Callable[[], Sequence[str]]) -> Sequence[str]:
@@ -125,12 +195,15 @@ def hold(results: Path) -> IO[str]:
         running = (results / "running").open("a+")
     except OSError as error:
         raise ConfigError(f"{results}: cannot be written to ({error.strerror}). Make the folder writable.") from error
+    this_process = f"process {os.getpid()} on {HOST}"
     try:
         fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        with running:
-            running.seek(0)
-            holder = running.read()
+        running.seek(0)
+        holder = running.read()
+        if holder == this_process:  # which reads the rules of a module once more for each `use rule`
+            return running
+        running.close()
         raise ConfigError(
             f"{results}: another run of this study is at work here ({holder}), so nothing was started. Wait for it, or"
             " end it. To run another configuration at the same time, use a second checkout; both may have one store."
@@ -138,7 +211,7 @@ def hold(results: Path) -> IO[str]:
     except OSError:
         return running  # a file system without locks
     running.truncate(0)
-    running.write(f"process {os.getpid()} on {HOST}")
+    running.write(this_process)
     running.flush()
     return running
 
@@ -148,14 +221,17 @@ def limit(workflow: Any, resource: str, total: int) -> None:
 
     A cluster's scheduler knows its own limits.
     """
-    is_local = workflow.global_resources["_nodes"].value is None
-    if is_local and resource not in workflow.global_resources:
-        workflow.register_resource(resource, total)
+    with _or_without(f"jobs do not share {total} {resource}; say so with --resources {resource}={total}"):
+        is_local = workflow.global_resources["_nodes"].value is None
+        if is_local and resource not in workflow.global_resources:
+            workflow.register_resource(resource, total)
 
 
 def give_rules_the_resources_of_their_stage(workflow: Any, actors: Collection[str]) -> None:
     """Apply a profile's `set-resources`, which names stages, to the rules that a stage has for each actor."""
-    if workflow.is_main_process:  # jobs on a cluster are told the result
+    if not workflow.is_main_process:
+        return  # jobs on a cluster are told the result
+    with _or_without("`set-resources` of a profile has to name each rule, such as generate_rlvr"):
         by_stage: Mapping[str, Any] = workflow.resource_settings.overwrite_resources
         by_actor = {f"{stage}_{actor}": given for stage, given in by_stage.items() for actor in actors}
         workflow.resource_settings.overwrite_resources = {**by_actor, **by_stage}
@@ -168,8 +244,9 @@ def start_jobs_at_once(workflow: Any) -> None:
     it, Snakemake looks at all ready jobs again one second after each look at which some were ready: every finished job
     adds such a series of looks, and in a long run they take a fifth of a core.
     """
-    if workflow.local_exec:
-        workflow.scheduler.job_rate_limiter = None
+    with _or_without("its limit on jobs per second stays"):
+        if workflow.local_exec and hasattr(workflow.scheduler, "job_rate_limiter"):
+            workflow.scheduler.job_rate_limiter = None
 
 
 def prefer(workflow: Any, files: Collection[str]) -> None:
@@ -177,16 +254,19 @@ def prefer(workflow: Any, files: Collection[str]) -> None:
 
     With --prioritize, they would become targets of every run.
     """
-    workflow.dag.priorityfiles.update(files)
-    workflow.dag.update_priority()
+    with _or_without("no table comes before the others"):
+        workflow.dag.priorityfiles.update(files)
+        workflow.dag.update_priority()
 
 
 def jobs_here(workflow: Any, stages: Mapping[str, str]) -> list[tuple[str, Path]]:
     """Return stage and job file of this run's jobs, if they run on this machine; `stages` has the stage of a rule."""
-    if workflow.touch or not workflow.local_exec:
-        return []
-    jobs = workflow.dag.needrun_jobs()
-    return [(stages[job.rule.name], Path(job.params.job)) for job in jobs if job.rule.name in stages]
+    with _or_without("each job imports its packages itself, which takes seconds"):
+        if workflow.touch or not workflow.local_exec:
+            return []
+        jobs = workflow.dag.needrun_jobs()
+        return [(stages[job.rule.name], Path(job.params.job)) for job in jobs if job.rule.name in stages]
+    return []
 
 
 def job_environment(exported: Mapping[str, str]) -> dict[str, str]:
@@ -200,9 +280,9 @@ def job_environment(exported: Mapping[str, str]) -> dict[str, str]:
 
 def unknown_targets(workflow: Any) -> list[str]:
     """Return the files that this call names (targets, --until, ...) and that are neither there nor made by any rule."""
-    settings = workflow.dag_settings
-    if not workflow.is_main_process:
+    if not workflow.is_main_process or is_module(workflow):
         return []
+    settings = workflow.dag_settings
     named = [*settings.targets, *settings.forcerun, *settings.until, *settings.omit_from]
     files = [os.path.relpath(name) for name in named if not workflow.is_rule(name)]
     missing = [file for file in files if not os.path.exists(file)]
@@ -214,27 +294,48 @@ class _Forced(set[str]):
 
     def __init__(self, files: Iterable[str], find: Callable[[], Iterable[str]]) -> None:
         super().__init__(files)
-        self._find: Callable[[], Iterable[str]] | None = find
+        # A workflow may have several studies as modules.
+        self._finders = [*(files._finders if isinstance(files, _Forced) else ()), find]
 
     def isdisjoint(self, other: Iterable[Any]) -> bool:
-        find, self._find = self._find, None
-        if find is not None:
+        finders, self._finders = self._finders, []
+        for find in finders:
             self.update(find())
         return super().isdisjoint(other)
 
 
-def plan_with(workflow: Any, check: Callable[[], None], find: Callable[[], Iterable[str]]) -> None:
+def plan_with(
+    workflow: Any,
+    check: Callable[[], None],
+    find: Callable[[], Iterable[str]],
+    *,
+    rules: Collection[str] = (),
+    hooks: Mapping[str, Callable[[], None]] | None = None,
+) -> None:
     """Have Snakemake call `check` before it plans, and make the files again that `find` returns if this run needs them.
 
     Its own reasons besides missing files and times are switched off: what it remembers of settings and code can be
     wrong, and a job that runs for nothing makes all that depends on it run.
+
+    Args:
+        workflow: The object of the running Snakefile.
+        check: Called once, before anything is planned.
+        find: Returns files of this run.
+        rules: If this is a module, the names of its rules; of other rules, all reasons stay.
+        hooks: If this is a module, what is done besides at "onstart", "onsuccess" and "onerror" of the workflow, which
+            ignores these sections of a module.
     """
-    prepare = workflow._prepare_dag
+    prepare, module = workflow._prepare_dag, is_module(workflow)
 
     def prepared(*arguments: Any, **options: Any) -> None:
         check()
-        workflow.dag_settings.rerun_triggers = frozenset(t for t in workflow.rerun_triggers if str(t) == "mtime")
+        if not module:
+            by_time = frozenset(t for t in workflow.rerun_triggers if str(t) == "mtime")
+            workflow.dag_settings.rerun_triggers = by_time
         prepare(*arguments, **options)
+        if module:
+            _trust_no_records_of(workflow, rules)
+            _also_call(workflow, hooks or {})
         if workflow.is_main_process:
             workflow.dag.forcefiles = _Forced(workflow.dag.forcefiles, find)
         else:
@@ -243,6 +344,23 @@ def plan_with(workflow: Any, check: Callable[[], None], find: Callable[[], Itera
             workflow.execution_settings.keep_incomplete = True
 
     workflow._prepare_dag = prepared
+
+
+def _trust_no_records_of(workflow: Any, rules: Collection[str]) -> None:
+    """Have Snakemake's records say that nothing has changed since a job of one of these rules ran."""
+    with _or_without("jobs may be looked up again; --rerun-triggers mtime avoids it"):
+        records = workflow.persistence
+        for name in ("params_changed", "input_changed", "code_changed", "software_stack_changed"):
+            ask = getattr(records, name)
+            setattr(records, name, lambda job, ask=ask: () if job.rule.name in rules else ask(job))
+
+
+def _also_call(workflow: Any, hooks: Mapping[str, Callable[[], None]]) -> None:
+    """Call each of `hooks` before what the workflow does at this event."""
+    for event, ours in hooks.items():
+        with _or_without(f"what a study does at {event} is left out"):
+            theirs = getattr(workflow, f"_{event}")
+            setattr(workflow, f"_{event}", lambda log, ours=ours, theirs=theirs: (ours(), theirs(log)))
 
 
 def jobs_of(workflow: Any) -> list[tuple[str, Any, list[str]]]:

@@ -10,6 +10,7 @@ from dualread.commands.plan.storage import disk_of, downloads_of, while_training
 from dualread.commands.plan.work import STAGES, PlannedStudy, Work, work_of
 from dualread.commands.text import aligned
 from dualread.declared.study import Config
+from dualread.errors import DualReadError
 from dualread.models.replay.forward import VECTORS
 from dualread.study.files import laid_over, read
 
@@ -53,6 +54,26 @@ def forecast(
     yield from ("", "disk", *_disk(study))
     yield from ("", "to download or to put in place", *_downloads(study))
     yield from ("", "how this was estimated", *_assumptions(study))
+
+
+def seconds_of_jobs(config: Config, *, root: Path, results: Path) -> dict[str, float]:
+    """Return how long a job of each stage takes on one core or one GPU; nothing where a size is not known yet.
+
+    Args:
+        config: A validated config.
+        root: The folder of the repository.
+        results: The folder results/<study>.
+    """
+    try:
+        study = PlannedStudy(config, read(COSTS), root=root, results=results)
+        found: dict[str, list[Work]] = {}
+        for row in work_of(study):
+            found.setdefault(row.stage, []).append(row)
+    except DualReadError:
+        return {}
+    jobs = {stage: sum(row.jobs for row in rows) for stage, rows in found.items()}
+    seconds = {stage: sum(sum(row.seconds.values()) for row in rows) for stage, rows in found.items()}
+    return {stage: seconds[stage] / n for stage, n in jobs.items() if n}
 
 
 def _heading(study: PlannedStudy) -> Iterator[str]:
