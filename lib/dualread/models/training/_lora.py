@@ -77,7 +77,7 @@ def merged_weights(model: Any) -> Iterator[tuple[str, Any]]:
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     base = base_of(model)
-    adapted = {name: layer for name, layer in base.named_modules() if isinstance(layer, BaseTunerLayer)}
+    adapted: dict[str, Any] = {name: layer for name, layer in base.named_modules() if isinstance(layer, BaseTunerLayer)}
     for name, tensor in base.state_dict().items():
         owner, _, rest = name.partition(".base_layer.")
         if rest == "weight" and (layer := adapted.get(owner)):
