@@ -132,7 +132,7 @@ def test_an_actor_may_come_as_a_checkpoint(fresh):
 
 def test_the_papers_study_can_be_planned_without_a_download(fresh):
     jobs = fresh.snakemake("-n", "tables/main.tex", study="workflow/studies/paper.yaml").jobs()
-    assert (jobs["copy_checkpoint"], jobs["train_actor"], jobs["replay_rlvr"]) == (2, 24, 6)
+    assert (jobs["copy_checkpoint"], jobs["train_actor_vllm"], jobs["replay_rlvr"]) == (2, 24, 6)
     # seven data sets, none of them there; SLAKE has three splits; four have donors
     assert (jobs["download_dataset"], jobs["build_manifest"], jobs["pair_donors"]) == (7, 9, 4)
     assert "pretrain_base" not in jobs
