@@ -55,6 +55,7 @@ SETTINGS = {
     "platt_scaling": {},
     "temperature_scaling": {},
     "hac": {"form": "regression"},
+    "layer_probe": {**synthetic.P_STATE, "layer": 0.5},
     "lm_polygraph_likelihood": {"estimator": "Perplexity", "tokens": "answer"},
     "lm_polygraph_entropy": {"estimator": "MeanTokenEntropy", "tokens": "completion"},
     "lm_polygraph_sampling": {"estimator": "SemanticEntropy", "k": 8, "parameters": {}},
@@ -79,6 +80,7 @@ VIEWS = {
     "lm_polygraph_sampling": ("samples",),
     "vase": ("samples", "distorted"),
     "radflag": ("samples",),
+    "layer_probe": ("layers",),
 }
 STOPPED_EARLY = ("psr", "saplma", "bicr", "dualread")  # the last one by its parent
 ON_CALIBRATION = ("lm_polygraph_density", "lm_polygraph_relative_density")  # their Platt maps

@@ -133,6 +133,16 @@ def test_a_black_view_differs_where_the_image_counts(answered, view, monkeypatch
     assert np.ptp(state.features("h_global"), axis=0).max() < 1e-4 < np.ptp(own["h_global"], axis=0).max()
 
 
+def test_a_view_of_layers_has_their_states_alone(answered, view, monkeypatch):
+    monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
+    layers = view(replay, "layers", image="original", shows="donor", completions="donor", layers=(0.5, 1.0))
+    (state,) = read_views(("layers",), {"layers": layers}, answers_of(answered), where="here")
+    real = read_tensors(view(replay, "real", completions="donor") / "features.safetensors")
+    assert set(read_tensors(layers / "features.safetensors")) == {"h_ans_at_0.5", "h_ans_at_1"}
+    np.testing.assert_allclose(state.features("h_ans_at_1"), real["h_ans"], atol=1e-5)
+    assert np.abs(state.features("h_ans_at_0.5") - real["h_ans"]).max() > 1e-2
+
+
 def test_a_view_of_other_answers_is_refused(answered, view):
     folder = view(generate, "samples", decoding=SAMPLED)
     answers = answers_of(answered)
