@@ -1,6 +1,7 @@
 # Figures: a PDF for print, a PNG for a page, and a CSV with every drawn value.
 #
-# REQUIRES results/<study>/actors/<backbone>/<actor>/<seed>/, or predictions/..., graded/... and manifests
+# REQUIRES results/<study>/actors/<backbone>/<actor>/<seed>/, or predictions/..., graded/... and manifests, or
+#          contrasts_of/<actor>/ and, where it is known, difficulty/<actor>/
 # PROVIDES results/<study>/figures/<figure>/, and figures/: a copy of the study that was asked for last
 
 
@@ -22,6 +23,9 @@ def draw_figure(w):
         "methods": figure.methods or [],
         "datasets": (figure.datasets or [SHARDS.in_distribution]) if figure.methods else [],
     }
+    if reads == "contrasts":  # beside the nulls of their actor
+        actor = STUDY.methods[shown["methods"][0]].actor
+        shown["methods"] += [null for null in SHARDS.nulls_of(actor) if null not in shown["methods"]]
     labeled = {
         key: tuple(Labeled(name=name, label=getattr(STUDY, key)[name].label) for name in names)
         for key, names in shown.items()
@@ -31,8 +35,10 @@ def draw_figure(w):
     spec = DrawFigureSpec(figure=plugin("figures", w.figure), layout=layout)
     if reads == "metrics":
         inputs = {"metrics": artifact("metrics")}
+    elif reads == "train_log":
+        inputs = logs_of(shown)
     else:
-        inputs = logs_of(shown) if reads == "train_log" else confidences_of(shown, reads)
+        inputs = contrasts_of(actor) if reads == "contrasts" else confidences_of(shown, reads)
     return inputs, [entry(artifact("figures", w.figure), spec)]
 
 
@@ -43,6 +49,11 @@ def logs_of(shown):
         for actor in shown["actors"]
         for seed in SHARDS.seeds(backbone, actor)
     }
+
+
+def contrasts_of(actor):
+    known = {"difficulty": artifact("difficulty", actor)} if actor in SHARDS.with_known_difficulty() else {}
+    return {"contrasts": artifact("contrasts_of", actor), **known}
 
 
 def confidences_of(shown, reads):

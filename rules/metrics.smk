@@ -2,7 +2,7 @@
 #
 # REQUIRES results/<study>/predictions/..., graded/..., manifests, pairs, generations, views, readers
 # PROVIDES results/<study>/metrics/<backbone>/<actor>/<seed>/<method>/, costs/<same>/, metrics/metrics.parquet,
-#          metrics_of/<actor>/metrics.parquet, and contrasts/contrasts.parquet
+#          metrics_of/<actor>/metrics.parquet, contrasts/contrasts.parquet, and contrasts_of/<actor>/contrasts.parquet
 
 
 from dualread.declared.metrics import CollectMetricsSpec, CompareMethodsSpec, ComputeMetricsSpec, MeasureCostsSpec
@@ -75,9 +75,17 @@ def collect_metrics(w):
 
 
 def compare_methods(w):
-    inputs = {"metrics": artifact("metrics"), **of_all_runs("metrics", called="replicates")}
-    spec = CompareMethodsSpec(study=STUDY.study, **ood_means(), contrasts=tuple(TABLES.contrasts()))
-    return inputs, [entry(artifact("contrasts"), spec)]
+    """Of all actors, as tables ask; or of one alone, with its nulls, for a figure."""
+    if actor := w.get("actor"):
+        source, output, actors = artifact("metrics_of", actor), artifact("contrasts_of", actor), [actor]
+        nulls = SHARDS.nulls_of(actor)
+        contrasts = TABLES.against(nulls, [method for method in SHARDS.methods_of(actor) if method not in nulls])
+    else:
+        source, output, actors = artifact("metrics"), artifact("contrasts"), SHARDS.answering
+        contrasts = TABLES.contrasts()
+    inputs = {"metrics": source, **of_all_runs("metrics", called="replicates", actors=actors)}
+    spec = CompareMethodsSpec(study=STUDY.study, **ood_means(), contrasts=tuple(contrasts))
+    return inputs, [entry(output, spec)]
 
 
 for actor in SHARDS.answering:
@@ -98,6 +106,8 @@ for actor in SHARDS.answering:
         )
 
     stage(collect_metrics, artifact("metrics_of", "{actor}"), actor=actor, local=True)
+
+    stage(compare_methods, artifact("contrasts_of", "{actor}"), actor=actor)
 
 
 stage(collect_metrics, artifact("metrics"), local=True)

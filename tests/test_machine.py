@@ -1,4 +1,10 @@
 import os
+import platform
+import subprocess
+import sys
+import textwrap
+
+import pytest
 
 from dualread.machine import free_memory_gb, model_slots, usable_cpus
 
@@ -45,3 +51,21 @@ def test_unknown_memory_is_unlimited(tmp_path):
 def test_one_model_job_runs_even_if_it_does_not_fit():
     assert model_slots(1e9) == 1
     assert model_slots(1e-9) == usable_cpus()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no malloc_trim")
+def test_freed_memory_goes_back_to_the_system():
+    program = """
+        from dualread.machine import return_freed_memory
+
+        def resident():
+            return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS")) / 1024
+
+        kept = [bytes(1000 + i % 64) for i in range(200_000)]  # 200 MB in small pieces
+        kept = kept[::1000]
+        held = resident()
+        return_freed_memory()
+        print(held - resident())
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
+    assert float(done.stdout) > 100

@@ -1,5 +1,7 @@
 """The CPUs and the memory that this process may use, which affinity and cgroup limits can restrict."""
 
+import contextlib
+import ctypes
 import os
 from pathlib import Path
 
@@ -37,6 +39,15 @@ def model_slots(model_job_memory_gb: float) -> int:
     """Return how many jobs with one thread and this much memory each the machine can run at once; at least 1."""
     by_memory = free_memory_gb() / model_job_memory_gb
     return max(1, int(min(usable_cpus(), by_memory)))
+
+
+def return_freed_memory() -> None:
+    """Give memory that this process has freed back to the system, where the C library can (glibc).
+
+    Otherwise it stays with the process in pieces, beside which large tables of the next artifact need new memory.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _words(path: Path) -> list[str]:

@@ -7,11 +7,14 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from dualread.artifacts.tables import from_rows, write_table
 from dualread.declared.base import Plugin
+from dualread.declared.columns import CONTRASTS, DIFFICULTY
 from dualread.declared.tables import DrawFigureSpec, Labeled
 from dualread.errors import ArtifactError, ConfigError
 from dualread.stages import draw_figure
 from tests.evaluation.cells import cell
+from tests.reporting import forests
 from tests.reporting.figures.logs import LAYOUT, LOGS
 from tests.specs import changed
 from tests.stages.test_compute_metrics import save
@@ -135,3 +138,22 @@ def test_donor_pairs_get_their_question_gold_answers_and_images(tmp_path):
     del inputs["pairs/slake/test"]
     with pytest.raises(ArtifactError, match="slake/test has no pairs: no same-question donors"):
         draw_figure.compute(PAIRS, inputs, out)
+
+
+def test_a_forest_plot_reads_contrasts_and_where_it_is_known_the_difficulty(tmp_path):
+    tables = {"contrasts": (CONTRASTS, [*forests.VALUES, *forests.TESTS])}
+    limit = {name: value for name, value in forests.own(None, 0.9).items() if name in DIFFICULTY.columns}
+    tables["difficulty"] = (DIFFICULTY, [{**limit, "actor": "rlvr", "reading": "own"}])
+    for name, (schema, rows) in tables.items():
+        (tmp_path / name).mkdir()
+        write_table(tmp_path / name / f"{name}.parquet", from_rows(rows, schema), schema)
+    methods = tuple(Labeled(name=name, label=label) for name, label in forests.LABELS.items())
+    layout = changed(RELIABILITY.layout, methods=methods)
+    spec = changed(RELIABILITY, figure=Plugin(module="reporting.figures.forest"), layout=layout)
+    for given, n in (("contrasts",), 4), (tuple(tables), 5):
+        out = tmp_path / str(n)
+        out.mkdir()
+        line = draw_figure.compute(spec, {name: tmp_path / name for name in given}, out)
+        assert line == f"read {len(given)} tables, drew {n} rows of values"
+        assert sorted(path.suffix for path in out.iterdir()) == [".csv", ".pdf", ".png"]
+    assert (tmp_path / "5/forest.csv").read_text().count("limit") == 1

@@ -66,6 +66,11 @@ def test_a_hub_needs_a_revision():
             "figures.training.actors: ['base'] have no `training`",
         ),
         ({"figures": {"counterfactuals": {"methods": ["dualread", "base"]}}}, "they read base, rlvr; a pair shows the"),
+        (
+            {"figures": {"forest": {"methods": ["dualread", "base"]}}},
+            "they read base, rlvr; nulls judge the answers of",
+        ),
+        ({"figures": {"forest": {"datasets": ["slake"]}}}, "figures.forest.datasets: this figure does not read it."),
         ({"figures": {"counterfactuals": {"datasets": ["pmc_vqa"]}}}, "the test questions of pmc_vqa have no donors."),
         ({"figures": {"training": {"methods": ["rlvr"]}}}, "figures.training.methods: this figure does not read it."),
         (

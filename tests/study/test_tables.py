@@ -67,3 +67,13 @@ def test_a_table_shows_all_seeds_of_a_backbone_or_those_that_it_lists(config):
     config["backbones"][backbone]["seeds"] = [5, 7]
     tables = tables_of(config)
     assert (tables.seeds("all", backbone), tables.seeds("some", backbone)) == ([5, 7], [5])
+
+
+def test_each_method_is_compared_with_all_nulls_in_distribution(config):
+    tables = tables_of(config)
+    found = tables.against(["psr", "own"], ["per", "dualread"])
+    places = {"datasets": ("slake",), "split": "test", "metrics": ("auroc", "natural_ccg_auc")}
+    assert found == [
+        ContrastSpec(name="nulls", method=method, baselines=("psr", "own"), **places) for method in ("per", "dualread")
+    ]
+    assert tables.against([], ["per"]) == []

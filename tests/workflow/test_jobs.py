@@ -77,8 +77,9 @@ def test_the_smoke_study_has_these_jobs(fresh):
     manifests = {**_MANIFESTS, "pair_donors": 4, "summarize_data": 1}
     # Some tables show the base alone, or rlvr; the others, the records and contrasts read the metrics of all actors.
     collected = {"collect_metrics": 1, "collect_metrics_base": 1, "collect_metrics_rlvr": 1, "compare_methods": 1}
+    collected["compare_methods_rlvr"] = 1  # with its nulls, for a figure
     tables = {**collected, "build_table": 22, "preview_tables": 1, "copy_table": 22, "copy_preview": 1}
-    figures = {"draw_figure": 5, "copy_figure": 5}
+    figures = {"draw_figure": 6, "copy_figure": 6}
     records = {"export_records": 1, "export_answers": 1, "measure_difficulty": 1, "report": 1}
     actors = {"pretrain_base": 2, "probe_checkpoint": 2, "train_actor": 12}
     assert jobs == {**manifests, **actors, **per_actor, **tables, **figures, **records}

@@ -25,7 +25,9 @@ from tests.workflow.checkout import ROOT, Checkout
 NOT_RUN = {
     "pip install .": "replaces this environment's library; tests/test_installed.py installs the package",
     "pip install '.[plots]'": "the same",
-    "uvx --from '.[plots]' dualread evaluate docs/example/predictions.csv --pairs docs/example/pairs.csv --out mine": "needs uv and a package index",
+    "uvx --from '.[plots]' dualread evaluate docs/example/predictions.csv --pairs docs/example/pairs.csv --out mine": (
+        "needs uv and a package index"
+    ),
     "uv sync --extra plots": "the same",
     "make release VERSION=0.4.0": "commits; tests/test_release.py releases a small checkout",
     "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/commands/demo runs it",

@@ -44,19 +44,22 @@ class Columns:
     @classmethod
     def of(cls, frame: pl.DataFrame) -> "Columns":
         """Return the columns of a data frame."""
+        # Many rows have the same texts: of a million rows, names of images alone take 100 MB as texts.
+        frame = frame.with_columns(pl.col(pl.String).exclude("sample_id").cast(pl.Categorical))
 
         def codes(name: str) -> np.ndarray:
-            return frame[name].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+            return frame[name].to_physical().to_numpy().astype(np.int64)
 
         def cluster(name: str, draws: ImageDraws) -> np.ndarray:
             # Finding images by their name takes long, so that only one row of each image is looked up.
             of_rows = codes(name)
             row = np.zeros(of_rows.max(initial=-1) + 1, dtype=np.int64)
             row[of_rows] = np.arange(len(of_rows))
-            return draws.cluster_of(frame[name][row])[of_rows] if len(of_rows) else of_rows
+            return draws.cluster_of(frame[name][row].cast(pl.String))[of_rows] if len(of_rows) else of_rows
 
         def numbers(names: tuple[str, ...]) -> np.ndarray:
-            known = pl.Enum(pl.concat(frame[name].unique().alias("image") for name in names).unique().sort())
+            images = pl.concat(frame[name].unique().cast(pl.String).alias("image") for name in names)
+            known = pl.Enum(images.unique().sort())
             return np.stack([frame[name].cast(known).to_physical().to_numpy().astype(np.int64) for name in names])
 
         # None of these refers to the columns, which are therefore freed as soon as nobody needs them.
@@ -121,9 +124,9 @@ class Columns:
 
 def _array(values: pl.Series) -> np.ndarray:
     """Return a column as an array, in which equal texts are one object: answer types are two texts, not a million."""
-    if values.dtype != pl.String:
+    if values.dtype not in (pl.Categorical, pl.String):
         return values.to_numpy()
-    texts = values.drop_nulls().unique()
+    texts = values.drop_nulls().unique().cast(pl.String)
     places = values.cast(pl.Enum(texts)).to_physical().cast(pl.Int64).fill_null(len(texts))
     return np.array([*texts, None], dtype=object)[places.to_numpy()]
 

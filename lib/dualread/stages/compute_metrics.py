@@ -100,17 +100,18 @@ def _judged(
     """Return the estimates of one (data set, split), what comparisons need, and the number of answers and of pairs."""
     manifest = _manifest(shard, inputs)
     joined = read_joined(*shard, manifest, inputs["predictions"], inputs)
-    cell = CellColumns.of(joined)
+    cell, answers, conditions = CellColumns.of(joined), joined.answers, joined.conditions
+    n_pairs = 0 if isinstance(joined.pairs, str) else len(joined.pairs)
+    del joined  # its tables hold texts, the columns numbers
     images = tuple(sorted(manifest["image_id"].unique()))
     draws = ImageDraws(names=(spec.study, *shard), image_ids=images, replicates=spec.metrics.bootstrap.replicates)
     estimates, kept = estimate(cell, draws)
     points = [
-        *family_rows(joined.answers, manifest, draws),
+        *family_rows(answers, manifest, draws),
         *threshold_rows(cell.answers, thresholds),
-        *condition_rows(joined.conditions, draws),
+        *condition_rows(conditions, draws),
     ]
-    sizes = len(joined.answers), 0 if isinstance(joined.pairs, str) else len(joined.pairs)
-    return [*estimates, *points], kept, sizes
+    return [*estimates, *points], kept, (len(answers), n_pairs)
 
 
 def _stored(kept: Kept) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ inputs:  as the figure's READS says:
                     graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>
          pairs      as for answers, and pairs/<dataset>/<split>
          metrics    metrics, the table of all metrics
+         contrasts  contrasts, a compare_methods artifact of one actor; and difficulty, where it is known
 output:  <name>.pdf, <name>.png, <name>.csv
 A method of which a run has no reader is left out, and a line under the figure says why.
 """
@@ -18,12 +19,14 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from dualread.artifacts.tables import reason_of
-from dualread.declared.columns import MANIFEST, PAIRS
+from dualread.declared.columns import CONTRASTS, DIFFICULTY, MANIFEST, PAIRS
 from dualread.declared.tables import DrawFigureSpec
 from dualread.errors import ArtifactError
 from dualread.plugins import load_module
 from dualread.reporting.figures.drawing import Drawing, house_style, save
 from dualread.stages._joined import read, read_joined
+
+_OF_NAMES = {"contrasts": CONTRASTS, "difficulty": DIFFICULTY}
 
 
 def compute(spec: DrawFigureSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -40,6 +43,8 @@ def compute(spec: DrawFigureSpec, inputs: Mapping[str, Path], out: Path) -> str:
         tables = {key: _read(path / "train_log.parquet") for key, path in sorted(inputs.items())}
     elif figure.READS == "metrics":
         tables = {"metrics": _read(inputs["metrics"] / "metrics.parquet")}
+    elif figure.READS == "contrasts":
+        tables = {name: read(inputs, name, _OF_NAMES[name]) for name in sorted(inputs)}
     else:
         left_out = _without_confidences(inputs)
         layout = layout.model_copy(update={"methods": tuple(of for of in layout.methods if of.name not in left_out)})

@@ -15,6 +15,7 @@ from typing import Any, get_type_hints
 
 from dualread import read_once
 from dualread.errors import ArtifactError
+from dualread.machine import return_freed_memory
 from dualread.progress import say, work_on
 from dualread.store import partial
 from dualread.store.belongs import Of, check
@@ -29,6 +30,7 @@ from dualread.store.results import link
 from dualread.store.store import Store
 
 _QUICK_BYTES = 2**24
+_LONG_SECONDS = 1  # after less there is not much to give back, and it takes some milliseconds
 Compute = Callable[[Any, Mapping[str, Path], Path], str]
 
 
@@ -93,7 +95,10 @@ class Runner:
             else:
                 started = time.monotonic()
                 manifest, summary = self._compute(entry, inputs, action, self._index.table(roots))
-                line = f"{where} computed in {time.monotonic() - started:.1f} s, {action.key[:8]}: {summary}"
+                seconds = time.monotonic() - started
+                line = f"{where} computed in {seconds:.1f} s, {action.key[:8]}: {summary}"
+                if seconds > _LONG_SECONDS:
+                    return_freed_memory()
             with shown(entry.output, action):
                 link(self._store.entry(action.key), manifest, entry.output)
             say(line)

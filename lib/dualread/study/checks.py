@@ -23,7 +23,10 @@ from dualread.study.references import MEANS
 _OF_FIGURES = {
     "train_log": (["actors"], []),
     **dict.fromkeys(("answers", "pairs", "metrics"), (["methods"], ["datasets"])),
+    "contrasts": (["methods"], []),
 }
+# Why such a figure shows the methods of one actor alone.
+_OF_ONE_ACTOR = {"pairs": "a pair shows the answers of one", "contrasts": "nulls judge the answers of one"}
 
 
 def contradictions(config: Config) -> Iterator[str]:
@@ -138,9 +141,10 @@ def _figure_contradictions(where: str, name: str, figure: Figure, config: Config
         yield f"{where}.{unused[0]}: this figure does not read it. Expected: {expected}."
     if reads == "metrics" and not conditions_of(config.conditions):
         yield f"{where}: the study has no conditions but the paper's. Add some, or leave the figure out."
+    actors = {config.methods[method].actor for method in figure.methods or []}
+    if reads in _OF_ONE_ACTOR and len(actors) > 1:
+        yield f"{where}.methods: they read {', '.join(sorted(actors))}; {_OF_ONE_ACTOR[reads]}. Choose it."
     if reads == "pairs":
-        if len(actors := {config.methods[method].actor for method in figure.methods or []}) > 1:
-            yield f"{where}.methods: they read {', '.join(sorted(actors))}; a pair shows the answers of one. Choose it."
         for dataset in figure.datasets or [key for key, dataset in config.datasets.items() if dataset.id]:
             pairing = config.datasets[dataset].pairing
             if pairing is None or "test" not in pairing.splits:

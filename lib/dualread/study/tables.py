@@ -1,9 +1,14 @@
 """What the tables of a study show: methods, data sets and seeds; and which methods are compared."""
 
+from collections.abc import Sequence
+
 from dualread import plugins
 from dualread.declared.metrics import ContrastSpec
 from dualread.declared.study import Config
 from dualread.study.references import MEANS
+
+# A figure shows these against the nulls.
+AGAINST_NULLS = ("auroc", "natural_ccg_auc")
 
 
 class StudyTables:
@@ -49,6 +54,21 @@ class StudyTables:
             if table.method is not None
         ]
         return named + of_tables
+
+    def against(self, nulls: Sequence[str], methods: Sequence[str]) -> list[ContrastSpec]:
+        """Return the comparisons of each of `methods` with all `nulls`, in distribution: none without nulls."""
+        return [
+            ContrastSpec(
+                name="nulls",
+                method=method,
+                baselines=tuple(nulls),
+                datasets=(self._in_distribution,),
+                split="test",
+                metrics=AGAINST_NULLS,
+            )
+            for method in methods
+            if nulls
+        ]
 
     def datasets(self, table: str) -> list[str]:
         """Return the data sets that a table shows: all, or those that its entry lists."""

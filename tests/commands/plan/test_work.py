@@ -50,7 +50,8 @@ def test_jobs_of_the_embedded_study():
     assert found["train_actor"] == (24, 24, 24 * 8 * 4 * 8)  # 8 steps of 4 prompts with 8 completions
     assert found["replay"][:2] == (6, 6)  # only RLVR's
     assert found["build_table"][0] == len(EMBEDDED["tables"])
-    assert found["compare_methods"] == (1, 0, 2 * (1 + 3 * 20))  # the base's method, and 20 of three seeds
+    # The base's method, and 20 of three seeds; and RLVR's 17, which a figure shows beside the nulls.
+    assert found["compare_methods"] == (2, 0, 2 * (1 + 3 * 20) + 2 * 3 * 17)
     assert found["download_dataset"] == (0, 0, 0)
     assert found["export_records"] == (1, 0, 2)
     assert "copy_checkpoint" not in found

@@ -120,3 +120,62 @@ def test_two_thousand_questions_are_listed(tmp_path, content, browser):
     shown, complaints = shown_by(browser, page)
     assert complaints == []
     assert len(rows(shown)[0]) == 2100
+
+
+def contrast(one, other):
+    """The contrast of two colors as "rgb(r, g, b)", by WCAG 2.2."""
+
+    def luminance(color):
+        parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted(map(luminance, (one, other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_selected_row_can_be_read(page, browser, scheme):
+    with browser.page() as shown:
+        shown.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        shown.open(page.as_uri())
+        row = "document.querySelector('[aria-selected=true]')"
+        ground = shown.value(f"getComputedStyle({row}).backgroundColor")
+        for part in ("small", "span"):
+            color = shown.value(f"getComputedStyle({row}.querySelector('{part}')).color")
+            assert contrast(color, ground) >= 4.5, part
+
+
+def test_a_page_that_opens_leaves_the_focus_where_it_was(page, browser):
+    with browser.page() as shown:
+        shown.open(page.as_uri())
+        assert shown.value("document.activeElement === document.body")
+
+
+def test_without_scripts_the_form_is_not_shown(page, browser):
+    with browser.page() as shown:
+        shown.call("Emulation.setScriptExecutionDisabled", value=True)
+        shown.call("Page.navigate", url=page.as_uri())
+        names = set()
+        while not [name for _, name in names if "needs JavaScript" in name]:
+            names = shown.named()
+        assert not {role for role, _ in names} & {"combobox", "button", "spinbutton", "searchbox"}
+
+
+@pytest.mark.parametrize("width", [320, 400, 1200])
+def test_no_word_is_broken_and_the_page_scrolls_in_one_direction_only(tmp_path, content, browser, width):
+    content["labels"]["actors"] = {name: "vl_calibration" for run in content["runs"] for name in run["actors"]}
+    page = tmp_path / "browse.html"
+    page.write_text(render(content), encoding="utf-8")
+    broken = (
+        "(() => { const cells = [...document.querySelectorAll('.table th, .table td')]; return cells.filter((cell) =>"
+    )
+    broken += " [...cell.childNodes].some((node) => { if (node.data !== 'vl_calibration') return false;"
+    broken += " const range = document.createRange(); range.selectNode(node);"
+    broken += " return range.getClientRects().length > 1; })).length; })()"
+    with browser.page() as shown:
+        shown.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        shown.open(page.as_uri())
+        assert shown.value("document.body.textContent.includes('vl_calibration')")
+        assert shown.value(broken) == 0
+        assert shown.value("document.documentElement.scrollWidth <= innerWidth")

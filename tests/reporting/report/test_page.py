@@ -3,6 +3,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import polars as pl
 import pytest
 from PIL import Image
 
@@ -10,6 +11,8 @@ from dualread.artifacts.tables import from_rows
 from dualread.commands import main as cli
 from dualread.declared.columns import CONTRASTS
 from dualread.errors import ArtifactError
+from dualread.reporting.forest import VALUES
+from dualread.reporting.pages import digest
 from dualread.reporting.report.page import render
 from dualread.reporting.report.provenance import stage_costs
 from tests.reporting.report import study
@@ -67,7 +70,9 @@ def test_the_page_is_well_formed_and_self_contained(maker):
     assert all(after - before <= 1 for before, after in zip(outline.levels, outline.levels[1:], strict=False))
     assert outline.files == ["figures/training/training.pdf"]
     assert "default-src 'none'" in html
-    assert not re.search(r"https?://|<script|<link|@import|url\(", without_addresses(html))
+    [script] = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)  # it sorts tables; the policy forbids others
+    assert f"script-src '{digest(script)}'" in html
+    assert not re.search(r"https?://|<script [^>]|<link|@import|url\(", without_addresses(html))
 
 
 def test_two_calls_write_the_same_bytes(maker):
@@ -122,9 +127,39 @@ def contrast(**columns):
     }  # fmt: skip
 
 
+def test_a_study_opens_with_its_forest_plot(maker):
+    drawn = {
+        "study": "mine", "backbone": "tiny", "metric": "auroc", "method": "dualread", "label": "<DualRead>",
+        "role": "method", "estimate": 0.9, "low": 0.85, "high": 0.95, "n_seeds": 1, "above": True,
+    }  # fmt: skip
+    null = {**drawn, "method": "q", "label": "Question prior", "role": "null", "estimate": 0.6, "above": None}
+    values = pl.DataFrame([drawn, null], schema=VALUES)
+    picture = Image.new("L", (30, 60))
+    files = {"forest.png": picture.save, "forest.pdf": "%PDF", "forest.csv": values.write_csv}
+    maker.make("draw_figure", "figures/forest", files, spec={"layout": {"study": "mine"}})
+    html = page(maker)
+    table = html.partition('<table class="forest">')[2].partition("</table>")[0]
+    assert html.index('<table class="forest">') < html.index('<dl class="facts">')
+    assert "<caption>tiny, one run</caption>" in table
+    assert '<th scope="row">&lt;DualRead&gt;</th><td class="above" data-value=".900">' in table
+    assert '<span class="unseen">[.850, .950]; above the bar</span>' in table  # for those who see no plot
+    assert "Question prior (null)" in table
+
+
+def test_a_table_may_have_the_name_of_a_section(maker):
+    for name in ("data", "costs", "results", "found"):
+        maker.make("build_table", f"tables/{name}", study.table_files(name, study.MINE))
+    ids = _Outline(page(maker)).ids
+    assert len(ids) == len(set(ids))
+
+
+def test_one_undefined_cell_is_one(maker):
+    assert "<summary>Why 1 cell is undefined</summary>" in page(maker)
+
+
 def test_a_study_without_tests_of_differences_opens_with_that(maker):
     html = page(maker)
-    place = html.index("This study tests no method against the confidence that its model states")
+    place = html.index("This study tests no method against the stated confidence")
     assert place < html.index('<dl class="facts">')
 
 

@@ -7,6 +7,7 @@ from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from tests.workflow.recount.cells import DASH, closest, differ, mark, text
 from tests.workflow.recount.left_out import Spread, interval, of_datasets, over_seeds, p_value
@@ -223,6 +224,39 @@ def differences(table: str, intervals: Intervals) -> list[str]:
             ends = implausible(row["low"], row["high"], row["n_undefined"], row["n_drawn"], own, alpha)
             found += [f"{table} {_name(key)}: {line}" for line in ends]
     return sorted(found)
+
+
+def forest(intervals: Intervals) -> list[str]:
+    """Return a line for every value of the figure `forest` that is wrong: values, ends, p-values, filled dots."""
+    study = intervals.values.study
+    wrong = []
+    printed = study.printed("figures", "forest").filter(pl.col("role") != "limit")
+    for (backbone, metric), rows in printed.partition_by("backbone", "metric", as_dict=True).items():
+        at = (backbone, None, study.in_distribution, "test", metric)
+        names = rows.filter(role="null")["method"]
+        methods = {row["method"]: row for row in rows.to_dicts() if row["role"] == "method"}
+
+        def numbers(method: str, baseline: str | None = None, at: tuple = at) -> Row:
+            return intervals._numbers(dict(zip(_KEY, (*at, method, baseline), strict=True)))
+
+        tests = {(method, null): numbers(method, null) for method in methods for null in names}
+        given = [(of["p"], of["p_at_most"]) for of in tests.values()]
+        retrained = [(of["p_retrained"], False) for of in tests.values()]
+        for row in rows.to_dicts():
+            own = numbers(row["method"])
+            to_be = {name: own[name] for name in ("low", "high", "low_retrained", "high_retrained", "n", "n_clusters")}
+            to_be |= {"estimate": own["mean"], "short": own["short"]}
+            if row["role"] == "method":
+                of_nulls = [tests[row["method"], null] for null in names]
+                p = [_holm(of["p"], given)[0] for of in of_nulls]
+                p_retrained = [_holm(of["p_retrained"], retrained)[0] for of in of_nulls]
+                both = [value for value in (*p, *p_retrained) if value is not None]
+                is_above = len(both) >= len(names) and max(both) < 0.05 and all(of["mean"] > 0 for of in of_nulls)
+                to_be |= {"p": max(p, default=None), "above": is_above and not any(of["short"] for of in of_nulls)}
+                to_be["p_retrained"] = None if None in p_retrained else max(p_retrained, default=None)
+            where = f"figure forest {backbone}/{metric}/{row['method']}"
+            wrong += [f"{where}: {n} {row[n]!r}, expected {v!r}" for n, v in to_be.items() if differ(row[n], v)]
+    return sorted(wrong)
 
 
 def _of_seed(by_seed: dict[int, float], seed: int) -> float:

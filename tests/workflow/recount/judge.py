@@ -44,6 +44,7 @@ def _differences(results: Path) -> Iterator[str]:
         "reliability_domains": lambda: figures.reliability(study, "reliability_domains"),
         "risk_coverage": lambda: figures.risk_coverage(study),
         "counterfactuals": lambda: figures.counterfactuals(values),
+        "forest": lambda: interval_tables.forest(intervals),
     }
     for name, recount_of in recounts.items():
         if study.ood or (results / "figures" / name).exists():  # only a study without OOD data sets may draw fewer

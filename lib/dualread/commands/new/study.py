@@ -17,7 +17,7 @@ from dualread.errors import ConfigError
 
 # Tables and figures that make sense for one data set and one actor.
 _TABLES = ("main", "cascade", "sc_tradeoff", "data", "base_models", "significance", "thresholds", "costs", "intervals")
-_FIGURES = ("reliability", "risk_coverage")
+_FIGURES = ("forest", "reliability", "risk_coverage")
 # In place of the names of actors, of which there is one.
 _LABELS = {"verbalized": "Stated confidence", "expected_confidence": "Expected confidence"}
 _OF_DONORS = ("counterfactuals",)

@@ -138,8 +138,9 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
                     yield _scaled(row, n_seeds)
     start = {"cpu": study.costs["cpu"]["start"]}
     n_tables, n_figures = len(study.config["tables"]), len(study.config.get("figures", {}))
-    # Those of all actors together, and those of each actor that a table shows alone.
-    n_collected = len({None, *map(StudyTables(study.typed).only_actor, study.config["tables"])})
+    # Those of all actors together, and those of each actor that a table or a figure of contrasts shows alone.
+    collected = {None, *map(StudyTables(study.typed).only_actor, study.config["tables"]), *_actors_of_contrasts(study)}
+    n_collected = len(collected)
     yield Work(stage="collect_metrics", what="tables", jobs=n_collected, items=n_collected, seconds=start)
     runs = sum(
         len(shards.seeds(backbone, actor)) * len(shards.methods_of(actor))
@@ -149,6 +150,11 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
     if any(plugins.declared("tables", table, "READS") == "contrasts" for table in study.config["tables"]):
         seconds = {"cpu": start["cpu"] + runs * study.costs["cpu"]["compare_methods"]}
         yield Work(stage="compare_methods", what="methods", jobs=1, items=runs, seconds=seconds)
+    for actor in sorted(_actors_of_contrasts(study)):
+        runs_of = sum(len(shards.seeds(backbone, actor)) for backbone in study.config["backbones"])
+        runs_of *= len(shards.methods_of(actor))
+        seconds = {"cpu": start["cpu"] + runs_of * study.costs["cpu"]["compare_methods"]}
+        yield Work(stage="compare_methods", what="methods", jobs=1, items=runs_of, seconds=seconds)
     n_judged = len(shards.with_known_difficulty())
     yield _scaled(Work(stage="measure_difficulty", what="actors", jobs=1, items=1, seconds=start), n_judged)
     yield _scaled(Work(stage="build_table", what="tables", jobs=1, items=1, seconds=start), n_tables)
@@ -158,6 +164,13 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
     yield Work(stage="export_answers", what="methods", jobs=1, items=runs, seconds=start)
     if in_paper := compared(study.config["backbones"], study.config["tables"]):
         yield Work(stage="compare_with_paper", what="tables", jobs=1, items=len(in_paper), seconds=start)
+
+
+def _actors_of_contrasts(study: PlannedStudy) -> set[str]:
+    """Return the actors whose methods a figure shows beside their nulls."""
+    figures = study.config.get("figures") or {}
+    shown = [of["methods"] for name, of in figures.items() if plugins.declared("figures", name, "READS") == "contrasts"]
+    return {study.config["methods"][method]["actor"] for methods in shown for method in methods}
 
 
 def _of_datasets(study: PlannedStudy) -> Iterator[Work]:

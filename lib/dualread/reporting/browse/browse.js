@@ -146,7 +146,8 @@
 
   function table(head, rows) {
     const titles = head.map(([text, kind]) => make("th", { scope: "col", class: kind }, text));
-    return make("table", {}, make("thead", {}, make("tr", {}, ...titles)), make("tbody", {}, ...rows));
+    const drawn = make("table", {}, make("thead", {}, make("tr", {}, ...titles)), make("tbody", {}, ...rows));
+    return make("div", { class: "table" }, drawn);
   }
 
   function drawAnswers(index) {
@@ -250,5 +251,5 @@
   options(at("method"), Object.keys(data.runs[0].methods).reverse().map((name) => [name, name]));
   for (const control of controls) defaults[control.id] = control.value;
   recall();
-  at("list").focus();
+  at("filters").hidden = false; // without scripts, it would do nothing
 })();

@@ -8,13 +8,11 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.data.images import open_image
@@ -22,6 +20,7 @@ from dualread.declared.columns import GENERATIONS, GRADED, MANIFEST, PAIRS, PRED
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.progress import track
 from dualread.reporting.labels import labels_of
+from dualread.reporting.pages import digest, environment
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
 
@@ -52,17 +51,18 @@ def render(content: Mapping[str, Any]) -> str:
             f"{n} questions of {content['study']} make a page of {size / 1e6:.0f} MB, and browsers show none above"
             f" {_MOST_BYTES / 1e6:.0f} MB. Expected fewer questions: --most {fewer}, or --dataset."
         )
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER), autoescape=select_autoescape(["jinja"]), undefined=StrictUndefined
-    )
-    return environment.get_template("browse.html.jinja").render(
-        study=content["study"],
-        script=script,
-        style=style,
-        data=data,
-        part=part_of(content),
-        script_digest=_digest(script),
-        style_digest=_digest(style),
+    return (
+        environment(_FOLDER)
+        .get_template("browse.html.jinja")
+        .render(
+            study=content["study"],
+            script=script,
+            style=style,
+            data=data,
+            part=part_of(content),
+            script_digest=digest(script),
+            style_digest=digest(style),
+        )
     )
 
 
@@ -74,10 +74,6 @@ def part_of(content: Mapping[str, Any]) -> str:
     last = first + n - 1
     others = f"--skip {last} shows the next ones" if last < total else "a smaller --skip shows others"
     return f"Questions {first:,} to {last:,} of {total:,}: `dualread browse` with {others}, --most N so many."
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 # The image of a question and the one of its donor; other conditions are controls, which the page leaves out.

@@ -8,7 +8,7 @@ are reported as such, without a conclusion.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,9 @@ class Findings:
 
     Attributes:
         headline: One sentence per judged method and backbone, or why there is none.
+        subject: The name and the label of the first judged method; None where there is none.
+        backbones: {name: label} of the backbones.
+        verdicts: (backbone, metric, whether the bars are nulls) -> what the first judged method's tests show together.
         grids: One table of verdicts per judged method.
         reading: An explanation of the tables; empty where there are none.
     """
@@ -84,6 +87,9 @@ class Findings:
     headline: Sequence[str]
     grids: Sequence[Grid] = ()
     reading: str = ""
+    subject: tuple[str, str] | None = None
+    backbones: Mapping[str, str] = field(default_factory=dict)
+    verdicts: Mapping[tuple[str, str, bool], Finding] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +97,8 @@ class _Judged:
     """A method and its comparisons, in the order of the config; rows are rows of the contrasts table.
 
     Attributes:
-        label: The method's label.
+        name: The method's name.
+        label: Its label.
         stated: Names and labels of the confidences that its actor states.
         nulls: Names and labels of the null methods.
         others: Names and labels of all other methods that the method is tested against.
@@ -99,6 +106,7 @@ class _Judged:
         own: (backbone, metric) -> row.
     """
 
+    name: str
     label: str
     stated: Mapping[str, str]
     nulls: Mapping[str, str]
@@ -114,6 +122,16 @@ class _Judged:
         named = [f"the stated confidence {of}" for of in self.stated.values()]
         named += [f"the null {of}" for of in self.nulls.values()]
         return f"AUROC of {self.label} on {place}, {label}, against {', '.join(named)}: {counts}."
+
+    def verdicts(self, backbones: Iterable[str]) -> Iterator[tuple[tuple[str, str, bool], Finding]]:
+        """Yield, by backbone, metric and kind of bar, whether the method is above every bar, or below one."""
+        for backbone in backbones:
+            for metric in ("auroc", *_CCG):
+                for of_nulls, bars in ((False, self.stated), (True, self.nulls)):
+                    if bars:
+                        found = {Finding.of(self.tests.get((backbone, metric, bar))) for bar in bars}
+                        together = found.pop() if len(found) == 1 else Finding.UNCLEAR
+                        yield (backbone, metric, of_nulls), Finding.BELOW if Finding.BELOW in found else together
 
     def rows(self, backbone: str, label: str) -> Iterator[tuple[str, ...]]:
         """Yield the lines of a backbone: AUROC, the bars, the other methods, CCG-AUC against the nulls."""
@@ -173,7 +191,14 @@ def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -
         for one in judged
     ]
     has_nulls = any(one.nulls for one in judged)
-    return Findings(headline=[*headline, *([] if has_nulls else [NO_NULLS])], grids=grids, reading=READING)
+    return Findings(
+        headline=[*headline, *([] if has_nulls else [NO_NULLS])],
+        grids=grids,
+        reading=READING,
+        subject=(judged[0].name, judged[0].label),
+        backbones=backbones,
+        verdicts=dict(judged[0].verdicts(backbones)),
+    )
 
 
 def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: str) -> Iterator[_Judged]:
@@ -197,6 +222,7 @@ def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: st
         if tested.isdisjoint([*stated, *nulls]):
             continue
         yield _Judged(
+            name=name,
             label=entry["label"],
             stated=stated,
             nulls=nulls,

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-
+from dualread.reporting.forest import LIMIT_LABEL, SAYS
 from dualread.reporting.labels import labels_of
+from dualread.reporting.pages import environment, script_of
 from dualread.reporting.report import audits, controls, findings, results
 from dualread.reporting.report._grid import count
+from dualread.reporting.report.opening import opening
 from dualread.reporting.report.provenance import Provenance, checkpoints, costs, keys, machines, runs, versions
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.record import disagreements
@@ -41,15 +42,16 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
     behind = provenance.behind([made.key for made in (*(shown.manifest for shown in (*tables, *figures)), *audited)])
     labels = labels_of(made.layout for made in (*tables, *figures))
     data, leakage, comparison = audits.data(study), audits.leakage(study), audits.comparison(study)
-    environment = Environment(
-        loader=FileSystemLoader([_FOLDER, _FOLDER.parent]),
-        autoescape=select_autoescape(["jinja"]),
-        undefined=StrictUndefined,
-    )
-    environment.filters["count"] = count
-    return environment.get_template("report.html.jinja").render(
+    templates = environment(_FOLDER)
+    templates.filters["count"] = count
+    found = findings.read(study, [table.layout for table in tables])
+    return templates.get_template("report.html.jinja").render(
         study=study.name,
-        findings=findings.read(study, [table.layout for table in tables]),
+        opening=opening(study, found),
+        forest_says=SAYS,
+        limit_label=LIMIT_LABEL,
+        script=script_of("sort.js"),
+        findings=found,
         controls=controls.read(study, labels),
         facts=_facts(labels, behind),
         notices=[

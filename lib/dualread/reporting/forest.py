@@ -1,0 +1,227 @@
+"""What a forest plot shows: methods down, AUROC and Natural CCG-AUC with intervals across, beside what needs no image.
+
+The figure `forest` draws it for print, and the template `forest.html.jinja` for pages, where text stays text and the
+plot fits any width. Both draw one table, `VALUES`: a row per measure and method. A null is a method that sees no image.
+A method is marked where it is above every null, for these seeds and for retrained actors; p-values are adjusted by
+Holm's method over all methods and nulls of a plot. Without nulls, it is marked where its interval lies above .5.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Any
+
+import polars as pl
+
+from dualread.evaluation.answer_metrics import AUROC
+from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
+from dualread.evaluation.statistics.p_values import P, holm
+from dualread.reporting.tables.format import number
+from dualread.reporting.tables.significance import is_significant
+
+Row = Mapping[str, Any]
+
+MEASURES = {AUROC.name: "AUROC", NATURAL_CCG_AUC.name: "Natural CCG-AUC"}
+CHANCE = 0.5
+METHOD, NULL, LIMIT = "method", "null", "limit"  # roles; a limit is what the image alone can tell at most
+
+_ESTIMATE = {
+    **dict.fromkeys(("estimate", "low", "high", "low_retrained", "high_retrained"), pl.Float64),
+    **dict.fromkeys(("n_seeds", "n", "n_clusters"), pl.Int64),
+    **dict.fromkeys(("short", "reason"), pl.String),
+}
+VALUES = {
+    **dict.fromkeys(("study", "backbone", "dataset", "metric", "method", "label", "role"), pl.String),
+    **_ESTIMATE,
+    **dict.fromkeys(("p", "p_retrained"), pl.Float64),
+    "above": pl.Boolean,
+}
+
+LIMIT_LABEL = "True difficulty of the image"
+SAYS = {
+    "dot": "Dot and thick line: the value and its 95% interval over other images, for these seeds.",
+    "retrained": "Thin line: the interval for retrained actors as well.",
+    "few": f"Pale, with †: fewer than {MINIMUM_IMAGES} images on a side, so no evidence either way.",
+    "nulls": "Nulls see no image: they predict from the question, or from question and answer. Band: their interval.",
+    "limit": "Dotted: AUROC of the true difficulty of the images, the most that an image can tell without question.",
+    "ccg": "CCG-AUC: how often confidence is higher with the question's own image than with another one; .5 is chance.",
+    "adjusted": "p-values are adjusted by Holm's method over all methods and nulls of a plot.",
+}
+
+
+def filled_means(nulls: Sequence[str]) -> str:
+    """Return what a filled dot means, given the labels of the nulls."""
+    return ("interval above .5", "above the null", "above both nulls", f"above all {len(nulls)} nulls")[
+        min(len(nulls), 3)
+    ]
+
+
+def judged(differences: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """Return by method p, p_retrained and above: the largest adjusted p-values of its differences from the nulls.
+
+    Args:
+        differences: Rows of one measure with the columns of a contrasts table, each a method minus a null.
+    """
+    given = [None if row["p"] is None else P(row["p"], at_most=bool(row["p_at_most"])) for row in differences]
+    retrained = [None if (p := row["p_retrained"]) is None else P(p, at_most=False) for row in differences]
+    found: dict[str, dict[str, Any]] = {}
+    for row, p, again in zip(differences, holm(given), holm(retrained), strict=True):
+        adjusted = {"p_holm": p and p.value, "p_holm_retrained": again and again.value}
+        is_above = is_significant({**row, **adjusted}) and row["estimate"] > 0
+        before = found.get(row["method"])
+        found[row["method"]] = {
+            "p": _larger(adjusted["p_holm"], before and before["p"], before is None),
+            "p_retrained": _larger(adjusted["p_holm_retrained"], before and before["p_retrained"], before is None),
+            "above": is_above and (before is None or before["above"]),
+        }
+    return found
+
+
+def _larger(p: float | None, before: float | None, is_first: bool) -> float | None:
+    """Return the larger p-value; None if one is missing, so that no method looks better for it."""
+    return p if is_first else None if p is None or before is None else max(p, before)
+
+
+def rows_of(
+    own: Sequence[Row], differences: Sequence[Row], labels: Mapping[str, str], *, limit: Row | None = None, **names: str
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `VALUES` of one plot.
+
+    Args:
+        own: The values of the methods: metric, method, estimate, low, high, and what else of `VALUES` is known.
+        differences: Each method minus each null, with the columns of a contrasts table; empty without nulls.
+        labels: {method: label}, in the order of the plot; methods that are not in it are not shown.
+        limit: The AUROC of what the image alone can tell at most, where it is known.
+        names: study, backbone, dataset.
+    """
+    nulls = {row["baseline"] for row in differences}
+    for metric in MEASURES:
+        values = {row["method"]: row for row in own if row["metric"] == metric}
+        verdicts = judged([row for row in differences if row["metric"] == metric and row["method"] in labels])
+        for method, label in labels.items():
+            if (row := values.get(method)) is not None:
+                named = {"metric": metric, "method": method, "label": label}
+                shown = {name: row.get(name) for name in _ESTIMATE}
+                verdict = {"above": False if nulls else _above_chance(shown)} | verdicts.get(method, {})
+                role = {"role": NULL} if method in nulls else {"role": METHOD, **verdict}
+                yield {**names, **named, **shown, **role}
+        if limit is not None and metric == AUROC.name:
+            shown = {name: limit.get(name) for name in _ESTIMATE}
+            yield {**names, "metric": metric, "label": LIMIT_LABEL, "role": LIMIT, **shown}
+
+
+def _above_chance(row: Row) -> bool:
+    ends = [row["low"], *([] if row["low_retrained"] is None else [row["low_retrained"]])]
+    return None not in ends and min(ends) > CHANCE and not row["short"]
+
+
+def scale(values: pl.DataFrame) -> tuple[float, float]:
+    """Return the ends of the axis that shows all values and .5, in tenths."""
+    numbers = [values[name] for name in ("estimate", "low", "high", "low_retrained", "high_retrained")]
+    known = [number for column in numbers for number in column.drop_nulls()]
+    low, high = min([*known, CHANCE]), max([*known, CHANCE])
+    first, last = floor(low * 10 + 1e-9), ceil(high * 10 - 1e-9)
+    return max(first, 0) / 10, max(last, first + 1) / 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A value in a plot of a page; places are percent of the width.
+
+    Attributes:
+        text: The value, or a dash.
+        said: The interval, and what is to be known of it.
+        at: Where the value is; None for no value.
+        inner: Where the interval begins, and its width; None for no interval.
+        outer: The same of the interval for retrained actors.
+        kind: Classes for the style: above, few.
+    """
+
+    text: str
+    said: str
+    at: float | None = None
+    inner: tuple[float, float] | None = None
+    outer: tuple[float, float] | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """A measure of a plot of a page: its name, its ticks {text: place}, .5, the marks of nulls, and the limit."""
+
+    name: str
+    ticks: Mapping[str, float]
+    chance: float
+    nulls: Mapping[str, Mark]
+    limit: Mark | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """A plot of a page: its caption, its measures, and per method a label and one mark per measure."""
+
+    caption: str
+    axes: Sequence[Axis]
+    lines: Sequence[tuple[str, Sequence[Mark]]]
+
+    @property
+    def nulls(self) -> list[str]:
+        """The labels of the nulls."""
+        return list(dict.fromkeys(label for axis in self.axes for label in axis.nulls))
+
+    @property
+    def filled(self) -> str:
+        """What a filled dot means."""
+        return filled_means(self.nulls)
+
+
+def plot(values: pl.DataFrame, caption: str, ends: tuple[float, float]) -> Plot:
+    """Return the plot of a page for the rows of one backbone and data set, on an axis between `ends`."""
+    found: dict[str, dict[str, dict[str, Mark]]] = {}
+    for row in values.to_dicts():
+        found.setdefault(row["metric"], {}).setdefault(row["role"], {})[row["label"]] = _mark(row, ends)
+    low, high = ends
+    tenths = range(round(low * 10), round(high * 10) + 1)
+    axes = [
+        Axis(
+            name=MEASURES[metric],
+            ticks={number(k / 10, 1): _place(k / 10, ends) for k in tenths},
+            chance=_place(CHANCE, ends),
+            nulls=roles.get(NULL, {}),
+            limit=next(iter(roles.get(LIMIT, {}).values()), None),
+        )
+        for metric, roles in found.items()
+    ]
+    nothing = Mark(text="—", said="not measured")
+    labels = dict.fromkeys(values.filter(role=METHOD)["label"])
+    lines = [(label, [roles.get(METHOD, {}).get(label, nothing) for roles in found.values()]) for label in labels]
+    return Plot(caption=caption, axes=axes, lines=lines)
+
+
+def _place(value: float, ends: tuple[float, float]) -> float:
+    return round(100 * (value - ends[0]) / (ends[1] - ends[0]), 2)
+
+
+def _mark(row: Row, ends: tuple[float, float]) -> Mark:
+    if row["estimate"] is None:
+        return Mark(text="—", said=f"undefined: {row['reason']}")
+    said = [] if row["low"] is None else [f"[{number(row['low'])}, {number(row['high'])}]"]
+    said += [f"few {row['short']} images"] if row["short"] else []
+    said += ["above the bar"] if row["above"] else []
+    spans = [
+        None if row[f"low{of}"] is None else (_place(row[f"low{of}"], ends), _width(row, of, ends))
+        for of in ("", "_retrained")
+    ]
+    return Mark(
+        text=number(row["estimate"]) + ("†" if row["short"] else ""),
+        said="; ".join(said),
+        at=_place(row["estimate"], ends),
+        inner=spans[0],
+        outer=spans[1],
+        kind=" ".join([*(["above"] if row["above"] else []), *(["few"] if row["short"] else [])]),
+    )
+
+
+def _width(row: Row, of: str, ends: tuple[float, float]) -> float:
+    return round(_place(row[f"high{of}"], ends) - _place(row[f"low{of}"], ends), 2)
