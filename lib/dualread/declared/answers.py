@@ -116,7 +116,7 @@ class Generation(Section):
     """How answers are drawn, unless a condition or view has a decoding."""
 
 
-class ChangedImage(Section):
+class ImageChange(Section):
     """An image change with its settings."""
 
     name: Name
@@ -127,8 +127,8 @@ class ChangedImage(Section):
 
 # An image change; its name alone if it has no settings.
 Image = Annotated[
-    Annotated[Name, Tag("name")] | Annotated[ChangedImage, Tag("mapping")],
-    Discriminator(lambda value: "mapping" if isinstance(value, Mapping | ChangedImage) else "name"),
+    Annotated[Name, Tag("name")] | Annotated[ImageChange, Tag("mapping")],
+    Discriminator(lambda value: "mapping" if isinstance(value, Mapping | ImageChange) else "name"),
 ]
 
 

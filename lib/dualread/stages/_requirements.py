@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dualread import plugins
-from dualread.declared.answers import ChangedImage, Image, ShardSpec
+from dualread.declared.answers import Image, ImageChange, ShardSpec
 from dualread.declared.base import ConfiguredPlugin
 from dualread.declared.readers import ScoringSpec
 from dualread.declared.recorded import PromptText, RequiredView, Requirements
@@ -42,7 +42,7 @@ def requirements_for(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requir
 
 def _image(image: ConfiguredPlugin) -> Image:
     name = image.module.removeprefix(f"{plugins.package_of('images')}.")
-    return ChangedImage(name=name, settings=image.settings) if image.settings else name
+    return ImageChange(name=name, settings=image.settings) if image.settings else name
 
 
 def _prompt(asked: ShardSpec) -> PromptText:
