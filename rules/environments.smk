@@ -1,5 +1,5 @@
-# Environments of plugins that cannot run in Snakemake's own and declare another one (`ENVIRONMENT`). Each is made once,
-# from a lock file, on the machine that runs Snakemake, which needs a package index for it.
+# The environment of an engine that cannot run in Snakemake's own and declares another one (`ENVIRONMENT`). It is made
+# once, from a lock file, on the machine that runs Snakemake, which needs a package index for it.
 #
 # REQUIRES envs/
 # PROVIDES results/environments/<lock file>-<digest>/
@@ -20,13 +20,13 @@ touch {output}
 """
 
 
-def environment_of(family, name):
-    """The stamp file of the environment in which a plugin runs (its ENVIRONMENT); None if that is Snakemake's own.
+def environment_of(engine):
+    """The stamp file of the environment in which an engine runs (its ENVIRONMENT); None if that is Snakemake's own.
 
     A stamp's folder is named by the lock file and by the digest of what is installed and how: studies share it, and an
     edited lock makes another one.
     """
-    if not (environment := declared(family, name, "ENVIRONMENT")):
+    if not (environment := declared("generation", engine, "ENVIRONMENT")):
         return None
     build = config["machine"].get(environment, "cuda")  # of most environments there is one build
     lock = environment if build == "cuda" else f"{environment}-{build}"
@@ -35,12 +35,7 @@ def environment_of(family, name):
     return f"results/environments/{lock}-{digest[:16]}/READY"
 
 
-ENGINE_ENVIRONMENT = environment_of("generation", STUDY.generation.engine)
-READER_ENVIRONMENTS = {
-    name: environment_of("readers", STUDY.methods[methods[0]].reader)
-    for actor in SHARDS.answering
-    for name, methods in SHARDS.by_environment(actor).items()
-}
+ENGINE_ENVIRONMENT = environment_of(STUDY.generation.engine)
 
 
 rule make_environment:
@@ -59,10 +54,10 @@ rule make_environment:
         RECIPE
 
 
-# `snakemake --cores 1 environments` makes the environments of the study and prints where they are.
+# `snakemake --cores 1 environments` makes the environment of the study's engine and prints where it is.
 rule environments:
     input:
-        [stamp for stamp in (ENGINE_ENVIRONMENT, *READER_ENVIRONMENTS.values()) if stamp],
+        ENGINE_ENVIRONMENT or [],
     localrule: True
     shell:
         "echo {input}"

@@ -9,7 +9,7 @@ from dualread.declared.answers import Shard
 from dualread.declared.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec
 
 
-def fit_readers(w, part):
+def fit_readers(w):
     """A reader sees the labels of the original questions of one split; it divides them by role itself.
 
     With the actor and `scoring`, its file says all that scoring a new image depends on.
@@ -40,11 +40,11 @@ def fit_readers(w, part):
             ),
             **inputs(method),
         )
-        for method in part
+        for method in SHARDS.methods_of(w.actor)
     ]
 
 
-def score_answers(w, part):
+def score_answers(w):
     keys = ("dataset", "split", "condition")
 
     def inputs(method):
@@ -67,7 +67,7 @@ def score_answers(w, part):
             reader=of_actor("readers", w, method),
             **inputs(method),
         )
-        for method in part
+        for method in SHARDS.methods_of(w.actor)
     ]
 
 
@@ -84,25 +84,18 @@ def reference(method):
     return MethodReference(method=method, parents=above, module=module_of("readers", STUDY.methods[method].reader))
 
 
-# One rule per environment in which readers of the actor's answers run; most run in Snakemake's own.
-for actor, environment, methods in (
-    (actor, *of_environment) for actor in SHARDS.answering for of_environment in SHARDS.by_environment(actor).items()
-):
+for actor in SHARDS.answering:
 
     stage(
         fit_readers,
-        [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in methods],
+        [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in SHARDS.methods_of(actor)],
         after=artifact("leakage"),
         actor=actor,
-        part=(environment, methods),
-        environment=READER_ENVIRONMENTS[environment],
         resources=dict(model_slots=1),
     )
 
     stage(
         score_answers,
-        [artifact("predictions", "{backbone}", "{actor}", "{seed}", method) for method in methods],
+        [artifact("predictions", "{backbone}", "{actor}", "{seed}", method) for method in SHARDS.methods_of(actor)],
         actor=actor,
-        part=(environment, methods),
-        environment=READER_ENVIRONMENTS[environment],
     )

@@ -15,6 +15,7 @@ _LIGHT = (
     "commands",
     "devices.py",
     "errors.py",
+    "machine.py",
     "plugins.py",
     "progress.py",
     "read_once.py",

@@ -27,6 +27,7 @@ REPOSITORY = Path(__file__).parents[1]
 LIBRARY = REPOSITORY / "lib/dualread"
 DOCS = sorted(path.name for path in REPOSITORY.glob("docs/*.md"))
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "envs/README.md", *(f"docs/{name}" for name in DOCS)]
+PAGES += [str(path.relative_to(REPOSITORY)) for path in sorted(REPOSITORY.glob("plugins/*/README.md"))]
 # Files whose comments are read like documents.
 COMMENTED = [
     "config.yaml",
@@ -60,9 +61,9 @@ def test_links_and_paths_lead_somewhere(page):
         if badge := re.fullmatch(r"\.\./\.\./actions/(workflows/\w+\.yml)(?:/badge\.svg)?", target):
             target = REPOSITORY / ".github" / badge[1]
         assert "://" in str(target) or (folder / target).exists(), target
-    for path in set(
-        re.findall(r"(?<![\w/.])(?:workflow|envs|docs|rules|lib|tests|benchmarks)/[\w./-]+\w(?![\w<])", read(page))
-    ):
+    folders = "workflow|envs|docs|rules|lib|plugins|tests|benchmarks"
+    added = set(re.findall(rf"`((?:{folders})/[\w./-]+)`\n\n```", read(page)))  # files that the reader writes
+    for path in set(re.findall(rf"(?<![\w/.])(?:{folders})/[\w./-]+\w(?![\w<])", read(page))) - added:
         assert (REPOSITORY / path).exists(), path
 
 
@@ -170,8 +171,8 @@ def test_the_readmes_first_command_gives_metrics(tmp_path):
     command = re.search(r"^dualread (evaluate .*) --out mine$", read("README.md"), re.MULTILINE)[1]
     words = [sys.executable, "-m", "dualread", *command.split(), "--out", str(tmp_path / "mine"), "--replicates", "200"]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert re.search(r"^natural_ccg_auc +0\.\d+ +0\.\d+ to 0\.\d+", done.stdout, re.MULTILINE)
-    assert {path.name for path in (tmp_path / "mine").iterdir()} >= {"metrics.csv", "reliability.pdf"}
+    assert re.search(r"^natural_ccg_auc +\.\d+ +\[\.\d+, \.\d+\] ", done.stdout, re.MULTILINE)
+    assert {path.name for path in (tmp_path / "mine").iterdir()} >= {"metrics.csv", "reliability.pdf", "evaluate.html"}
 
 
 def test_the_form_that_the_readme_shows_is_that_of_the_page_on_evaluate():

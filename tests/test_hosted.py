@@ -106,12 +106,22 @@ def test_every_backbone_is_rehearsed_at_full_size():
 
 def test_the_audit_reads_every_file_that_pins_packages():
     recipe = (ROOT / "Makefile").read_text().partition("\naudit:")[2].partition("\n\n")[0]
-    read_files = {file for pattern in re.findall(r"envs/[\w*.-]+", recipe) for file in ROOT.glob(pattern)}
-    pinning = {
-        path for path in (ROOT / "envs").iterdir() if "==" in path.read_text() and path.suffix in (".lock", ".txt")
-    }
-    assert pinning - read_files == {ROOT / "envs/lm-polygraph.txt"}  # which is the end of estimators.lock
-    assert (ROOT / "envs/lm-polygraph.txt").read_text().splitlines()[-1] in (ROOT / "envs/estimators.lock").read_text()
+    read_files = {file for pattern in re.findall(r"(?:envs|plugins)/[\w*./-]+", recipe) for file in ROOT.glob(pattern)}
+    files = [*(ROOT / "envs").iterdir(), *ROOT.glob("plugins/*/*")]
+    pinning = {path for path in files if path.suffix in (".lock", ".txt") and "==" in path.read_text()}
+    package = ROOT / "plugins/lm_polygraph"
+    assert pinning - read_files == {package / "lm-polygraph.txt"}  # which is the end of its lock
+    assert (package / "lm-polygraph.txt").read_text().splitlines()[-1] in (package / "requirements.lock").read_text()
+
+
+def test_locks_that_are_installed_into_one_environment_agree():
+    together = [ROOT / f"envs/{name}" for name in ("torch.txt", "base.lock", "dev.lock", "dicom.lock")]
+    versions: dict[str, set[str]] = {}
+    for file in (*together, *ROOT.glob("plugins/*/requirements.lock")):
+        for name, version in re.findall(r"^([\w.-]+)==([\w.]+)", file.read_text(), re.MULTILINE):
+            versions.setdefault(name, set()).add(version)
+    assert {"torch", "numpy", "pytest", "pydicom", "lm-polygraph"} <= versions.keys()
+    assert {name: found for name, found in versions.items() if len(found) > 1} == {}
 
 
 def test_the_npm_packages_of_the_rehearsal_are_those_that_it_asks_for():

@@ -19,7 +19,7 @@ from dualread.commands import main as program
 REPOSITORY = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml", "huggingface_hub": "huggingface-hub"}
-OWN_ENVIRONMENT = {"vllm", "lm_polygraph"}  # envs/vllm.lock, which pins another transformers, and envs/estimators.lock
+OWN_ENVIRONMENT = {"vllm"}  # envs/vllm.lock, which pins another transformers
 
 
 def declared(requirements):

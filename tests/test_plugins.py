@@ -147,3 +147,15 @@ def test_the_nearest_plugin_is_suggested_and_a_file_without_the_entry_point_is_r
     with pytest.raises(ConfigError, match="defines no function 'speak'") as error:
         plugins.load("pets", "cow")
     assert str(file) in str(error.value)
+
+
+def test_a_package_that_is_missing_is_named_with_the_command_of_its_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "plugins/pets"
+    (folder / "dualread_pets").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text('[tool.dualread]\ninstall = "make pets"\n')
+    monkeypatch.setattr("dualread.read_once.ROOT", tmp_path / "lib/dualread")
+    said = rf"no module 'dualread_pets.cat' in the packages of .* It is in {folder}: `make pets` installs it with all"
+    with pytest.raises(ConfigError, match=said):
+        plugins.load("readers", "dualread_pets.cat")
+    with pytest.raises(ConfigError, match=r"no module 'no_pets.cat' in the packages of \S+\. Expected package\.module"):
+        plugins.load("readers", "no_pets.cat")

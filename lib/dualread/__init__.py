@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from dualread import read_once
 
 if TYPE_CHECKING:
+    from dualread.direct.confidences import confidences as confidences
     from dualread.own.evaluation import Evaluation as Evaluation
     from dualread.own.evaluation import evaluate as evaluate
     from dualread.own.scoring.results import Question as Question
@@ -17,6 +18,7 @@ __version__ = "0.3.0"
 # "dualread.": an import, or a module's full name, would make them part of the code of every stage.
 _PUBLIC = {
     **dict.fromkeys(("evaluate", "Evaluation"), "own.evaluation"),
+    "confidences": "direct.confidences",
     "Scorer": "own.scoring.scorer",
     "Question": "own.scoring.results",
 }

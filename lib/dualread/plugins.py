@@ -15,6 +15,7 @@ runs. Therefore each constant must be a single assignment of a literal at top le
 import ast
 import importlib
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -33,6 +34,7 @@ FAMILIES = {
     "datasets": ("data.datasets", "load_rows"),
     "figures": ("reporting.figures", "draw"),
     "generation": ("models.generation", "open_engine"),
+    "graders": ("grading.graders", "verdict"),
     "images": ("models.images", "change"),
     "logs": ("data.logs", "read_log"),
     "readers": ("readers", "score"),
@@ -189,18 +191,32 @@ def file_of(family: str, name: str) -> Path:
 
 
 def _foreign_file(family: str, module: str) -> Path:
-    folder = read_once.package_folder(module.partition(".")[0])
+    package = module.partition(".")[0]
+    folder = read_once.package_folder(package)
     path = folder and read_once.module_file(folder, module)
     if path is None:
-        raise ConfigError(
-            f"{family}: no module {module!r} in the packages of {sys.executable}. Expected package.module of a package"
-            f" that is installed there, or one of ours. {alternatives(family, module)}"
+        advice = (
+            "Expected package.module of a package that is installed there, or one of ours."
+            f" {alternatives(family, module)}"
         )
+        if folder is None:
+            advice = _how_to_install(package) or advice
+        raise ConfigError(f"{family}: no module {module!r} in the packages of {sys.executable}. {advice}")
     if not _defines(path, FAMILIES[family][1]):
         raise ConfigError(
             f"{path}: not a plugin of {family}: it defines no function {FAMILIES[family][1]!r} at top level. Define it."
         )
     return path
+
+
+def _how_to_install(package: str) -> str | None:
+    """Return how to install a package of the folder plugins/ of this repository; None for all others."""
+    repository = read_once.ROOT.parents[1]
+    for project in sorted(repository.glob("plugins/*/pyproject.toml")):
+        if (project.parent / package).is_dir():
+            command = tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["dualread"]["install"]
+            return f"It is in {project.parent}: `{command}` installs it with all that it needs."
+    return None
 
 
 def _files(family: str) -> list[Path]:
@@ -263,7 +279,7 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, int]]:
 
 @cache
 def runs_elsewhere(roots: tuple[str, ...]) -> bool:
-    """Return whether a module is a plugin with an environment of its own, whose packages are not known here."""
-    families = {f"dualread.{package}": family for family, (package, _) in FAMILIES.items()}
-    named = [(families.get(package), name) for package, _, name in (root.rpartition(".") for root in roots)]
-    return any(family and declared(family, name, "ENVIRONMENT") for family, name in named)
+    """Return whether a module is an engine with an environment of its own, whose packages are not known here."""
+    inside = f"dualread.{package_of('generation')}."
+    engines = [root.removeprefix(inside) for root in roots if root.startswith(inside)]
+    return any(declared("generation", name, "ENVIRONMENT") for name in engines)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from statistics import mean, stdev
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -12,15 +13,17 @@ from dualread.artifacts.tables import from_rows
 from dualread.declared.columns import METRICS
 from dualread.declared.metrics import ContrastSpec
 from dualread.errors import ConfigError
+from dualread.evaluation import contrasts
 from dualread.evaluation.aggregates import aggregate
 from dualread.evaluation.answer_metrics import ANSWER_METRICS
 from dualread.evaluation.columns import CellColumns, Columns
-from dualread.evaluation.contrasts import Results, compare
+from dualread.evaluation.contrasts import OverSeeds, Results, compare
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import PairValues
 from dualread.evaluation.samples import Resampled
 from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.p_values import P
 from dualread.seeding import generator
 from tests.evaluation.spread import spread_as_t
 
@@ -182,6 +185,17 @@ def test_holm_is_over_the_baselines_of_one_cell(study):
         assert smallest["p_holm"] == pytest.approx(min(1.0, 3 * smallest["p"]))
         assert middle["p_holm"] == pytest.approx(max(smallest["p_holm"], min(1.0, 2 * middle["p"])))
         assert largest["p_holm"] == pytest.approx(max(middle["p_holm"], largest["p"]))
+
+
+def test_holm_of_three_differences_by_hand():
+    def difference(p):
+        known = {"p": P(p, at_most=False), "limits": None, "variance": None, "n_undefined": 0}
+        sample = SimpleNamespace(**{name: lambda *_, value=value: value for name, value in known.items()})
+        return OverSeeds(estimate=0.1, by_seed={1: 0.1}, sample=sample, n=9, n_clusters=9, short=())
+
+    # Sorted .01 .03 .04: times 3 2 1 = .03 .06 .04; the last may not be below the one before it.
+    found = contrasts.tested([difference(p) for p in (0.03, 0.01, 0.04)])
+    assert [row["p_holm"] for row in found] == pytest.approx([0.06, 0.03, 0.06])
 
 
 def all_correct_on_a(frame, dataset, method, seed):

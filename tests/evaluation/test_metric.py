@@ -1,17 +1,24 @@
 """What is declared of metrics."""
 
 import re
+from typing import get_args
 
 import pytest
 
+from dualread.declared.metrics import FurtherMetric
 from dualread.evaluation import controls
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, ECE_NOISE_FLOOR, SQUARED_CALIBRATION_ERROR
+from dualread.evaluation.answer_metrics import (
+    ANSWER_METRICS,
+    ECE_NOISE_FLOOR,
+    FURTHER_METRICS,
+    SQUARED_CALIBRATION_ERROR,
+)
 from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from tests.test_docs import read
 
-ALL = [*ANSWER_METRICS.values(), *PAIR_METRICS.values()]
+ALL = [*ANSWER_METRICS.values(), *FURTHER_METRICS.values(), *PAIR_METRICS.values()]
 ALL += [*controls.FIXED_METRICS.values(), *controls.SHUFFLED_METRICS.values()]
 
 
@@ -35,6 +42,12 @@ def test_a_metric_has_one_declaration_and_a_meaning_where_people_meet_it():
     assert len(set(names)) == len(names)
     known = {name for name, metric in {**ANSWER_METRICS, **PAIR_METRICS}.items() if metric.meaning}
     assert known == {*ANSWER_METRICS, *PAIR_METRICS} - set(CHANNEL_METRICS)  # these need what a plain table has not
+
+
+def test_what_a_study_may_name_besides_is_what_there_is():
+    assert set(get_args(FurtherMetric)) == set(FURTHER_METRICS)
+    assert not set(FURTHER_METRICS) & set(ANSWER_METRICS)
+    assert all(metric.meaning and metric.head and metric.better for metric in FURTHER_METRICS.values())
 
 
 def test_what_is_compared_can_be_and_has_a_head_in_tables():

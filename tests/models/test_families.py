@@ -172,7 +172,7 @@ def job(family, folder, facts):
         images=folder,
         backbone_settings=SETTINGS,
         reward=reward,
-        settings={**GRPO, "steps": 1, "warmup_fraction": 0.0},
+        settings=grpo.Settings(**{**GRPO, "steps": 1, "warmup_fraction": 0.0}),
         seed=1,
         out=folder / "actor",
         scratch=folder / "scratch",

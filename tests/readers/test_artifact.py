@@ -1,11 +1,8 @@
-import numpy as np
 import pytest
 
-from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
-from dualread.declared.plugin_settings import NoSettings
-from dualread.errors import ArtifactError
+from dualread.artifacts.tensors import read_tensors
 from dualread.readers.artifact import features_read, load_reader, save_reader
-from dualread.readers.base import FittedReader, Weights, score
+from dualread.readers.base import score
 from tests.readers import synthetic
 from tests.readers.test_contract import EVERY, fitted, held_out, training
 
@@ -41,15 +38,3 @@ def test_features_read_include_the_parents(reader):
     assert features_read("readers.psr") == ["h_pre"]
     parents = reader.parents.values()
     assert features_read("readers.dualread", parents) == ["h_ans", "h_close", "h_evid", "h_global", "h_pre"]
-
-
-def test_a_foreign_or_damaged_file_is_named(tmp_path):
-    write_tensors(tmp_path / "x", {"a": np.zeros(1)}, {})
-    with pytest.raises(ArtifactError, match=r"x: format None"):
-        load_reader(tmp_path / "x")
-    save_reader(
-        tmp_path / "y", FittedReader(module="m", settings=NoSettings(), weights=Weights(tensors={"w": np.zeros(1)}))
-    )
-    write_tensors(tmp_path / "y", {}, read_header(tmp_path / "y"))
-    with pytest.raises(ArtifactError, match="'w' is missing"):
-        load_reader(tmp_path / "y")

@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,27 +11,27 @@ from dualread import plugins
 from dualread.declared.answers import OPTIONAL_TENSORS
 from dualread.declared.plugin_settings import settings_class
 from dualread.errors import ConfigError, DualReadError
+from dualread.plugins import module_of
 from dualread.readers.answers import TOKENS
 from dualread.readers.base import Answers, Examples, FittedReader, fit, load, score, settings_of
 from dualread.readers.declarations import declared
 from tests.readers import synthetic
 
-# What the environment in which a reader runs has; tests of it are skipped elsewhere.
-PACKAGES = {"estimators": "lm_polygraph"}
-
-
-def is_here(environment: str | None) -> bool:
-    return environment is None or importlib.util.find_spec(PACKAGES[environment]) is not None
-
-
-KNOWN = plugins.known("readers")
-NAMES = [name for name in KNOWN if is_here(declared(f"readers.{name}", "ENVIRONMENT"))]
-ELSEWHERE = [
-    pytest.param(name, marks=pytest.mark.skip("runs in the environment of envs/estimators.lock (make test-estimators)"))
-    for name in KNOWN
-    if name not in NAMES
+# Readers of a package of its own, which needs LM-Polygraph to fit and to score.
+PACKAGE = Path(plugins.file_of("readers", "dualread_lm_polygraph.density")).parent
+LM_POLYGRAPH = tuple(
+    f"{PACKAGE.name}.{path.stem}" for path in sorted(PACKAGE.glob("*.py")) if "\ndef score(" in path.read_text()
+)
+KNOWN = (*plugins.known("readers"), *LM_POLYGRAPH)
+ELSEWHERE = LM_POLYGRAPH if importlib.util.find_spec("lm_polygraph") is None else ()
+NAMES = [name for name in KNOWN if name not in ELSEWHERE]
+EVERY = [
+    *NAMES,
+    *(
+        pytest.param(name, marks=pytest.mark.skip("LM-Polygraph is not installed (make test-estimators)"))
+        for name in ELSEWHERE
+    ),
 ]
-EVERY = [*NAMES, *ELSEWHERE]
 SETTINGS = {
     "verbalized": {},
     "question_prior": synthetic.PRIOR,
@@ -56,11 +57,11 @@ SETTINGS = {
     "temperature_scaling": {},
     "hac": {"form": "regression"},
     "layer_probe": {**synthetic.P_STATE, "layer": 0.5},
-    "lm_polygraph_likelihood": {"estimator": "Perplexity", "tokens": "answer"},
-    "lm_polygraph_entropy": {"estimator": "MeanTokenEntropy", "tokens": "completion"},
-    "lm_polygraph_sampling": {"estimator": "SemanticEntropy", "k": 8, "parameters": {}},
-    "lm_polygraph_density": {"estimator": "MahalanobisDistanceSeq"},
-    "lm_polygraph_relative_density": {"estimator": "RelativeMahalanobisDistanceSeq"},
+    "dualread_lm_polygraph.likelihood": {"estimator": "Perplexity", "tokens": "answer"},
+    "dualread_lm_polygraph.entropy": {"estimator": "MeanTokenEntropy", "tokens": "completion"},
+    "dualread_lm_polygraph.sampling": {"estimator": "SemanticEntropy", "k": 8, "parameters": {}},
+    "dualread_lm_polygraph.density": {"estimator": "MahalanobisDistanceSeq"},
+    "dualread_lm_polygraph.relative_density": {"estimator": "RelativeMahalanobisDistanceSeq"},
 }
 _OF_STATED = ("isotonic", "histogram_binning", "platt_scaling", "temperature_scaling")
 PARENTS = {
@@ -77,14 +78,15 @@ VIEWS = {
     "self_consistency": ("samples",),
     "semantic_uncertainty": ("samples",),
     "expected_confidence": ("integers",),
-    "lm_polygraph_sampling": ("samples",),
     "vase": ("samples", "distorted"),
     "radflag": ("samples",),
     "layer_probe": ("layers",),
+    "dualread_lm_polygraph.sampling": ("samples",),
 }
 STOPPED_EARLY = ("psr", "saplma", "bicr", "dualread")  # the last one by its parent
-ON_CALIBRATION = ("lm_polygraph_density", "lm_polygraph_relative_density")  # their Platt maps
-ON_VALIDATION = [name for name in NAMES if declared(f"readers.{name}", "FITTED_ON") == "validation"]
+MAPS = (*_OF_STATED, "hac")  # fitted on validation answers as a whole
+ON_CALIBRATION = ("dualread_lm_polygraph.density", "dualread_lm_polygraph.relative_density")  # their Platt maps
+ON_VALIDATION = [name for name in NAMES if declared(module_of("readers", name), "FITTED_ON") == "validation"]
 
 
 def training(name: str, n: int = 300, *, seed: int = 0, role: str | None = None) -> Examples:
@@ -96,13 +98,13 @@ def training(name: str, n: int = 300, *, seed: int = 0, role: str | None = None)
 def held_out(name: str) -> Answers:
     """Answers as the stage score_answers gives them: without views where only the fit reads them."""
     given = synthetic.examples(200, seed=1, role="test")
-    views = VIEWS.get(name, ()) if declared(f"readers.{name}", "VIEWS") == "score" else ()
+    views = VIEWS.get(name, ()) if declared(module_of("readers", name), "VIEWS") == "score" else ()
     return synthetic.with_views(given, views).answers
 
 
 def fitted(name: str, examples: Examples, seed: int = 17) -> FittedReader:
     parents = {role: fitted(parent, examples, seed) for role, parent in PARENTS.get(name, {}).items()}
-    module = f"readers.{name}"
+    module = module_of("readers", name)
     weights = fit(module, examples, SETTINGS[name], parents, seed)
     return FittedReader(module=module, settings=settings_of(module, SETTINGS[name]), weights=weights, parents=parents)
 
@@ -124,9 +126,9 @@ def test_every_reader_is_tested():
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_signatures(name):
-    module = load(f"readers.{name}")
+    module = load(module_of("readers", name))
     features, parents, fitted_on, views = (
-        declared(f"readers.{name}", constant) for constant in ("FEATURES", "PARENTS", "FITTED_ON", "VIEWS")
+        declared(module_of("readers", name), constant) for constant in ("FEATURES", "PARENTS", "FITTED_ON", "VIEWS")
     )
     if hasattr(module, "fit"):
         assert list(inspect.signature(module.fit).parameters) == ["examples", "settings", "parents", "seed"]
@@ -197,6 +199,9 @@ def test_stop_labels_reach_the_networks_only(name, readers):
 @pytest.mark.parametrize("name", NAMES)
 def test_validation_labels_change_the_platt_map_only(name, readers):
     other = fitted(name, synthetic.relabeled(training(name), "validation"))
+    if name in MAPS:
+        assert (bytes_of(other), other.weights.notes) != (bytes_of(readers[name]), readers[name].weights.notes)
+        return
     assert bytes_of(other) == bytes_of(readers[name])
     changed = {key for key, value in other.weights.notes.items() if value != readers[name].weights.notes[key]}
     assert changed <= {"platt_slope", "platt_intercept", "platt_clipped"}
@@ -228,7 +233,7 @@ def test_a_missing_view_is_named(name, readers):
     def read():
         return (
             fitted(name, given)
-            if declared(f"readers.{name}", "VIEWS") == "fit"
+            if declared(module_of("readers", name), "VIEWS") == "fit"
             else score(readers[name], given.answers)
         )
 
@@ -238,7 +243,7 @@ def test_a_missing_view_is_named(name, readers):
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_unknown_and_missing_settings_are_named(name):
-    module = f"readers.{name}"
+    module = module_of("readers", name)
     with pytest.raises(ConfigError, match=f"{module}: settings.bananas: 1: extra inputs are not permitted"):
         fit(module, synthetic.examples(), {**SETTINGS[name], "bananas": 1}, {}, 0)
     for missing in list(SETTINGS[name])[:1]:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.errors import ConfigError
 from dualread.readers import expected_confidence
 from dualread.readers.base import View, Weights
 from tests.readers import synthetic
@@ -48,11 +47,3 @@ def test_the_ends_are_reached_and_not_exceeded():
     # 100 + 99e-16 is rounded up, 1 + 1e-16 down
     log_probs["99"] = np.log([1e-16, 1e-16, 1e-16])
     assert confidence(log_probs)[0] == 1.0
-
-
-def test_missing_choices_are_named():
-    log_probs = {name: value for name, value in flat().items() if name not in ("7", "100")}
-    with pytest.raises(ConfigError, match=r"views.integers: lacks 2 of the 101 choices that this reader needs: 7, 100"):
-        confidence(log_probs)
-    with pytest.raises(ConfigError, match=r"lacks 100 of the 101 .*: 0, 1, 2, 3, 4, \.\.\.\. Add them"):
-        confidence({"100": flat()["100"]})

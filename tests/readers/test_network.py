@@ -1,3 +1,6 @@
+from itertools import count
+from math import nan
+
 import numpy as np
 import pytest
 
@@ -64,6 +67,40 @@ def test_early_stopping_watches_its_own_loss():
         *partitions(), SETTINGS, 5, loss=cross_entropy(1.0), stop_loss=lambda log_odds, correct: log_odds.sum() * 0 + 7
     )[1]
     assert notes == {"epochs_run": 2, "epoch_restored": 1, "stop_loss": 7.0}
+
+
+@pytest.mark.parametrize(
+    ("patience", "losses", "epochs_run", "restored"),
+    [
+        (2, [3, 2, 2, 1, 1, 1, 0], 6, 4),  # of equal losses the first; 2 epochs after epoch 4 without a lower one
+        (3, [1, 2, 2, 2, 0], 4, 1),  # the 0 would come too late
+        (9, [4, 5, 3, 6], 4, 3),  # there are no more epochs
+        (2, [nan, 2, nan, nan, 1], 4, 2),  # NaN is not lower
+    ],
+)
+def test_early_stopping_by_hand(patience, losses, epochs_run, restored):
+    changed = SETTINGS.model_copy(update={"max_epochs": len(losses), "patience": patience})
+    loss, given = cross_entropy(1.0), iter(losses)
+    tensors, notes = train(*partitions(), changed, 5, loss=loss, stop_loss=lambda log_odds, correct: next(given))
+    assert notes == {"epochs_run": epochs_run, "epoch_restored": restored, "stop_loss": losses[restored - 1]}
+    # The weights are those at the end of that epoch: those of a training that ends there, and falls until then.
+    until, falling = SETTINGS.model_copy(update={"max_epochs": restored, "patience": 9}), count(0, -1)
+    there = layers(settings=until, stop_loss=lambda log_odds, correct: next(falling))
+    assert bytes_of(tensors) == bytes_of(there)
+
+
+def test_every_epoch_reads_every_answer_once_in_batches_of_which_the_last_may_be_short():
+    fitted, stop = partitions()
+    seen = []
+
+    def loss(log_odds, labels):
+        seen.append(len(labels))
+        return cross_entropy(1.0)(log_odds, labels)
+
+    train(fitted, stop, SETTINGS, 5, loss=loss, stop_loss=cross_entropy(1.0))
+    whole, rest = divmod(len(fitted[0]), 16)
+    assert rest > 0
+    assert seen == 2 * [*whole * [16], rest]
 
 
 def linear_step(clip_norm: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

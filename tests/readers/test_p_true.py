@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dualread.errors import ConfigError
 from dualread.readers import p_true
 from dualread.readers.base import Answers, View, Weights
 from tests.readers import synthetic
@@ -27,16 +26,6 @@ def test_by_hand():
 def test_log_probabilities_whose_probabilities_are_zero():
     view = View(name="yes_no", log_probs={"Yes": np.full(3, -900.0), "No": np.full(3, -901.0)})
     assert p_true.score(READER, answers(view)).score.tolist() == [1.0] * 3
-
-
-def test_a_missing_choice_and_a_wrong_kind_of_view_are_named():
-    with pytest.raises(ConfigError, match=r"views.yes_no: lacks 1 of the 2 choices that this reader needs: No\."):
-        p_true.score(READER, answers(View(name="yes_no", log_probs={"Yes": np.zeros(3)})))
-    with pytest.raises(ConfigError, match=r"views.samples: gives no choices"):
-        p_true.score(READER, answers(View(name="samples", texts=(("a",),) * 3)))
-    two = [View(name=name, log_probs={"Yes": np.zeros(3), "No": np.zeros(3)}) for name in ("a", "b")]
-    with pytest.raises(ConfigError, match=r"views: a, b; this reader needs exactly one"):
-        p_true.score(READER, answers(*two))
 
 
 def test_an_answer_that_was_not_shown_keeps_a_half_and_is_marked():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from dualread.errors import ConfigError
 from dualread.readers import dualread, p_state, p_visual
 from dualread.readers.base import Answers, Weights
 from dualread.readers.calibration.temperature import fit_temperature
@@ -123,9 +122,3 @@ def test_log_odds_never_pass_through_a_clipped_probability():
     # Both confidences of the first two rows are 1 in float64; their log-odds stay apart and finite.
     assert scores.score.tolist() == [150.0, 300.0, -1350.0]
     assert scores.confidence[:2].tolist() == [1.0, 1.0]
-
-
-def test_a_parent_without_log_odds_is_refused():
-    parents = {"pre": synthetic.reader("readers.verbalized", Weights()), "post": branch(1.0, 1.0)}
-    with pytest.raises(ConfigError, match=r"readers.verbalized gives no log-odds"):
-        dualread.score(synthetic.reader("readers.dualread", Weights(), parents=parents), synthetic.examples(4).answers)

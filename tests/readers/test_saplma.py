@@ -1,4 +1,6 @@
-from dualread.readers import saplma
+import pytest
+
+from dualread.readers import psr, saplma
 from dualread.readers._network import probe_log_odds
 from tests.readers import synthetic
 
@@ -14,3 +16,11 @@ def test_the_network_has_the_papers_widths_and_reads_the_middle_layer():
     assert abs(weights.tensors["mean"] - states.mean(axis=0)).max() < 1e-12
     found = saplma.score(synthetic.reader("readers.saplma", weights), examples.answers).score
     assert (found == probe_log_odds(weights.tensors, examples.answers.features("h_mid"))).all()
+
+
+@pytest.mark.parametrize("reader", [psr, saplma])
+def test_of_epochs_with_one_stop_loss_the_first_is_restored(reader):
+    # Steps of 1e-30 change no weight, so that all epochs have one loss: the first is kept, and three more are run.
+    still = {**synthetic.PSR, "learning_rate": 1e-30, "max_epochs": 9, "patience": 3}
+    notes = reader.fit(synthetic.examples(), reader.Settings(**still), {}, 17).notes
+    assert (notes["epoch_restored"], notes["epochs_run"]) == (1, 1 + 3)

@@ -4,10 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dualread.errors import ConfigError
 from dualread.readers import self_consistency
 from dualread.readers.base import Answers, Examples, View, Weights
-from dualread.readers.calibration.log_odds import CalibrationError
 from dualread.readers.calibration.platt import fit_platt
 from tests.readers import synthetic
 
@@ -45,12 +43,6 @@ def test_by_hand():
     assert score(answers, 2).score.tolist() == [1.0, 0.5, 0.0, 0.0]
 
 
-def test_too_few_samples_are_named():
-    answers = sampled(("liver", ["liver"] * 8), ("liver", ["liver"] * 3))
-    with pytest.raises(ConfigError, match=r"views.samples: slake/train/00001 has 3 samples, .* reads the first 4\."):
-        score(answers, 4)
-
-
 def test_the_map_is_platt_scaling_on_validation():
     examples = synthetic.with_views(synthetic.examples(300, role="validation"), ("samples",))
     weights = self_consistency.fit(examples, self_consistency.Settings(k=8), {}, 0)
@@ -74,13 +66,3 @@ def test_the_first_samples_are_those_of_a_shorter_view():
     assert self_consistency.fit(examples, self_consistency.Settings(k=2), {}, 0) == self_consistency.fit(
         cut, self_consistency.Settings(k=2), {}, 0
     )
-
-
-def test_a_score_without_a_map_is_explained():
-    answers = sampled(*[("liver", ["liver", "liver"])] * 3, *[("liver", ["lung", ""])] * 2)
-    examples = Examples(answers=answers, correct=np.array([True] * 3 + [False] * 2))
-    with pytest.raises(
-        CalibrationError,
-        match=r"readers.self_consistency with k = 2, partition 'validation', 3 correct of 5 answers: .* separates",
-    ):
-        self_consistency.fit(examples, self_consistency.Settings(k=2), {}, 0)

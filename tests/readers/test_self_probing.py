@@ -1,12 +1,10 @@
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.errors import ConfigError
 from dualread.evaluation.metrics.calibration_error import bins
 from dualread.evaluation.metrics.selective import hce
 from dualread.readers import prompt_ensemble, self_probing
@@ -53,19 +51,6 @@ def test_an_ensemble_of_one_is_self_probing():
     assert (one.confidence == other.confidence).all()
     assert one.confidence[:101].tolist() == [percent / 100 for percent in range(101)]
     assert (one.imputed == other.imputed).all()
-
-
-def test_views_of_the_wrong_form_are_named():
-    with pytest.raises(ConfigError, match=r"views: asked_0, asked_1; this reader needs exactly one"):
-        asked(self_probing, ["1"], ["2"])
-    answers = replace(synthetic.examples(1).answers, views=(View(name="samples", texts=(("1", "2"),)),))
-    with pytest.raises(ConfigError, match=r"views.samples: 2 replies to one answer, expected 1"):
-        self_probing.score(synthetic.reader("readers.self_probing", Weights()), answers)
-    choices = View(name="yes_no", log_probs={"Yes": np.zeros(1)})
-    with pytest.raises(ConfigError, match=r"views.yes_no: gives no completions"):
-        prompt_ensemble.score(
-            synthetic.reader("readers.prompt_ensemble", Weights()), replace(answers, views=(choices,))
-        )
 
 
 def test_an_answer_that_was_not_asked_about_keeps_a_half_and_is_marked():

@@ -9,7 +9,6 @@ from dualread.errors import ReaderError, UnfittedError
 from dualread.readers import _network
 from dualread.readers.artifact import load_reader, save_reader
 from dualread.readers.base import Examples, FittedReader, Weights, fit, score, settings_of
-from dualread.readers.calibration.platt import fit_platt
 from dualread.readers.settings import NetworkSettings
 from tests.readers import synthetic
 from tests.readers.test_contract import EVERY, ON_VALIDATION, PARENTS, SETTINGS, held_out, training
@@ -94,8 +93,3 @@ def test_a_network_that_never_has_a_loss_does_not_keep_its_first_weights():
     loss = _network.cross_entropy(1.0)
     with pytest.raises(UnfittedError, match="no finite number in any of"):
         _network.train((x, labels), (x, labels), NetworkSettings(**synthetic.PSR), 0, loss=loss, stop_loss=loss)
-
-
-def test_separated_rows_have_no_platt_map():
-    with pytest.raises(UnfittedError, match="separates the 2 correct from the 2 wrong rows"):
-        fit_platt([0.1, 0.2, 0.8, 0.9], np.array([False, False, True, True]))

@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from dualread.commands.new.model import look
 from dualread.errors import ArtifactError
+from dualread.models.backbones.user_model import look
 from tests.commands.new.checkpoints import QWEN, checkpoint
 
 

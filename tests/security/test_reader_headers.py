@@ -1,11 +1,13 @@
 """What a reader's file says about its actor is checked as a study's values are, before anything is opened (D5, D6)."""
 
 import json
+from functools import partial
 
 import pytest
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import DualReadError
+from dualread.own.scoring.answering import OpenActor
 from dualread.own.scoring.loading import load
 from tests.own.scoring import small
 
@@ -82,7 +84,7 @@ def opened(reader, actor):
         prompt=None,
         revision=None,
         allow_other=True,
-        batch_size=1,
+        opens=partial(OpenActor.open, batch_size=1),
     )
 
 
@@ -90,7 +92,7 @@ def opened(reader, actor):
 @pytest.mark.parametrize(("place", "value"), WRONG, ids=lambda value: f"{value!r:.40}")
 def test_a_wrong_value_is_refused_in_a_sentence_before_anything_is_opened(study, tmp_path, monkeypatch, place, value):
     if place.startswith("scoring"):
-        monkeypatch.setattr("dualread.own.scoring.loading.open_checkpoint", None)
+        monkeypatch.setattr("dualread.own.scoring.answering.open_checkpoint", None)
     with pytest.raises(DualReadError) as refused:
         opened(edited(study, tmp_path, place, value), study.actor)
     assert len(str(refused.value)) < 3000

@@ -159,3 +159,17 @@ def test_thresholds_are_chosen_on_answers_that_are_evaluated(tmp_path):
         ArtifactError, match=r"thresholds_from: slake/validation is not evaluated\. Expected one of: slake/test"
     ):
         compute(tmp_path / "other", spec=changed(SPEC, thresholds_from="slake/validation"))
+
+
+def test_a_study_may_name_further_metrics_and_is_the_same_without_them(tmp_path):
+    assert "further" not in SPEC.wire()["metrics"]  # so that no key of such a study changes
+    more = changed(SPEC, metrics=changed(SPEC.metrics, further=["e_aurc", "prediction_rejection_ratio"]))
+    for name in ("plain", "more"):
+        (tmp_path / name).mkdir()
+    plain, further = (compute(tmp_path / name, spec)[1] for name, spec in (("plain", SPEC), ("more", more)))
+    names = {"e_aurc", "prediction_rejection_ratio"}
+    assert set(further["metric"]) - set(plain["metric"]) == names
+    assert further.filter(~pl.col("metric").is_in(list(names))).equals(plain)
+    of = {row["metric"]: row["estimate"] for row in further.filter(subset="all").iter_rows(named=True)}
+    assert 0 <= of["e_aurc"] <= of["aurc"]
+    assert of["prediction_rejection_ratio"] <= 1

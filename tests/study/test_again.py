@@ -177,13 +177,13 @@ def test_an_input_that_was_made_again_since_is_a_change(study, tmp_path):
 
 
 def test_packages_of_another_environment_are_not_compared(study):
-    spec = {"reader": {"module": "readers.lm_polygraph_entropy"}}
+    spec = {"engine": {"module": "models.generation.vllm_engine"}}
     study.plan("compute_metrics", METRICS, spec, {"graded": f"{GRADED}/MANIFEST.json"}, at=2)
     study.versions = {}
     assert study.reasons() == [
         f"compute_metrics {METRICS}:",
+        "  spec engine.module: added (models.generation.vllm_engine)",
         "  spec n: removed",
-        "  spec reader.module: added (readers.lm_polygraph_entropy)",
         f"grade {GRADED}:",
         "  package polars: removed",
     ]

@@ -92,11 +92,10 @@ def test_views_cover_the_answers_that_a_method_needs_except_those_under_controls
     assert shards.generated("own") == [*answered, *shards.views("own")]  # a view comes after what it is about
 
 
-def test_a_reader_of_another_environment_and_of_tensors_that_only_it_needs(config):
-    assert shards_of(config).by_environment("rlvr") == {"": ["psr", "p_state", "per", "dualread"]}
+def test_a_reader_of_another_package_and_of_tensors_that_only_it_needs(config):
     assert shards_of(config).optional_tensors("rlvr") is None
-    config["methods"]["entropy"] = {"label": "Entropy", **read("rlvr", "lm_polygraph_entropy")}
+    config["methods"]["entropy"] = {"label": "Entropy", **read("rlvr", "dualread_lm_polygraph.entropy")}
     shards = shards_of(config)
-    assert shards.by_environment("rlvr") == {"": ["psr", "p_state", "per", "dualread"], "estimators": ["entropy"]}
+    assert shards.methods_of("rlvr") == ["psr", "p_state", "per", "dualread", "entropy"]
     assert shards.optional_tensors("rlvr") == ("token_entropies",)
     assert shards.optional_tensors("own") is None

@@ -44,6 +44,10 @@ NOT_RUN = {
     " tests/commands/new runs it",
     "dualread ask mine.yaml --run --to https://api.example.com/v1 --key EXAMPLE_KEY": "needs a service;"
     " tests/commands/ask runs it",
+    "dualread answer ../my-model test.csv --fit train.csv --validation val.csv --methods dualread sc8 --out"
+    " answers.csv": "needs a checkpoint and questions; tests/direct runs it",
+    "dualread judge answers.csv --model NAME --folder judge --run --to https://api.example.com/v1 --key EXAMPLE_KEY"
+    " --out judged.csv": "needs a service; tests/own/test_judged.py runs it",
     "hf upload owner/name mine": "needs the network, and an account",
     'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
     " network; tests/own/scoring/test_export.py scores from a hub on this machine",
@@ -223,7 +227,8 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 def _environment(checkout: Checkout) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(checkout.folder / "lib"), "HF_HUB_OFFLINE": "1"}
+    path = os.pathsep.join(str(checkout.folder / name) for name in ("lib", "plugins/lm_polygraph"))
+    return {**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1"}
 
 
 @pytest.mark.rest

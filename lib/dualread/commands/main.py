@@ -18,9 +18,9 @@ from dualread.progress import say
 # Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`, by what they serve. What most people need
 # comes first. Heavy packages are imported only in `run`.
 _VERBS = {
-    "judge": ("evaluate",),
+    "judge": ("evaluate", "answer", "judge"),
     "study": ("new", "ask", "plan", "report", "browse", "explain", "verify", "compare", "schema"),
-    "score": ("score", "demo"),
+    "score": ("score", "demo", "serve", "monitor"),
     "share": ("export",),
     "store": ("gc", "store"),
 }
@@ -29,10 +29,8 @@ _EXTRAS = {"study": "study", "score": "models", "share": "models", "store": "stu
 _OF_EXTRA = re.compile(r"extra == ['\"]([\w-]+)")
 _TOP = """
 How far can an answer be trusted? `dualread VERB --help` explains each verb.
-
 {verbs}
 begin  dualread evaluate docs/example/predictions.csv
-       snakemake --cores 8 tables/main.tex    this runs a study
 """
 
 

@@ -1,10 +1,13 @@
 """Text that several verbs print or write: tables with aligned columns, sizes, pages."""
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from dualread.errors import ArtifactError, printable
+
+_COLORS = {"good": "\x1b[32m", "bad": "\x1b[31m"}
 
 
 class Door:
@@ -17,6 +20,12 @@ class Door:
         """Write a text whose control characters are escaped."""
         self._stream.write(printable(text))
         return len(text)
+
+    def paint(self, text: str, color: str) -> None:
+        """Write a text in a color, if whoever reads it is a terminal and asks for none of NO_COLOR and TERM=dumb."""
+        is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not self._stream.isatty()
+        start, end = ("", "") if is_plain else (_COLORS[color], "\x1b[0m")
+        self._stream.write(f"{start}{printable(text)}{end}")
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write several texts."""

@@ -10,6 +10,10 @@ from dualread.declared.base import AtLeastOne, Distinct, Listed, Name, Names, Se
 Metric = Literal["auroc", "brier", "squared_calibration_error", "natural_ccg_auc", "strict_ccg_auc"]
 
 
+# What others report besides (`evaluation.answer_metrics.FURTHER_METRICS`).
+FurtherMetric = Literal["ece15_equal_mass", "auarc", "e_aurc", "prediction_rejection_ratio"]
+
+
 class Bootstrap(Section):
     """Confidence intervals."""
 
@@ -24,6 +28,8 @@ class Metrics(Section):
     """Confidence intervals."""
     target_risk_percent: Distinct[Annotated[int, Field(ge=0, le=99)]]
     """Risks for which the coverage is reported."""
+    further: Distinct[FurtherMetric] | None = None
+    """Metrics that are computed besides; a table shows them if it names them."""
 
 
 class Contrast(Section):

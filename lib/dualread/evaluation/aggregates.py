@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from dualread.evaluation.answer_metrics import ANSWER_METRICS
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, FURTHER_METRICS
 from dualread.evaluation.estimates import SUBSETS
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import is_rate
@@ -30,7 +30,11 @@ def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[st
         ood_ccg: The data sets of `ood_ccg`; may be empty.
     """
     of_thresholds = sorted(filter(is_rate, metrics["metric"].unique()))
-    names = {"ood6": (tuple(ood), (*RATES["ood6"], *of_thresholds)), "ood_ccg": (tuple(ood_ccg), RATES["ood_ccg"])}
+    further = [name for name in FURTHER_METRICS if name in set(metrics["metric"])]
+    names = {
+        "ood6": (tuple(ood), (*RATES["ood6"], *further, *of_thresholds)),
+        "ood_ccg": (tuple(ood_ccg), RATES["ood_ccg"]),
+    }
     known = {tuple(row[key] for key in KEYS): row for row in metrics.iter_rows(named=True)}
     runs = sorted(set(metrics.select("study", "backbone", "actor", "seed", "method").iter_rows()))
     rows = [

@@ -1,6 +1,6 @@
 """Every metric of one method on one (data set, split), for all, open and closed questions, with its intervals."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
@@ -10,9 +10,15 @@ import numpy as np
 
 from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation import controls
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES, WITH_REPLICATES
+from dualread.evaluation.answer_metrics import (
+    ANSWER_METRICS,
+    FURTHER_METRICS,
+    NOISE_FLOOR,
+    WITH_PERCENTILES,
+    WITH_REPLICATES,
+)
 from dualread.evaluation.columns import CellColumns, Columns, OfColumns, all_rows
-from dualread.evaluation.metric import PairMetric
+from dualread.evaluation.metric import AnswerMetric, PairMetric
 from dualread.evaluation.metrics import calibration_chance
 from dualread.evaluation.pair_metrics import PAIR_METRICS, PairValues, limits, stored_pairs
 from dualread.evaluation.replicates import replicates
@@ -49,7 +55,7 @@ class Kept:
     pairs: Mapping[str, PairValues]
 
 
-def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
+def estimate(cell: CellColumns, draws: ImageDraws, further: Collection[str] = ()) -> tuple[list[dict], Kept]:
     """Return one mapping per (subset, metric), and what comparisons on all questions need.
 
     An undefined metric has a null estimate and a reason. A metric with a percentile interval has a further row
@@ -59,7 +65,9 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
     Args:
         cell: The joined tables of one (data set, split).
         draws: Resamples of the manifest's images, shared by all subsets and metrics.
+        further: Names of `FURTHER_METRICS` to compute as well.
     """
+    answer_metrics = {**ANSWER_METRICS, **{name: of for name, of in FURTHER_METRICS.items() if name in further}}
     rows = []
     parts = {subset: cell if subset == "all" else cell.of_type(subset) for subset in SUBSETS}
     whole = [subset for subset, part in parts.items() if len(part.answers) == len(cell.answers)]
@@ -68,7 +76,7 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
     for subset in SUBSETS:
         part = parts.pop(subset)  # what is known about a part is freed after its turn
         known = resampled["all" if subset in whole else subset]
-        for row in _rows(subset, part, draws):
+        for row in _rows(subset, part, draws, answer_metrics):
             if row.metric in _WITH_PERCENTILES:
                 rows += _with_percentiles(row, known.get(row.metric))
             else:
@@ -78,9 +86,11 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
     return rows, Kept(replicates=kept, pairs=pairs)
 
 
-def _rows(subset: str, cell: CellColumns, draws: ImageDraws) -> Iterator[Estimate]:
+def _rows(
+    subset: str, cell: CellColumns, draws: ImageDraws, answer_metrics: Mapping[str, AnswerMetric]
+) -> Iterator[Estimate]:
     sizes = {"n": len(cell.answers), "n_clusters": cell.answers.n_distinct("image_id", all_rows(cell.answers))}
-    for name, metric in ANSWER_METRICS.items():
+    for name, metric in answer_metrics.items():
         found = measure(subset, name, metric.value, cell.answers, **sizes)
         yield found if metric.counts is None else _with_share(found, metric.counts(cell.answers), cell.answers, draws)
         if name == "ece15":

@@ -1,10 +1,10 @@
 """What each metric that `dualread evaluate` knows means, as its declaration says."""
 
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, ECE, ECE_NOISE_FLOOR
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, ECE, ECE_NOISE_FLOOR, FURTHER_METRICS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 
-_DECLARED: dict[str, Metric] = {**ANSWER_METRICS, **PAIR_METRICS}
+_DECLARED: dict[str, Metric] = {**ANSWER_METRICS, **FURTHER_METRICS, **PAIR_METRICS}
 # What is said of a sample, not of confidences: first of its images and pairs, then of each CCG-AUC.
 _OF_SAMPLE = (
     *("images_with_right", "images_with_wrong", "decisive_pairs", "source_images", "donor_images"),

@@ -24,7 +24,11 @@ _OF_OTHERS = (
 
 
 def without_confidences(
-    questions: pl.DataFrame, target_risk_percent: Iterable[int], reason: str, conditions: Iterable[str] = ()
+    questions: pl.DataFrame,
+    target_risk_percent: Iterable[int],
+    reason: str,
+    conditions: Iterable[str] = (),
+    further: Iterable[str] = (),
 ) -> Iterator[dict]:
     """Yield one mapping per metric of one (data set, split), as `estimates.estimate` does.
 
@@ -33,11 +37,13 @@ def without_confidences(
         target_risk_percent: The target risks of thresholds.
         reason: Why there are no confidences.
         conditions: The conditions that have metrics of their own, see `join.conditions_of`.
+        further: Names of `answer_metrics.FURTHER_METRICS` that the study computes as well.
     """
+    of_answers = (*_OF_ANSWERS, *further)
     at_risks = tuple(names_of(target_risk_percent))
     for subset in SUBSETS:
         asked = questions if subset == "all" else questions.filter(answer_type=subset)
-        yield from _rows(subset, (*_OF_ANSWERS, *(at_risks if subset == "all" else ())), asked, reason)
+        yield from _rows(subset, (*of_answers, *(at_risks if subset == "all" else ())), asked, reason)
         yield from (undefined(subset, name, reason)._asdict() for name in _OF_OTHERS)
     known = questions.drop_nulls("content_family").sort("content_family")
     for (family,), asked in known.group_by("content_family", maintain_order=True):

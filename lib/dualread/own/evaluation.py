@@ -6,12 +6,13 @@ from typing import Any
 
 import polars as pl
 
-from dualread.errors import ConfigError
+from dualread.errors import ConfigError, printable
 from dualread.evaluation.decimals import as_float64
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.own.cells import Cells, cells_of
 from dualread.own.given import UserTable
 from dualread.own.metrics import differences, measure, on_common_questions
+from dualread.own.screen import screen
 from dualread.own.tables import TableOptions, read_tables
 from dualread.own.thresholds import (
     Certainty,
@@ -25,9 +26,9 @@ REPLICATES = 10_000
 _LEVEL = 0.05
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Evaluation:
-    """What `evaluate` found.
+    """What `evaluate` found; `print` shows it on one screen, as `dualread evaluate` does.
 
     Attributes:
         metrics: One row per data set, method, subset and metric: dataset (null if the table names none), method, subset
@@ -56,6 +57,15 @@ class Evaluation:
     left_out: Mapping[str, int]
     parts: Sequence[Cells]
     replicates: int
+
+    def __str__(self) -> str:
+        """Return the lines of `screen`, and the first warning."""
+        said = [line.text for line in screen(self)]
+        if self.warnings:
+            said.append(f"{len(self.warnings)} warnings in .warnings, the first: {self.warnings[0]:.60}")
+        return printable("\n".join(said))
+
+    __repr__ = __str__
 
 
 def evaluate(

@@ -13,7 +13,7 @@ from dualread.declared.columns import CONTRASTS, METRICS
 from dualread.declared.metrics import ContrastSpec
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation import controls
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, FURTHER_METRICS, WITH_REPLICATES
 from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.contrasts import Results, Run, compare
@@ -30,7 +30,9 @@ _OF_METRICS = ("dataset", "method", "subset", "metric", "estimate", "low", "high
 # These metrics need conditions, or results of the answer parser, that a plain table does not hold.
 _LEFT_OUT = {*CHANNEL_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
 # With these begin the names of metrics that need probabilities, and of what is said about them.
-_OF_PROBABILITIES = tuple(name for name, metric in ANSWER_METRICS.items() if metric.is_of_probabilities)
+_OF_PROBABILITIES = tuple(
+    name for name, metric in (ANSWER_METRICS | FURTHER_METRICS).items() if metric.is_of_probabilities
+)
 _OF_DIFFERENCES = (
     *("dataset", "method", "baseline", "metric", "estimate", "low", "high", "p", "p_at_most", "p_holm"),
     *("p_holm_at_most", "n", "n_clusters", "n_undefined", "short", "reason"),
@@ -72,7 +74,7 @@ def measure(cells: Cells, *, replicates: int, seed: int) -> Measured:
     rows, kept = [], {}
     for method, evaluated in cells.methods.items():
         draws = _draws(cells, evaluated, replicates=replicates, seed=seed)
-        found, kept[method] = estimate(CellColumns.of(evaluated), draws)
+        found, kept[method] = estimate(CellColumns.of(evaluated), draws, tuple(FURTHER_METRICS))
         rows += [
             {"dataset": cells.dataset, "method": method, **_withheld(row, cells, method)}
             for row in found

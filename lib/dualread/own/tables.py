@@ -7,12 +7,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from dualread.errors import ConfigError, did_you_mean
 from dualread.own.given import ANSWERS, PAIRS, UserTable, about_values, mapped
 from dualread.own.grades import with_options
 from dualread.own.inputs import given_in_memory, is_address, local_file, read_address, read_given
 from dualread.own.log import read_logged
 
+WIDE = "confidence_"  # begins the columns of a table with one column of confidences per method, whose name follows
 _SIMILAR = 0.8
 _SHOWN = 8  # columns that a sentence names
 _IN_LOGS = "#"  # the readers of logs have made lists of alternatives
@@ -48,7 +51,14 @@ class TableOptions:
         """Names of all columns that may be read in a table."""
         own = {name for one in self.columns.values() for name in (one, one.removeprefix("-"))}
         clusters = set() if self.cluster is None else {self.cluster, f"donor_{self.cluster}"}
-        return {*ANSWERS, *PAIRS, *own, *clusters, *self.options}
+        return _Used({*ANSWERS, *PAIRS, *own, *clusters, *self.options})
+
+
+class _Used(set[str]):
+    """Names of columns, and those with one column per method."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or str(name).startswith(WIDE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,8 +165,36 @@ def _mapped(
     given = replace(mapped(given, names.columns, known, keep=_kept(names)), separator=names.alternatives)
     if names.options and (known is ANSWERS or given.has(names.options[0])):
         given = with_options(given, names.options)
+    if known is ANSWERS:
+        given = _one_row_per_method(given)
     notes = [f"column {own[1:]!r} is read with the other sign ({name})" for name, own in negated.items()]
     return _scored(replace(given, notes=(*given.notes, *notes, *about_values(given))))
+
+
+def _one_row_per_method(given: UserTable) -> UserTable:
+    """Return a table with a column of confidences per method as one with a row per method; other tables as they are.
+
+    A method whose column is empty is left out, which `notes` says.
+    """
+    wide = [name for name in given.frame.columns if name.startswith(WIDE) and name != WIDE]
+    if given.has("confidence") or given.has("method") or not wide:
+        return given
+    filled = [name for name in wide if given.frame[name].null_count() < len(given.frame)]
+    empty = [name.removeprefix(WIDE) for name in wide if name not in filled]
+    notes = [f"column {name!r} is the confidence of the method {name.removeprefix(WIDE)!r}" for name in filled]
+    notes += [f"left out: {', '.join(empty)} (no confidence in any row)"] if empty else []
+    if not filled:
+        raise given.error(f"columns {', '.join(wide)} are empty. Expected the confidences of a method in each.")
+    others = given.frame.drop(wide)
+    parts = [
+        others.with_columns(given.frame[name].alias("confidence"), method=pl.lit(name.removeprefix(WIDE)))
+        for name in filled
+    ]
+    if len({part["confidence"].dtype for part in parts}) > 1:  # such as whole numbers beside others
+        parts = [part.with_columns(pl.col("confidence").cast(pl.String)) for part in parts]
+    return replace(
+        given, frame=pl.concat(parts), rows=pl.concat([given.rows] * len(parts)), notes=(*given.notes, *notes)
+    )
 
 
 def _scored(given: UserTable) -> UserTable:

@@ -11,8 +11,6 @@ Each declaration is one assignment of a literal at top level, and has a default:
         fitted) or "score" (views of all answers, including those). Default: never.
     NULL: bool. Whether the method is a null: it sees neither the image nor a state. A method that does not exceed
         it has not been shown to use the image. Default: False.
-    ENVIRONMENT: str. The environment in which the reader runs, if that is not the workflow's own: the name of a lock
-        file in envs/. Default: the workflow's own.
 
 A class `Settings` says what the config may set (`declared.plugin_settings`).
 """
@@ -23,7 +21,7 @@ from typing import Any
 from dualread import plugins
 from dualread.errors import ConfigError
 
-_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, "NULL": False, "ENVIRONMENT": None}
+_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, "NULL": False}
 _ALLOWED = {"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "score"), "NULL": (False, True)}
 
 

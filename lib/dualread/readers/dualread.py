@@ -3,8 +3,8 @@
 FEATURES is left out, because the parents read all the states.
 """
 
-from dualread.readers._calibrated import scores_from_log_odds
 from dualread.readers.base import Answers, FittedReader, Scores, calibrated_log_odds
+from dualread.readers.calibrated import scores_from_log_odds
 
 PARENTS: tuple[str, ...] = ("pre", "post")
 

@@ -6,8 +6,8 @@ The confidence is sum n p_n / 100, with p normalized over these 101 integers. No
 
 import numpy as np
 
-from dualread.readers._replies import choice_log_probs
 from dualread.readers.base import Answers, FittedReader, Scores
+from dualread.readers.replies import choice_log_probs
 
 VIEWS = "score"
 

@@ -8,9 +8,9 @@ actor: it keeps the confidence 0.5 and is marked as imputed.
 
 import numpy as np
 
-from dualread.readers._replies import choice_log_probs
 from dualread.readers.base import Answers, FittedReader, Scores
 from dualread.readers.calibration.log_odds import sigmoid
+from dualread.readers.replies import choice_log_probs
 
 VIEWS = "score"
 

@@ -5,8 +5,8 @@ statements. Their integers are added and the sum is divided once, so that equal 
 without a valid statement keeps the confidence 0.5 and is marked as imputed. Nothing is fitted.
 """
 
-from dualread.readers._replies import mean_stated
 from dualread.readers.base import Answers, FittedReader, Scores
+from dualread.readers.replies import mean_stated
 
 VIEWS = "score"
 

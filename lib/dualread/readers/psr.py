@@ -8,9 +8,9 @@ temperature is fitted on the calibration partition. `_network` has the training 
 
 from collections.abc import Mapping
 
-from dualread.readers._calibrated import branch_scores
 from dualread.readers._network import fit_probe, probe_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.calibrated import branch_scores
 from dualread.readers.settings import NetworkSettings
 
 FEATURES: tuple[str, ...] = ("h_pre",)

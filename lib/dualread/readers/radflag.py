@@ -12,8 +12,8 @@ References:
 import numpy as np
 
 from dualread.declared.base import Positive, Section
-from dualread.readers._replies import sampled_answers
 from dualread.readers.base import Answers, FittedReader, Scores
+from dualread.readers.replies import sampled_answers
 
 VIEWS = "score"
 

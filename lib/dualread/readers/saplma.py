@@ -6,9 +6,9 @@ completion. The paper fixes the layer and the widths. Training, early stopping a
 
 from collections.abc import Mapping
 
-from dualread.readers._calibrated import branch_scores
 from dualread.readers._network import fit_probe, probe_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.calibrated import branch_scores
 from dualread.readers.settings import NetworkSettings
 
 FEATURES: tuple[str, ...] = ("h_mid",)

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from dualread.declared.base import Positive, Section
-from dualread.readers._calibrated import platt_notes, platt_scores
-from dualread.readers._replies import sampled_answers
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.calibrated import platt_notes, platt_scores
+from dualread.readers.replies import sampled_answers
 
 FITTED_ON = "validation"
 VIEWS = "score"

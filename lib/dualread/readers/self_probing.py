@@ -5,8 +5,8 @@ decoded greedily and read by `grading.stated`. An answer with an invalid reply k
 and is marked as imputed. Nothing is fitted.
 """
 
-from dualread.readers._replies import mean_stated
 from dualread.readers.base import Answers, FittedReader, Scores
+from dualread.readers.replies import mean_stated
 
 VIEWS = "score"
 

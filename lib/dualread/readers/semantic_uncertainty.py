@@ -15,9 +15,9 @@ import numpy as np
 from pydantic import Field
 
 from dualread.declared.base import Section
-from dualread.readers._calibrated import platt_notes, platt_scores
-from dualread.readers._replies import sampled_answers
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.calibrated import platt_notes, platt_scores
+from dualread.readers.replies import sampled_answers
 
 FITTED_ON = "validation"
 VIEWS = "score"

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from dualread.declared.base import Wire
-from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.readers.calibrated import branch_scores, temperature_notes
 
 FEATURES: tuple[str, ...] = ("answer_log_prob",)
 FITTED_ON = "train"

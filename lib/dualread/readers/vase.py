@@ -26,9 +26,9 @@ from pydantic import Field
 
 from dualread.declared.base import AtLeast0, Section
 from dualread.errors import ConfigError
-from dualread.readers._calibrated import platt_notes, platt_scores
-from dualread.readers._replies import sampled_answers
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, View, Weights
+from dualread.readers.calibrated import platt_notes, platt_scores
+from dualread.readers.replies import sampled_answers
 
 FITTED_ON = "validation"
 VIEWS = "score"

@@ -40,8 +40,8 @@ VALUES = {
 
 LIMIT_LABEL = "True difficulty of the image"
 SAYS = {
-    "dot": "Dot and thick line: the value and its 95% interval over other images, for these seeds.",
-    "retrained": "Thin line: the interval for retrained actors as well.",
+    "dot": "Dot and thick line: the value and its 95% interval over other images.",
+    "retrained": "The thick line is for these seeds, the thin one for retrained actors as well.",
     "few": f"Pale, with †: fewer than {MINIMUM_IMAGES} images on a side, so no evidence either way.",
     "nulls": "Nulls see no image: they predict from the question, or from question and answer. Band: their interval.",
     "limit": "Dotted: AUROC of the true difficulty of the images, the most that an image can tell without question.",

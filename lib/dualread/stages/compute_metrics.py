@@ -48,7 +48,11 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
         of = {
             shard: without_confidences(
-                _manifest(shard, inputs), spec.metrics.target_risk_percent, reason, _conditions(shard, inputs)
+                _manifest(shard, inputs),
+                spec.metrics.target_risk_percent,
+                reason,
+                _conditions(shard, inputs),
+                spec.metrics.further or (),
             )
             for shard in shards
         }
@@ -105,7 +109,7 @@ def _judged(
     del joined  # its tables hold texts, the columns numbers
     images = tuple(sorted(manifest["image_id"].unique()))
     draws = ImageDraws(names=(spec.study, *shard), image_ids=images, replicates=spec.metrics.bootstrap.replicates)
-    estimates, kept = estimate(cell, draws)
+    estimates, kept = estimate(cell, draws, spec.metrics.further or ())
     points = [
         *family_rows(answers, manifest, draws),
         *threshold_rows(cell.answers, thresholds),

@@ -28,7 +28,7 @@ def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Generate the actor's completions for every question of the shard, or score the choices that the spec names."""
     questions = list(read_asked(spec.shard, inputs))
     settings = frozen(spec.model), frozen(spec.engine.settings)
-    engine = _engine(inputs["actor"], spec.engine.module, *settings, inputs["facts"] / "facts.json")
+    engine = loaded_engine(inputs["actor"], spec.engine.module, *settings, inputs["facts"] / "facts.json")
     refuse_control_tokens(inputs["manifest"], engine.encoder.tokenizer)
     if spec.shard.choices is not None:
         return _score_choices(spec.shard.choices, spec.shard.condition, questions, engine, inputs, out)
@@ -36,7 +36,8 @@ def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def _engine(actor: Path, engine: str, settings: str, engine_settings: str, facts: Path) -> Engine:
+def loaded_engine(actor: Path, engine: str, settings: str, engine_settings: str, facts: Path) -> Engine:
+    """Return the engine `engine` with the checkpoint of `actor`, which stays in memory."""
     open_engine = plugins.load_module(engine).open_engine
     return open_engine(actor / "checkpoint", json.loads(settings), json.loads(engine_settings), Facts.read(facts))
 

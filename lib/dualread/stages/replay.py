@@ -53,7 +53,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     completions = _completions(spec, inputs, questions)
     token_ids = completions["token_ids"].to_list()
     requests = _requests(inputs, completions, questions)
-    actor = _actor(inputs["actor"], frozen(spec.model), inputs["facts"] / "facts.json")
+    actor = loaded_actor(inputs["actor"], frozen(spec.model), inputs["facts"] / "facts.json")
     replayed = replay_completions(
         actor,
         requests,
@@ -116,7 +116,8 @@ def _requests(inputs: Mapping[str, Path], completions: pl.DataFrame, asked: Sequ
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def _actor(actor: Path, settings: str, facts: Path) -> Opened:
+def loaded_actor(actor: Path, settings: str, facts: Path) -> Opened:
+    """Return the checkpoint of `actor`, which stays in memory."""
     return open_checkpoint(actor / "checkpoint", json.loads(settings), Facts.read(facts))
 
 

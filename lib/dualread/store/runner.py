@@ -48,11 +48,16 @@ class Input:
 
 
 class Runner:
-    """Looks up, or computes, the entries of one stage in one process."""
+    """Looks up, or computes, the entries of one stage in one process.
 
-    def __init__(self, stage: str, store: Store) -> None:
-        self._stage = stage
-        self._store = store
+    Args:
+        stage: The stage.
+        store: The store.
+        below: Messages name outputs from here on; None for their whole paths.
+    """
+
+    def __init__(self, stage: str, store: Store, *, below: Path | None = None) -> None:
+        self._stage, self._store, self._below = stage, store, below
         self._index = library(store.root / SOURCES_NAME)
         self._stat_cache = StatCache(store.root / "stat-cache.json")
         self._verified: set[tuple[Path, str]] = set()
@@ -87,7 +92,8 @@ class Runner:
                 inputs={name: item.digest for name, item in inputs.items()},
                 packages=self._index.packages(roots),
             )
-            where = f"[{self._stage}] {entry.output}:"
+            output = entry.output if self._below is None else entry.output.relative_to(self._below)
+            where = f"[{self._stage}] {output}:"
             work_on(where.removesuffix(":"))
             check(Of.spec(entry.spec), {name: item.of for name, item in inputs.items()}, str(entry.output))
             if manifest := self._find(action.key):

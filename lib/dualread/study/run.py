@@ -112,9 +112,7 @@ class StudyRun:
         limit(self._workflow, "model_slots", model_slots(self._study.machine.model_job_memory_gb))
         if n_gpus := len(gpus()):
             limit(self._workflow, "gpu", n_gpus)
-        shards = StudyShards(self._study)
-        parts = [(actor, part) for actor in shards.answering for part in shards.by_environment(actor)]
-        give_rules_the_resources_of_their_stage(self._workflow, ["_".join(filter(None, part)) for part in parts])
+        give_rules_the_resources_of_their_stage(self._workflow, StudyShards(self._study).answering)
         if not runs_here(self._workflow):
             return
         self._locks.append(free_dead_locks(Path(".snakemake")))

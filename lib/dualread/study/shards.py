@@ -54,16 +54,6 @@ class StudyShards:
         """Return the methods that read the actor's answers, parents before their children."""
         return [name for name, method in self._config.methods.items() if method.actor == actor]
 
-    def by_environment(self, actor: str) -> dict[str, list[str]]:
-        """Return the methods that read the actor's answers by the environment in which their readers run.
-
-        The key is the name of a lock file in envs/, and empty for the environment of the workflow itself.
-        """
-        found: dict[str, list[str]] = {}
-        for method in self.methods_of(actor):
-            found.setdefault(self.reads(method, "ENVIRONMENT") or "", []).append(method)
-        return found
-
     def nulls_of(self, actor: str) -> list[str]:
         """Return those of the methods that read the actor's answers that see neither the image nor a state."""
         readers = {method: self._config.methods[method].reader for method in self.methods_of(actor)}
@@ -90,7 +80,7 @@ class StudyShards:
 
         Args:
             method: A method.
-            what: FEATURES, FITTED_ON or ENVIRONMENT, see `dualread.readers.declarations`.
+            what: FEATURES or FITTED_ON, see `dualread.readers.declarations`.
 
         Returns:
             The declared value; None or empty if none of the readers declares one.

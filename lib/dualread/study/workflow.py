@@ -153,12 +153,12 @@ def limit(workflow: Any, resource: str, total: int) -> None:
         workflow.register_resource(resource, total)
 
 
-def give_rules_the_resources_of_their_stage(workflow: Any, parts: Collection[str]) -> None:
-    """Apply a profile's `set-resources`, which names stages, to the rules that a stage has for each actor or part."""
+def give_rules_the_resources_of_their_stage(workflow: Any, actors: Collection[str]) -> None:
+    """Apply a profile's `set-resources`, which names stages, to the rules that a stage has for each actor."""
     if workflow.is_main_process:  # jobs on a cluster are told the result
         by_stage: Mapping[str, Any] = workflow.resource_settings.overwrite_resources
-        by_part = {f"{stage}_{part}": given for stage, given in by_stage.items() for part in parts}
-        workflow.resource_settings.overwrite_resources = {**by_part, **by_stage}
+        by_actor = {f"{stage}_{actor}": given for stage, given in by_stage.items() for actor in actors}
+        workflow.resource_settings.overwrite_resources = {**by_actor, **by_stage}
 
 
 def start_jobs_at_once(workflow: Any) -> None:

@@ -1,5 +1,6 @@
 """`dualread evaluate` as users run it."""
 
+import io
 import os
 import re
 import subprocess
@@ -42,12 +43,13 @@ def folder(tmp_path):
 def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
     done = evaluated(folder, "mine.csv", "--pairs", "pairs.csv", "--replicates", "20")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[0] == "mine.csv: 4 answers, 1 method"
+    assert done.stdout.splitlines()[0] == "mine.csv: 4 answers, 3 images"
     assert done.stdout.splitlines()[-1] == "loaded:"
     done = evaluated(folder, "mine.csv", "--out", "out", "--replicates", "20")
     assert (done.returncode, done.stderr) == (0, "")
     *_, said, loaded = done.stdout.splitlines()
-    assert said == "wrote out: metrics.csv, reliability.pdf, .png, .csv, risk_coverage.pdf, .png, .csv"
+    figures = ", ".join(f"{name}.pdf, .png, .csv" for name in ("reliability", "risk_coverage", "forest"))
+    assert said == f"wrote out: metrics.csv, {figures}, evaluate.html"
     assert loaded == "loaded: matplotlib"
     assert pl.read_csv(folder / "out/metrics.csv").filter(pl.col("metric") == "auroc")["estimate"].to_list() == [0.75]
 
@@ -119,7 +121,7 @@ def test_where_nothing_is_certified_the_program_says_how_many_images_would_do(tm
         write(tmp_path, name, "image_id,confidence,correct\n" + "".join(f"{a},{b},{c}\n" for a, b, c in chosen))
     command = ["evaluate", "test.csv", "--calibration", "validation.csv", "--replicates", "0", "--target-risk"]
     assert program.main([*command, ".1", ".05"]) == 0
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     assert "at most 0.1, as long as no image has more than 1 answer (the most among the calibration answers)" in said
     assert "if you choose one of the 2 by what it certifies, add --share-delta 2" in said
     assert re.search(r"test, target 0\.05: with calibrated confidences of this accuracy \(0\.\d+\) and AUROC", said)
@@ -181,5 +183,70 @@ def test_the_documented_examples_run(tmp_path, monkeypatch, capsys, text):
     assert program.main([*command.split(), "--replicates", "20"]) == 0
     printed = capsys.readouterr().out
     # q1: .92 yes/yes right, q2: .71 "the liver"/Liver right, q3: .64 yes/no wrong; on the donor's image .55, wrong
+    assert re.search(r"^accuracy +\.667 ", printed, re.MULTILINE)
+    assert re.search(r"^natural_ccg_auc +1 ", printed, re.MULTILINE)
+    assert program.main([*command.split(), "--replicates", "20", "--all"]) == 0
+    printed = capsys.readouterr().out
     assert re.search(r"^accuracy +0\.6667 ", printed, re.MULTILINE)
     assert re.search(r"^strict_ccg_auc +1 ", printed, re.MULTILINE)
+
+
+@pytest.mark.parametrize("options", [[], ["--compare", "b"], ["--target-risk", ".3", "--calibration", "other.csv"]])
+def test_one_screen_fits_100_columns_and_all_says_more(tmp_path, monkeypatch, capsys, options):
+    monkeypatch.chdir(tmp_path)
+    for name, step in (("mine.csv", 2), ("other.csv", 3)):
+        rows = [f"q{k},i{k},{k % step > 0:d},{k / 60:.3f},{method}" for method in "ab" for k in range(60)]
+        write(tmp_path, name, "\n".join(["sample_id,image_id,correct,confidence,method", *rows]))
+    assert program.main(["evaluate", "mine.csv", "--replicates", "50", *options]) == 0
+    short = capsys.readouterr().out
+    assert max(map(len, short.splitlines())) <= 100
+    assert len(short.splitlines()) <= 24
+    assert "CCG-AUC needs a table of donor pairs (--pairs)" in short
+    assert program.main(["evaluate", "mine.csv", "--replicates", "50", "--all", *options]) == 0
+    everything = capsys.readouterr().out
+    assert len(everything.splitlines()) > len(short.splitlines())
+    assert "brier" in everything
+    assert "brier" not in short
+
+
+def test_print_of_an_evaluation_is_that_screen(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "mine.csv", ANSWERS)
+    program.main(["evaluate", "mine.csv", "--replicates", "50"])
+    printed = capsys.readouterr().out
+    found = dualread.evaluate("mine.csv", replicates=50)
+    assert printed.startswith(f"{found}\n")
+    assert repr(found) == str(found)
+
+
+class Terminal(io.StringIO):
+    """What a program takes for a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environment", "stream", "is_colored"),
+    [({}, Terminal, True), ({"NO_COLOR": "1"}, Terminal, False), ({"TERM": "dumb"}, Terminal, False),
+     ({"NO_COLOR": ""}, Terminal, True), ({}, io.StringIO, False)],
+)  # fmt: skip
+def test_only_a_terminal_gets_colors_and_no_table_can_send_its_own(
+    tmp_path, monkeypatch, environment, stream, is_colored
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"i{k},{k % 2},{0.3 + 0.4 * (k % 2)},\x1b[31mevil{m}" for m in "ab" for k in range(60)]
+    write(tmp_path, "mine.csv", "\n".join(["image_id,correct,confidence,method", *rows]))
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    terminal = stream()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert program.main(["evaluate", "mine.csv", "--replicates", "50"]) == 0
+    said = terminal.getvalue()
+    green = "\x1b[32mright answers get more confidence than wrong ones: all\x1b[0m"
+    assert (green in said) == is_colored
+    assert "\x1b[31mevil" not in said
+    assert "u001b[31mevil" in said
+    assert ("\x1b" in said) == is_colored

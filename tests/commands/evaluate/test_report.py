@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dualread.commands.evaluate import files, report
 from dualread.errors import DataError
 from dualread.evaluation import explained
-from dualread.evaluation.answer_metrics import WITH_PERCENTILES
+from dualread.evaluation.answer_metrics import FURTHER_METRICS, WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import join
@@ -37,9 +37,8 @@ def rows(frame, subset="all"):
     return {row["metric"]: row for row in frame.filter(pl.col("subset") == subset).iter_rows(named=True)}
 
 
-def printed(folder, answers=ANSWERS, pairs=None, replicates=50, everything=True):
-    found = found_in(folder, answers, pairs, replicates=replicates)
-    return list(report.lines(found, seed=0, everything=everything))
+def printed(folder, answers=ANSWERS, pairs=None, replicates=50):
+    return list(report.lines(found_in(folder, answers, pairs, replicates=replicates), seed=0))
 
 
 def test_values_by_hand(tmp_path):
@@ -75,7 +74,8 @@ def test_the_metrics_are_those_of_the_workflow(tmp_path):
     joined = join(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
     images = tuple(sorted(set(questions["image_id"])))
     draws = ImageDraws(names=("evaluate", "3"), image_ids=images, replicates=60)
-    expected = {(row["subset"], row["metric"]): row for row in estimate(CellColumns.of(joined), draws)[0]}
+    found = estimate(CellColumns.of(joined), draws, tuple(FURTHER_METRICS))[0]
+    expected = {(row["subset"], row["metric"]): row for row in found}
 
     def table(condition, prefix=""):
         values = grades[condition].join(predictions[condition], on="sample_id")
@@ -213,8 +213,8 @@ def test_the_ece_is_read_beside_chance_and_has_no_interval(tmp_path, shift, word
     values = {row["metric"]: row for row in of.to_dicts()}
     ece, floor = values["ece15"]["estimate"], values["ece15_noise_floor"]["estimate"]
     assert (ece < floor) == (word == "not above")
-    lines = list(report.lines(found, seed=0, everything=False))
-    (line,) = (line for line in lines if line.startswith("ece15") and " wide " in line)
+    lines = list(report.lines(found, seed=0))
+    (line,) = (line for line in lines if line.startswith("ece15 ") and " wide " in line)
     assert line.split()[:5] == ["ece15", "wide", f"{ece:.4f}", "90", "90"]
     assert line.endswith(f"{word} {floor:.4f}, which calibrated confidences {verb} by chance")
     assert [line for line in lines if line.startswith("ece15 has no interval: ")]
@@ -226,7 +226,7 @@ def test_differences_of_the_ece_have_a_reason_in_place_of_interval_and_p_value(t
     eces = {r["method"]: r["estimate"] for r in found.metrics.filter(metric="ece15", subset="all").to_dicts()}
     assert row["estimate"] == eces["wide"] - eces["constant"]
     assert [row[name] for name in ("low", "high", "p", "p_holm")] == [None] * 4
-    lines = list(report.lines(found, seed=0, everything=False))
+    lines = list(report.lines(found, seed=0))
     (line,) = (line for line in lines if line.startswith("ece15") and "wide - constant" in line)
     assert "no interval and no p-value: calibrated methods differ in it by chance" in line
     (other,) = found.differences.filter(pl.col("metric") == "squared_calibration_error").to_dicts()
@@ -250,9 +250,7 @@ def test_answers_that_are_kept_have_intervals(tmp_path):
     wrong = answers["correct"].to_numpy()[kept] == 0
     assert (row["coverage_low"], row["coverage_high"]) == share_interval(kept, np.arange(90))
     assert (row["risk_low"], row["risk_high"]) == share_interval(wrong, np.arange(len(wrong)))
-    (line,) = (
-        line for line in report.lines(found, seed=0, everything=False) if " wide " in line and " empirical " in line
-    )
+    (line,) = (line for line in report.lines(found, seed=0) if " wide " in line and " empirical " in line)
     assert f"{row['risk_low']:.4f} to {row['risk_high']:.4f}" in line
 
 
@@ -275,9 +273,10 @@ def test_methods_and_subsets_are_printed_side_by_side(tmp_path):
 def test_files_have_full_precision(tmp_path):
     found = found_in(tmp_path, ANSWERS, PAIRS)
     written = files.write(found, tmp_path / "new/folder")
-    assert written == ["metrics.csv", "reliability.pdf, .png, .csv", "risk_coverage.pdf, .png, .csv"]
-    figures = [f"{name}.{kind}" for name in ("reliability", "risk_coverage") for kind in ("csv", "pdf", "png")]
-    assert sorted(path.name for path in (tmp_path / "new/folder").iterdir()) == ["metrics.csv", *figures]
+    names = ("reliability", "risk_coverage", "forest")
+    assert written == ["metrics.csv", *(f"{name}.pdf, .png, .csv" for name in names), "evaluate.html"]
+    expected = {"metrics.csv", "evaluate.html", *(f"{name}.{kind}" for name in names for kind in ("csv", "pdf", "png"))}
+    assert {path.name for path in (tmp_path / "new/folder").iterdir()} == expected
     assert pl.read_csv(tmp_path / "new/folder/metrics.csv", schema=found.metrics.schema).equals(found.metrics)
     first = {path.name: path.read_bytes() for path in (tmp_path / "new/folder").iterdir()}
     files.write(found, tmp_path / "new/folder")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dualread.commands.new.model import look as look_at_model
 from dualread.errors import ArtifactError
+from dualread.models.backbones.user_model import look as look_at_model
 from tests import families, more_families
 from tests.commands.new.checkpoints import GEMMA, QWEN, checkpoint
 

@@ -272,3 +272,40 @@ def test_shares_split_by_image(tmp_path):
     assert {row.image_name for row in load_rows(tmp_path, "test", settings).rows} == set(images["test"])
     audit = load_rows(tmp_path, "test", settings).audit
     assert audit == [AuditStep(step="split", kept=4, dropped=16, reason="rows of mine.jsonl for test")]
+
+
+def test_shares_split_by_patient(tmp_path):
+    # Five patients with four images each. Of images, three fifths would be cut through a patient.
+    records = [_record(id=str(k), image=f"{k}.png", patient=f"p{k // 4}") for k in range(20)]
+    _lines(tmp_path, *records, name="mine.jsonl")
+    shares = {"train": 0.6, "validation": 0.2, "test": 0.2}
+    settings = {"files": {"rows": "mine.jsonl"}, "columns": {"group": "patient"}, "shares": shares}
+    ids = {split: {int(row.official_id) for row in load_rows(tmp_path, split, settings).rows} for split in SPLITS}
+    patients = {split: {k // 4 for k in found} for split, found in ids.items()}
+    assert {split: len(found) for split, found in patients.items()} == {"train": 3, "validation": 1, "test": 1}
+    assert {split: len(found) for split, found in ids.items()} == {"train": 12, "validation": 4, "test": 4}
+    assert sorted(k for found in patients.values() for k in found) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        (
+            [{"group": "a", "split": "train"}, {"group": "a", "split": "test"}],
+            "'a' has rows of train and of test",
+        ),
+        ([{"group": "a", "split": "test"}, {"split": "test"}], "line 2: group is missing"),
+        (
+            [{"group": g, "split": "test", "image": "same.png"} for g in "ab"],
+            "line 2: the image 'same.png' is in the groups 'a' and 'b'",
+        ),
+    ],
+)
+def test_a_group_in_two_splits_or_of_some_rows_is_refused(tmp_path, records, said):
+    _lines(
+        tmp_path,
+        *(_record(id=str(k), **{"image": f"{k}.png", **one}) for k, one in enumerate(records)),
+        name="rows.jsonl",
+    )
+    with pytest.raises(DataError, match=said):
+        load_rows(tmp_path, "test", {})

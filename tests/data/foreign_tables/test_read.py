@@ -63,31 +63,6 @@ def test_forms_of_quotes_and_lines(tmp_path, text, rows):
     assert cells(wrote(tmp_path, text)) == rows
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        # `"\"` is a cell by itself, or the start of one that ends at the next quote
-        ('a,b\n"\\",x\n2,",y\\"\n', r"line 3: not \.csv|two ways"),
-        ('a,b\n",1\nx,2\n",3\n', r"can be read in two ways.*every line by itself has all columns"),
-        ('a,b\n"x,1\ny,2\n', r"line \d: not \.csv"),
-        ('a,b\n"x"y,1\n', r"line 2: not \.csv"),
-        ("a,b;c\n1,2;3\n", "line 1 does not say what separates"),
-        ("a,b\n1\n2,3\n1,2,3\n", r"line 2: has 1 cells, expected 2.*\n.*line 4: has 3 cells"),
-        ("a,b\n" + "1\n" * 12, r"line 2: has 1 cells(.*\n)*.*line 11: has 1 cells.*\n\.\.\. and 2 more"),
-        ("a,,c\n1,2,3\n", r"a column has no name"),
-        ("a,b\n1,\0\n", "NUL characters"),
-        (b"a,b\n1,\x81\xff\n", r"text neither in UTF-8 nor in Windows-1252"),
-        (b"\xff\xfea", r"text not in utf-16"),
-        (b"PK\3\4rest", r"is an Excel file or another zip archive"),
-        (b"\x1f\x8bno", r"is a damaged \.gz"),
-    ],
-)
-def test_a_file_whose_rows_are_not_certain_is_refused(tmp_path, text, message):
-    path = wrote(tmp_path, text)
-    with pytest.raises(DataError, match=f"mine\\.csv: .*(?:{message})"):
-        read_columns(path)
-
-
 LETTERS = st.text(st.sampled_from('ab";,\t\\\n\r é'), max_size=6)
 
 
@@ -144,26 +119,6 @@ def test_forms_of_json(tmp_path, form, suffix, packed):
         "r": [["x", "y"], None],
     }
     assert [record for _, record in read_records(path).rows] == RECORDS
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("a.json", "[" * 100_000, "not JSON .*nested too deeply"),
-        ("a.jsonl", '{"a": ' * 100_000, "line 1: not JSON .*nested too deeply"),
-        ("a.json", '{"version": 2, "samples": []}', "is no table: version, samples at its top"),
-        ("a.json", '{"a": [1, 2], "b": [1]}', r"different lengths \(a: 2, b: 1\)"),
-        ("a.json", '{"a": {"0": 1}, "b": {"1": 1}}', "different rows"),
-        ("a.json", "[1]", "row 1: is a single value, expected an object"),
-        ("a.json", '[{"a": 1, "a": 2}]', "the key 'a' occurs twice"),
-        ("a.json", "", "has no rows, it is empty"),
-        ("a.json", json.dumps([{str(k): 1 for k in range(6000)}]), "more than 5,000 columns up to row 1"),
-        ("a.jsonl", "1\n2\n", r"line 1: is a single value, expected an object.*\n.*line 2"),
-    ],
-)
-def test_other_json_is_refused(tmp_path, name, text, message):
-    with pytest.raises(DataError, match=f"{name}: .*{message}"):
-        read_columns(wrote(tmp_path, text, name))
 
 
 def test_a_column_may_change_its_kind_far_below(tmp_path, monkeypatch):
@@ -223,33 +178,13 @@ def test_equal_texts_are_one_object(tmp_path, name):
 def test_pandas_split_and_lists_item_by_item(tmp_path):
     split = {"columns": ["a", "b"], "index": [0, 1], "data": [[1, "x"], [2, None]]}
     assert cells(wrote(tmp_path, json.dumps(split), "a.json")) == [["1", "x"], ["2", ""]]
-    split["data"][0].append(3)
-    with pytest.raises(DataError, match="do not have as many values as 'columns' has names"):
-        cells(wrote(tmp_path, json.dumps(split), "a.json"))
     assert cells(wrote(tmp_path, ' [ {"a": "]"} ,\n{"a": "[,"}\n] \n', "a.json")) == [["]"], ["[,"]]
-    for text, message in (
-        ('[{"a": 1} {"a": 2}]', "row 2: not JSON .*Expecting ','"),
-        ('[{"a": 1}, {"a": }]', "row 2: not JSON"),
-        ('[{"a": 1}', "row 2: not JSON"),
-        ('[{"a": 1}]]', "more text follows the list"),
-        ('[{"a": "\\ud800"}]', "row 1: not JSON .*surrogates"),
-    ):
-        with pytest.raises(DataError, match=message):
-            cells(wrote(tmp_path, text, "a.json"))
 
 
-def test_lines_keep_their_numbers_and_broken_ones_are_listed_together(tmp_path):
+def test_lines_keep_their_numbers(tmp_path):
     # a line separator inside a text does not start a new line
     path = wrote(tmp_path, '{"a": 1}\n\n{"a": "\u2028"}\n', "a.jsonl")
     assert list(read_records(path).rows) == [(1, {"a": 1}), (3, {"a": "\u2028"})]
-    wrote(tmp_path, '{"a": 1}\n[1]\n{"a": 1\nnull\n{"a": 1, "a": 2}\n', "a.jsonl")
-    with pytest.raises(DataError) as error:
-        list(read_records(path).rows)
-    found = [line.split("a.jsonl: ")[1] for line in str(error.value).splitlines()]
-    assert found[0] == "line 2: is a list, expected an object."
-    assert found[1].startswith("line 3: not JSON")
-    assert found[2] == "line 4: is null, expected an object."
-    assert found[3].startswith("line 5: not JSON (the key 'a' occurs twice")
 
 
 LABELS = {
@@ -324,20 +259,6 @@ def test_columns_that_are_not_used_take_no_memory(tmp_path, suffix, used):
 def test_rows_beside_the_names_of_columns(tmp_path, content):
     path = wrote(tmp_path, json.dumps(content), "mine.json")
     assert read_columns(path).frame.to_dict(as_series=False) == {"a": ["1", "2"], "b": ["x", None]}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ({"columns": ["a", "a"], "data": [[1, 2]]}, "column 'a' occurs more than once"),
-        ({"columns": ["a", "b"], "data": [[1, 2], [3]]}, "do not have as many values as 'columns' has names"),
-        ({"columns": ["a"], "data": [1]}, "do not have as many values"),
-        ({"schema": {}, "data": [[1]]}, "row 1: is a list, expected an object"),
-    ],
-)
-def test_rows_that_do_not_fit_their_names_are_refused(tmp_path, content, message):
-    with pytest.raises(DataError, match=message):
-        read_columns(wrote(tmp_path, json.dumps(content), "mine.json"))
 
 
 def test_a_key_of_json_may_be_empty(tmp_path):

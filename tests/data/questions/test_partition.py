@@ -1,12 +1,10 @@
 import hashlib
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.data.questions.partition import assign_roles
-from dualread.errors import ConfigError, DataError
 
 ROLES = {"fit": 0.7, "stop": 0.1, "calibration": 0.2}
 
@@ -49,22 +47,3 @@ def test_the_seed_changes_the_partition():
 
 def test_one_role_for_all():
     assert assign_roles(["b", "a"], "test", 0) == {"a": "test", "b": "test"}
-
-
-@pytest.mark.parametrize(
-    ("roles", "message"),
-    [
-        ("fitting", r"no role named 'fitting'\. Known: fit, stop"),
-        ({"fit": 0.5, "train": 0.5}, "no role named 'train'"),
-        ({"fit": 0.7, "stop": 0.1}, r"add up to 0\.8, expected 1"),
-        ({"fit": 1.0, "stop": 0.0}, r"roles\.stop: 0\.0 is not a fraction"),
-    ],
-)
-def test_roles_outside_the_format_are_refused(roles, message):
-    with pytest.raises(ConfigError, match=message):
-        assign_roles(["a", "b"], roles, 0)
-
-
-def test_a_role_without_an_image_is_refused():
-    with pytest.raises(DataError, match=r"roles\.stop: 0\.1 of 3 images is none"):
-        assign_roles(["a", "b", "c"], ROLES, 0)

@@ -63,6 +63,21 @@ def aurc(confidence, correct):
     return total / n
 
 
+def best_aurc(correct):
+    """The AURC of the order in which all wrong rows come last, risk by risk."""
+    order = sorted(correct, reverse=True)
+    return sum(Fraction(k - sum(map(int, order[:k])), k) for k in range(1, len(order) + 1)) / len(order)
+
+
+def ece_equal_mass(confidence, correct, n_bins=15):
+    """Each row goes into the bin of the middle of all rows with its confidence."""
+    n, gaps = len(confidence), [0.0] * n_bins
+    for c, z in zip(confidence, correct, strict=True):
+        below, same = sum(other < c for other in confidence), sum(other == c for other in confidence)
+        gaps[int(n_bins * (Fraction(below) + Fraction(same - 1, 2)) / n)] += z - c
+    return sum(map(abs, gaps)) / n
+
+
 def ccg_auc(rows, *, strict):
     """Rows are (confidence_real, confidence_donor, correct_real, correct_donor, canonical_real, canonical_donor)."""
     chosen = [

@@ -10,7 +10,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.metrics.calibration_error import bins, brier, calibration_in_the_large, calibration_slope, ece
+from dualread.evaluation.metrics.calibration_error import (
+    bins,
+    brier,
+    calibration_in_the_large,
+    calibration_slope,
+    ece,
+    ece_equal_mass,
+    equal_mass_bins,
+)
 from tests.evaluation.metrics import literal
 from tests.evaluation.metrics.samples import cells
 
@@ -135,3 +143,35 @@ def test_extreme_log_odds_are_estimable():
     correct = [False, True, False, True, True, False, True]
     assert np.isfinite(calibration_in_the_large(confidence, correct))
     assert np.isfinite(calibration_slope(confidence, correct))
+
+
+def test_bins_of_equal_mass_by_hand():
+    assert equal_mass_bins([0.1, 0.9, 0.2, 0.8], n_bins=2).tolist() == [0, 1, 0, 1]
+    assert equal_mass_bins([0.95, 0.96, 0.97], n_bins=3).tolist() == [0, 1, 2]  # equal width would put them into one
+    # .5 three times, none below: its middle is (3 - 1) / 2 = 1 of 4 rows, so bin 2 x 1 / 4 = 0; .7 has 3 below: bin 1
+    assert equal_mass_bins([0.5, 0.7, 0.5, 0.5], n_bins=2).tolist() == [0, 1, 0, 0]
+    assert set(equal_mass_bins([0.5] * 7).tolist()) == {6}  # 15 x 3 / 7 = 6.4
+    assert equal_mass_bins([]).tolist() == []
+
+
+def test_ece_of_equal_mass_by_hand():
+    # Bins {.1, .2} with one right: |1 - .3| = .7; {.8, .9} with one right: |1 - 1.7| = .7; (.7 + .7) / 4
+    value = ece_equal_mass([0.1, 0.9, 0.2, 0.8], [True, True, False, False], n_bins=2)
+    assert value == pytest.approx(0.35, abs=1e-15)
+
+
+@given(cells, st.randoms())
+def test_ece_of_equal_mass_is_the_literal_definition_in_any_order(cell, random):
+    confidence, correct = cell
+    value = ece_equal_mass(confidence, correct)
+    assert value == pytest.approx(literal.ece_equal_mass(confidence.tolist(), correct.tolist()), abs=1e-12)
+    order = list(range(len(correct)))
+    random.shuffle(order)
+    assert ece_equal_mass(confidence[order], correct[order]) == value
+
+
+@given(st.integers(1, 70), st.integers(1, 20))
+def test_without_ties_bins_hold_equally_many(n, n_bins):
+    sizes = np.bincount(equal_mass_bins([k / n for k in range(n)], n_bins=n_bins), minlength=n_bins)
+    assert sizes.max() - sizes.min() <= 1
+    assert sizes.sum() == n

@@ -4,7 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.metrics.selective import aurc, coverage, hce, kept_risk, risks, threshold
+from dualread.evaluation.metrics.selective import (
+    auarc,
+    aurc,
+    coverage,
+    e_aurc,
+    hce,
+    kept_risk,
+    prediction_rejection_ratio,
+    risks,
+    threshold,
+)
 from tests.evaluation.metrics import literal
 from tests.evaluation.metrics.samples import cells
 
@@ -91,3 +101,50 @@ def test_a_threshold_is_the_smallest_that_qualifies(cell, target_risk):
             threshold(confidence, correct, target_risk=target_risk)
     else:
         assert threshold(confidence, correct, target_risk=target_risk) == min(qualify)
+
+
+def test_the_rejection_metrics_by_hand():
+    # In the order of confidence right, wrong, right: risks 0, 1/2, 1/3, so AURC 5/18. Best: 0, 0, 1/3, so 1/9.
+    confidence, correct = [0.8, 0.9, 0.1], [False, True, True]
+    assert auarc(confidence, correct) == pytest.approx(13 / 18, abs=1e-15)
+    assert e_aurc(confidence, correct) == pytest.approx(5 / 18 - 2 / 18, abs=1e-15)
+    # By chance 1/3: (6/18 - 5/18) / (6/18 - 2/18)
+    assert prediction_rejection_ratio(confidence, correct) == pytest.approx(1 / 4, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "excess", "ratio"),
+    [([0.9, 0.8, 0.2, 0.1], 0, 1), ([0.5] * 4, 7 / 24, 0), ([0.1, 0.2, 0.8, 0.9], 14 / 24, -1)],
+)
+def test_the_best_order_a_constant_and_the_worst_order(confidence, excess, ratio):
+    correct = [True, True, False, False]
+    # Best: 0, 0, 1/3, 1/2: 5/24. By chance 1/2 = 12/24. Worst: 1, 1, 2/3, 1/2: 19/24, so (12 - 19) / (12 - 5) = -1.
+    assert e_aurc(confidence, correct) == pytest.approx(excess, abs=1e-15)
+    assert prediction_rejection_ratio(confidence, correct) == pytest.approx(ratio, abs=1e-14)
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_one_class_has_no_rejection_ratio_and_no_excess(right):
+    with pytest.raises(UndefinedMetricError, match="one class only"):
+        prediction_rejection_ratio([0.2, 0.9], [right] * 2)
+    assert e_aurc([0.2, 0.9], [right] * 2) == pytest.approx(0.0, abs=1e-15)
+    assert auarc([0.2, 0.9], [right] * 2) == float(right)
+
+
+@given(cells, st.randoms())
+def test_the_rejection_metrics_are_the_literal_definitions_in_any_order_and_scale(cell, random):
+    confidence, correct = cell
+    area, best = literal.aurc(confidence.tolist(), correct.tolist()), float(literal.best_aurc(correct.tolist()))
+    wrong = float((~correct).mean())
+    assert auarc(confidence, correct) == pytest.approx(1 - area, abs=1e-12)
+    assert e_aurc(confidence, correct) == pytest.approx(area - best, abs=1e-12)
+    order = list(range(len(correct)))
+    random.shuffle(order)
+    for metric in (auarc, e_aurc):
+        assert metric(confidence[order], correct[order]) == metric(confidence, correct)
+    if 0 < wrong < 1:
+        ratio = prediction_rejection_ratio(confidence, correct)
+        assert ratio == pytest.approx((wrong - area) / (wrong - best), abs=1e-10)
+        assert prediction_rejection_ratio(confidence[order], correct[order]) == ratio
+        ranks = np.unique(confidence, return_inverse=True)[1] / len(confidence)
+        assert prediction_rejection_ratio(ranks, correct) == ratio

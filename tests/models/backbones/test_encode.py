@@ -1,14 +1,23 @@
+import hashlib
+
 import pytest
 import torch
 from PIL import Image
 
 from dualread.errors import DataError
 from dualread.models import prompts
+from dualread.models.backbones.encode import prompt_sha256
 from tests.tiny import image
 
 
 def ask(question):
     return prompts.render("shared", question=question)
+
+
+def test_the_digest_of_a_prompt_by_hand():
+    # Each id is four bytes, the lowest first: 70,000 = 0x11170.
+    by_hand = hashlib.sha256(bytes([1, 0, 0, 0, 0x70, 0x11, 1, 0])).hexdigest()
+    assert prompt_sha256([1, 70_000]) == prompt_sha256((1, 70_000)) == by_hand
 
 
 def test_a_prompt_equals_the_processors_encoding_of_one_user_turn(tiny):

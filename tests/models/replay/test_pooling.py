@@ -30,6 +30,19 @@ def test_evidence_ignores_the_norm_of_the_answer_state_and_is_defined_for_zero_s
 
 def test_bfloat16_states_are_pooled_in_float32():
     assert evidence_state(torch.ones(2).bfloat16(), torch.ones(3, 2).bfloat16(), 0.1).dtype == torch.float32
+    # (1 + 1 + 2) / 3 in float32; bfloat16 has 8 bits of it, 1.3359375.
+    states = torch.tensor([[1.0], [1.0], [2.0]]).bfloat16()
+    third = [pytest.approx(4 / 3, abs=1e-6)]
+    assert answer_state(states).tolist() == third
+    assert global_state(states).tolist() == third
+
+
+def test_the_order_of_image_tokens_does_not_matter_and_equal_ones_share_their_weight():
+    image = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
+    h_ans = torch.randn(8, generator=torch.Generator().manual_seed(1))
+    whole = evidence_state(h_ans, image, 0.1)
+    torch.testing.assert_close(evidence_state(h_ans, image.flip(0), 0.1), whole)
+    torch.testing.assert_close(evidence_state(h_ans, image.repeat(3, 1), 0.1), whole)
 
 
 @pytest.mark.parametrize(("n_layers", "expected"), [(28, 18), (34, 21), (4, 3), (12, 8), (20, 13)])

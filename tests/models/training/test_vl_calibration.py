@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 import torch
 from PIL import Image
-from tests.tiny import MODEL, image
+from tests.tiny import GRPO, MODEL, image
 
 from dualread.models import prompts
 from dualread.models.backbones.checkpoint import load
@@ -269,7 +269,7 @@ def test_a_process_standardizes_over_all_completions(monkeypatch):
 
 def test_the_blackened_image_depends_on_seed_step_and_question(tiny):
     def view(seed, step, sample_id, among):
-        job = types.SimpleNamespace(seed=seed, settings={"patch_pixels": 14})
+        job = types.SimpleNamespace(seed=seed, chosen=lambda declared: declared(**GRPO, patch_pixels=14))
         rows = [{"sample_id": name, "image": image(0), "prompt": [{"content": "Where?"}]} for name in among]
         return vl_calibration._views(tiny.load()[1], rows, job, step)[sample_id][1].image["pixel_values"]
 

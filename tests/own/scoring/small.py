@@ -1,17 +1,23 @@
 """Readers of an untrained actor, laid out as a study lays them out; the states that they are fitted on are random."""
 
+import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
 
+from dualread.artifacts.tables import from_rows, write_table
 from dualread.declared.answers import Choices, Decoding
+from dualread.declared.columns import METRICS
 from dualread.declared.recorded import Facts, PromptText, RequiredView, Requirements
 from dualread.models.prompts import template_sha256
 from dualread.models.replay.example import read_of_example
 from dualread.models.replay.positions import RULES
+from dualread.own.scoring.export import export
 from dualread.own.scoring.loading import checkpoint_digests
 from dualread.readers.artifact import features_read, save_reader
 from dualread.readers.base import Answers, Examples, FittedReader, fit, settings_of
@@ -21,7 +27,7 @@ from tests.specs import changed
 from tests.tiny import ARCHITECTURE, MODEL, Tiny, image
 
 RUN = {"backbone": "tiny", "actor": "rlvr", "seed": 17}
-WIDTH, LAYERS = ARCHITECTURE["hidden_size"], ARCHITECTURE["layers"]
+LAYERS = ARCHITECTURE["layers"]
 SHARED = PromptText(name="shared", sha256=template_sha256("shared"))
 DECODING = {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 10}
 INTEGERS = RequiredView(name="stated_integer", image="original", prompt=SHARED, choices=Choices(integers=[0, 100]))
@@ -81,11 +87,12 @@ def build(tiny: Tiny, folder: Path, **provenance) -> Study:
         decoding=Decoding(**DECODING),
         contract="single",
     )
+    width = json.loads((tiny.checkpoint / "config.json").read_text())["text_config"]["hidden_size"]
     made: dict[str, FittedReader] = {}
     for method, (name, settings, roles, views) in METHODS.items():
         parents = {role: made[parent] for role, parent in roles.items()}
         features = features_read(f"readers.{name}", parents.values())
-        weights = fit(f"readers.{name}", _examples(), dict(settings), parents, seed=0)
+        weights = fit(f"readers.{name}", _examples(width), dict(settings), parents, seed=0)
         made[method] = FittedReader(
             module=f"readers.{name}",
             settings=settings_of(f"readers.{name}", settings),
@@ -104,11 +111,31 @@ def build(tiny: Tiny, folder: Path, **provenance) -> Study:
     return study
 
 
-def _examples(n: int = 60) -> Examples:
+def _examples(width: int, n: int = 60) -> Examples:
     rng = np.random.default_rng(0)
-    states = {name: rng.normal(size=(n, WIDTH)).astype(np.float32) for name in synthetic.TENSORS}
+    states = {name: rng.normal(size=(n, width)).astype(np.float32) for name in synthetic.TENSORS}
     states["answer_log_prob"] = -rng.exponential(size=(n, 1)).astype(np.float32)
     whole = synthetic.examples(n)
     table = whole.answers.table.with_columns(question_key=pl.lit("is there a lesion"))
     answers = Answers(table=table, source=states.__getitem__, rows=np.arange(n))
     return Examples(answers=answers, correct=np.arange(n) % 2 == 0)
+
+
+def exported(
+    study: Study, out: Path, *methods: str, thresholds: Mapping[str, float | None] = MappingProxyType({})
+) -> Path:
+    """Export the reader of `dualread`, and those of `methods`, with the actor; `thresholds` are for a risk of 10%."""
+    run = {"study": "small", **RUN, "dataset": "slake", "split": "test", "subset": "all"}
+    rows = [
+        {**run, "method": method, "metric": f"{rule}threshold_at_risk_10", "estimate": value, "n": 40, "n_clusters": 12}
+        | {"reason": "validation: none" if value is None else None}
+        for method, value in thresholds.items()
+        for rule in ("", "certified_")
+    ]
+    rows.append({**run, "method": "dualread", "metric": "accuracy", "estimate": 0.5, "n": 40, "n_clusters": 12})
+    file = study.folder / "metrics" / "metrics.parquet"
+    file.parent.mkdir(exist_ok=True)
+    write_table(file, from_rows(rows, METRICS), METRICS)
+    run_of = tuple(RUN.values())
+    export(study.folder, run_of, out, method="dualread", methods=methods, with_checkpoint=True, license="other")
+    return out

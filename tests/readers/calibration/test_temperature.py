@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from dualread.errors import DualReadError
-from dualread.readers.calibration.log_odds import CalibrationError, mean_cross_entropy, sigmoid
+from dualread.readers.calibration.log_odds import mean_cross_entropy, sigmoid
 from dualread.readers.calibration.temperature import fit_temperature
 
 
@@ -72,13 +71,6 @@ def test_all_zero_log_odds_leave_the_temperature_at_one():
 def test_huge_log_odds():
     found = fit_temperature([800.0, -900.0, 700.0, -700.0], [True, False, False, True])
     assert (found.value, found.at_bound) == (20.0, True)
-
-
-@pytest.mark.parametrize("correct", [[True, True], [False, False], []])
-def test_one_class_or_no_rows_has_no_fit(correct):
-    with pytest.raises(CalibrationError, match="fit_temperature"):
-        fit_temperature([1.0] * len(correct), correct)
-    assert issubclass(CalibrationError, DualReadError)
 
 
 @pytest.mark.parametrize(("log_odds", "correct"), [([math.nan, 1.0], [True, False]), ([1.0], [True, False])])

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from dualread.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dualread.commands.ask.study import Asking
+    from dualread.commands.ask.sending import Limits, Service
 
 HELP = "write, and send, what a service is to be asked for a study"
 DESCRIPTION = """
@@ -76,14 +76,23 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("--to and --key are for sending. Add --run, or leave them out.")
     asking = Asking(load(options.study, Path()), options.study, linked=options.linked)
     url_of = image_url(options.images)
-    n_failed = _send(options, asking, url_of) if options.sends else 0
+    n_failed = 0
+    if options.sends:
+        from dualread.commands.ask.sending import send
+
+        n_failed = send(asking, *service_of(options), url_of)
     for line in files.written(asking, url_of):
         print(line)
     return 1 if n_failed else 0
 
 
-def _send(options: argparse.Namespace, asking: "Asking", url_of) -> int:
-    from dualread.commands.ask.sending import Limits, Service, send
+def service_of(options: argparse.Namespace) -> "tuple[Service, Limits]":
+    """Return where requests are sent and how fast, as --to, --key, --at-once, --per-minute and --timeout say.
+
+    Raises:
+        ConfigError: One of them is missing or wrong.
+    """
+    from dualread.commands.ask.sending import Limits, Service
 
     if not options.to or not options.key:
         raise ConfigError("--run: expected --to URL, the service's address, and --key NAME, the variable with its key.")
@@ -99,9 +108,8 @@ def _send(options: argparse.Namespace, asking: "Asking", url_of) -> int:
         )
     if options.at_once < 1 or options.per_minute < 1 or options.timeout <= 0:
         raise ConfigError("--at-once, --per-minute, --timeout: expected numbers above 0.")
-    service = Service(address=options.to, key=key)
     limits = Limits(at_once=options.at_once, per_minute=options.per_minute, timeout_seconds=options.timeout)
-    return send(asking, service, limits, url_of)
+    return Service(address=options.to, key=key), limits
 
 
 def _is_address(text: str) -> bool:

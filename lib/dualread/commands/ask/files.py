@@ -1,11 +1,13 @@
 """The files of requests, and what there is to say about the responses."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 from dualread.commands.ask.study import Asking, Batch
 from dualread.models.service.bodies import ImageUrl, line_of
+from dualread.models.service.requests import Request
 from dualread.models.service.responses import read_responses
 
 # The limits of OpenAI's Batch API, the narrowest that we know: requests, and bytes with room to spare.
@@ -14,6 +16,28 @@ _SHOWN = 3
 _README = """Put the output files of the service here: JSON lines (*.jsonl) in the output format of the Batch API.
 `dualread ask --run` appends its responses to sent.jsonl. See docs/given-answers.md.
 """
+
+
+class OpenBatch(Protocol):
+    """Requests that are written or sent: those of a shard of a study, or about a table."""
+
+    def open(self) -> Iterator[Request]:
+        """Return the requests that are not answered."""
+        ...
+
+    def body(self, request: Request, url_of: ImageUrl) -> dict[str, Any]:
+        """Return the body of a call."""
+        ...
+
+
+class ToSend(Protocol):
+    """What is sent: batches by the folder of their responses."""
+
+    folders: Sequence[Path]
+
+    def batches(self, folder: Path) -> Iterator[OpenBatch]:
+        """Yield what is asked whose responses are in `folder`, each after what it is about."""
+        ...
 
 
 def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
@@ -34,9 +58,7 @@ def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
         waiting = sum(batch.waiting for batch in batches)
         (folder / "responses").mkdir(parents=True, exist_ok=True)
         (folder / "responses/README.txt").write_text(_README, encoding="utf-8")
-        for old in folder.glob("requests-*.jsonl"):
-            old.unlink()
-        for file, n in _parts(folder, batches, url_of):
+        for file, n in write_requests(folder, batches, url_of):
             yield f"wrote {file}: {n} requests"
         if waiting:
             yield f"up to {waiting} further requests are about answers that are not there yet: run this again then"
@@ -65,8 +87,10 @@ def _problems(folder: Path) -> Iterator[str]:
         yield f"{responses.folder}: {responses.n_broken} lines are no response, such as {responses.first_broken}."
 
 
-def _parts(folder: Path, batches: list[Batch], url_of: ImageUrl) -> Iterator[tuple[Path, int]]:
-    """Write files that a batch service takes, line by line, and yield each with its number of requests."""
+def write_requests(folder: Path, batches: Sequence[OpenBatch], url_of: ImageUrl) -> Iterator[tuple[Path, int]]:
+    """Write files that a batch service takes, in place of earlier ones, and yield each with its number of requests."""
+    for old in folder.glob("requests-*.jsonl"):
+        old.unlink()
     lines, number = _lines(batches, url_of), 0
     line = next(lines, None)
     while line is not None:
@@ -80,7 +104,7 @@ def _parts(folder: Path, batches: list[Batch], url_of: ImageUrl) -> Iterator[tup
         yield path, n
 
 
-def _lines(batches: list[Batch], url_of: ImageUrl) -> Iterator[bytes]:
+def _lines(batches: Sequence[OpenBatch], url_of: ImageUrl) -> Iterator[bytes]:
     for batch in batches:
         for request in batch.open():
-            yield json.dumps(line_of(request, batch.manifest, url_of)).encode() + b"\n"
+            yield json.dumps(line_of(request, batch.body(request, url_of))).encode() + b"\n"

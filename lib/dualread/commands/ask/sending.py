@@ -21,11 +21,11 @@ from typing import Any
 
 import httpx
 
+from dualread.commands.ask.files import OpenBatch, ToSend
 from dualread.commands.ask.kept import Kept, alone
 from dualread.commands.ask.secrets import Secrets
-from dualread.commands.ask.study import Asking, Batch
 from dualread.errors import ArtifactError, ConfigError, in_a_line
-from dualread.models.service.bodies import ImageUrl, body_of
+from dualread.models.service.bodies import ImageUrl
 from dualread.models.service.replies import ReplyError, reply_of
 from dualread.models.service.requests import Request
 from dualread.progress import say, track
@@ -94,7 +94,7 @@ class _Failed(Exception):
         self.reason, self.is_over, self.wait_seconds, self.content = reason, is_over, wait, content
 
 
-def send(asking: Asking, service: Service, limits: Limits, url_of: ImageUrl) -> int:
+def send(asking: ToSend, service: Service, limits: Limits, url_of: ImageUrl) -> int:
     """Send all that is still to be asked: first questions, then what is asked about their answers.
 
     Returns:
@@ -115,7 +115,7 @@ def send(asking: Asking, service: Service, limits: Limits, url_of: ImageUrl) -> 
     return len(failed)
 
 
-def _todo(asking: Asking, folder: Path, sent: set[str]) -> list[tuple[Batch, Request]]:
+def _todo(asking: ToSend, folder: Path, sent: set[str]) -> list[tuple[OpenBatch, Request]]:
     """Return what is open and was not sent, a part of it if it is much."""
     open_ = ((batch, request) for batch in asking.batches(folder) for request in batch.open())
     return [*islice((one for one in open_ if one[1].custom_id not in sent), _MOST_IN_A_ROUND)]
@@ -129,7 +129,7 @@ class _Sender:
         self._not_before = 0.0
         self._in_a_row = 0
 
-    async def send(self, todo: list[tuple[Batch, Request]]) -> set[str]:
+    async def send(self, todo: list[tuple[OpenBatch, Request]]) -> set[str]:
         """Send all of `todo`; return the ids of those that failed."""
         queue = iter(todo)
         done = iter(track(todo, total=len(todo), label="requests"))
@@ -163,7 +163,7 @@ class _Sender:
             say(f"... and {len(reasons) - _SHOWN} other reasons")
         return failed
 
-    async def _ask(self, client: httpx.AsyncClient, batch: Batch, request: Request) -> None:
+    async def _ask(self, client: httpx.AsyncClient, batch: OpenBatch, request: Request) -> None:
         """Send one request until it is answered or all tries are used up."""
         for number in range(1, _TRIES + 1):
             await self._wait_for_turn()
@@ -181,11 +181,11 @@ class _Sender:
                 self._kept.response(request, request_id, body)
                 return
 
-    async def _call(self, client: httpx.AsyncClient, batch: Batch, request: Request) -> tuple[str | None, Any]:
+    async def _call(self, client: httpx.AsyncClient, batch: OpenBatch, request: Request) -> tuple[str | None, Any]:
         """Return the service's own name of the call, and the body of its reply."""
         secrets = self._service.secrets
         try:
-            content = body_of(request, batch.manifest, self._url_of)
+            content = batch.body(request, self._url_of)
             async with asyncio.timeout(self._limits.timeout_seconds):  # httpx waits as long for each piece
                 async with client.stream("POST", self._service.url, json=content) as response:
                     text = await _read(response)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import compress
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -17,6 +18,7 @@ from dualread.declared.columns import MANIFEST, PAIRS
 from dualread.declared.study import Config
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import asked
+from dualread.models.service.bodies import ImageUrl, body_of
 from dualread.models.service.replies import Reply
 from dualread.models.service.requests import Request, requests_of
 from dualread.models.service.responses import Found, Responses, read_responses
@@ -49,6 +51,10 @@ class Batch:
     def open(self) -> Iterator[Request]:
         """Return the requests that are not answered."""
         return compress(self.requests(), self.found.is_open)
+
+    def body(self, request: Request, url_of: ImageUrl) -> dict[str, Any]:
+        """Return the body of a call: the image, and then the text."""
+        return body_of(request, self.manifest, url_of)
 
 
 class Asking:

@@ -1,7 +1,6 @@
 """Answer the requests of the page, one question at a time, and no request that another site sends."""
 
 import asyncio
-import re
 import socket
 from collections.abc import Mapping
 
@@ -12,19 +11,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http import h11_impl
 
+from dualread.commands import web
 from dualread.commands.demo import asked, page
-from dualread.errors import ConfigError, DataError
+from dualread.errors import DataError
 from dualread.own.scoring.results import Failed
 from dualread.own.scoring.scorer import Scorer
 
-HOST = "127.0.0.1"
-# The names of this machine under which the page may be opened. A site that points a name of its own here (DNS
-# rebinding) sends that name. Any port, so that the page can be opened through `ssh -L`.
-_HERE = re.compile(rf"(?:{re.escape(HOST)}|localhost)(?::\d+)?")
 _CONNECTIONS = 256  # more than one browser opens; idle ones are closed soon
-_SECONDS_FOR_HEAD = 5  # of a request
 _SECONDS_FOR_BODY = 60
 _MOST_BYTES = 5 * asked.MAX_BODY  # of all questions that are being sent or wait
 _SECONDS_TO_STOP = 3
@@ -44,10 +38,7 @@ def listen(port: int) -> socket.socket:
     Raises:
         ConfigError: The port is taken, or not allowed.
     """
-    try:
-        return socket.create_server((HOST, port))
-    except OSError as error:
-        raise ConfigError(f"--port {port}: {error.strerror}. Give another one; --port 0 takes a free one.") from error
+    return web.listen(web.LOOPBACK, port)
 
 
 def serve(app: ASGIApp, listening: socket.socket) -> None:
@@ -60,20 +51,7 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
 
 def server(app: ASGIApp) -> uvicorn.Server:
     """Return the server; it logs errors alone, and never what was asked."""
-    config = uvicorn.Config(
-        app,
-        http=_Impatient,
-        ws="none",
-        loop="asyncio",
-        lifespan="off",
-        log_level="warning",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        limit_concurrency=_CONNECTIONS,
-        timeout_graceful_shutdown=_SECONDS_TO_STOP,
-    )
-    return uvicorn.Server(config)
+    return web.server(app, connections=_CONNECTIONS, seconds_to_stop=_SECONDS_TO_STOP)
 
 
 def application(scorer: Scorer) -> ASGIApp:
@@ -120,35 +98,6 @@ def application(scorer: Scorer) -> ASGIApp:
     )
 
 
-class _Impatient(h11_impl.H11Protocol):
-    """Closes a connection on which no whole head of a request arrives, so that idle ones do not keep others out."""
-
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._stop()
-
-    def _watch(self) -> None:
-        if self.conn.their_state is not h11_impl.h11.IDLE:  # type: ignore[reportPrivateImportUsage]
-            self._stop()
-        elif self._timer is None:
-            self._timer = self.loop.call_later(_SECONDS_FOR_HEAD, self.transport.close)
-
-    def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-
 class _OwnRequests:
     """Refuses what another site sends to `app`, and tells the browser what the page may load: itself."""
 
@@ -168,7 +117,8 @@ class _OwnRequests:
 
 
 _FOREIGN = (
-    f"This program answers its own page alone, opened at http://{HOST} or http://localhost and the port that it named."
+    f"This program answers its own page alone, opened at http://{web.LOOPBACK} or http://localhost and the port that it"
+    " named."
 )
 
 
@@ -178,4 +128,4 @@ def _is_own(method: str, headers: Mapping[str, str]) -> bool:
     Browsers name the sending site under Origin in every POST.
     """
     host = headers.get("host", "")
-    return bool(_HERE.fullmatch(host)) and (method in ("GET", "HEAD") or headers.get("origin") == f"http://{host}")
+    return web.is_here(host) and (method in ("GET", "HEAD") or headers.get("origin") == f"http://{host}")

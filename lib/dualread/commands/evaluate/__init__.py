@@ -5,9 +5,15 @@ The heavy imports are inside `run`, so that the program starts fast.
 """
 
 import argparse
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from dualread.commands.text import Door
 from dualread.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dualread.own.screen import Line
 
 HELP = "every metric of your own confidences, with intervals"
 DESCRIPTION = """
@@ -177,7 +183,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--per-image", type=int, default=1, metavar="N", help="with --expect: answers to each image (%(default)s)"
     )
-    parser.add_argument("--all", action="store_true", help="print all metrics, answer types and counts")
+    parser.add_argument(
+        "--all", action="store_true", help="print all metrics with what they mean, answer types and counts"
+    )
     parser.add_argument(
         "--cluster",
         metavar="COLUMN",
@@ -193,7 +201,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="FOLDER",
-        help="also write metrics.csv (full precision), reliability diagrams and risk-coverage plots to FOLDER",
+        help="also write evaluate.html (one page), metrics.csv (full precision) and figures to FOLDER",
     )
 
 
@@ -231,16 +239,28 @@ def run(options: argparse.Namespace) -> int:
         methods=options.method,
         datasets=options.dataset,
     )
-    for line in found.notes:
-        print(line)
-    for line in report.lines(found, seed=options.seed, everything=options.all):
-        print(line)
+    if options.all:
+        for text in (*found.notes, *report.lines(found, seed=options.seed)):
+            print(text)
+    else:
+        for line in report.first(found, seed=options.seed):
+            _show(line)
     if options.out is not None:
         written = files.write(found, options.out)
         print(f"wrote {options.out}: {', '.join(written)}")
         if missing := files.without_figures():
             print(missing)
     return 0
+
+
+def _show(line: "Line") -> None:
+    """Print a line; on a terminal, what it says is green where it is good, and red where it is not."""
+    if line.kind and isinstance(sys.stdout, Door):
+        sys.stdout.write(line.text[: line.start])
+        sys.stdout.paint(line.text[line.start :], line.kind)
+        print()
+    else:
+        print(line.text)
 
 
 def _columns(words: list[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import importlib.util
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,14 +15,16 @@ from dualread.evaluation.answer_metrics import NOISE_FLOOR
 from dualread.own.cells import Cells
 from dualread.own.evaluation import Evaluation
 
+PAGE = "evaluate.html"
 _LONGEST_NAME = 80  # characters of a data set in the name of a file
 
 
 def write(found: Evaluation, folder: Path) -> list[str]:
     """Write metrics.csv, differences.csv, thresholds.csv, and figures; replace existing files of these names.
 
-    The figures are a reliability diagram and a risk-coverage plot per data set, each as .pdf, .png and .csv. A method
-    without probabilities has no reliability diagram. Without matplotlib, no figures are drawn (`without_figures`).
+    The figures are a forest plot, a reliability diagram and a risk-coverage plot per data set, each as .pdf, .png and
+    .csv; evaluate.html shows them on one page. A method without probabilities has no reliability diagram. Without
+    matplotlib, neither figures nor page are made (`without_figures`).
 
     Returns:
         The names of the files; a figure's with all suffixes.
@@ -72,6 +74,7 @@ def _suffix(dataset: str | None, taken: Sequence[str]) -> str:
 def _all_figures(found: Evaluation, folder: Path) -> list[str]:
     from matplotlib import rcParams  # here, because a table does not need matplotlib
 
+    from dualread.commands.evaluate import page
     from dualread.reporting.figures.drawing import house_style
 
     written: list[str] = []
@@ -80,17 +83,20 @@ def _all_figures(found: Evaluation, folder: Path) -> list[str]:
         suffixes: list[str] = []
         for cells in found.parts:
             suffixes.append(_suffix(cells.dataset, suffixes))
-            written += _figures(cells, folder, _floors(found, cells), suffixes[-1])
-    return written
+            written += _figures(found, cells, folder, suffixes[-1])
+    (folder / PAGE).write_text(page.render(found, folder, suffixes), encoding="utf-8")
+    return [*written, PAGE]
 
 
-def _figures(cells: Cells, folder: Path, floors: Mapping[str, float | None], suffix: str) -> list[str]:
-    from dualread.reporting.figures import risk_coverage
-    from dualread.reporting.figures.drawing import COLORS, save
+def _figures(found: Evaluation, cells: Cells, folder: Path, suffix: str) -> list[str]:
+    from dualread.commands.evaluate.page import values_of
+    from dualread.reporting import forest as forest_plot
+    from dualread.reporting.figures import forest, risk_coverage
+    from dualread.reporting.figures.drawing import COLORS, Drawing, save
     from dualread.reporting.figures.reliability_diagram import diagram
 
     title = Path(cells.source).name + ("" if cells.dataset is None else f", {cells.dataset}")
-    drawings = {}
+    drawings, floors = {}, _floors(found, cells)
     answers = {name: evaluated.answers for name, evaluated in cells.methods.items() if name not in cells.ranked}
     if answers:
         unit = f"value of {cells.cluster}" if cells.cluster else "answer"
@@ -98,6 +104,10 @@ def _figures(cells: Cells, folder: Path, floors: Mapping[str, float | None], suf
     methods = list(cells.methods)[: len(COLORS)]  # as many as there are lines that can be told apart
     drawing = risk_coverage.draw({"answers": _all_answers(cells, methods)}, _layout(title, methods))
     drawings["risk_coverage"] = drawing, f"Risk and coverage of {title}"
+    values = values_of(found, cells)
+    if not values.is_empty():
+        plot = forest.page(values, title, ends=forest_plot.scale(values))
+        drawings["forest"] = Drawing(figure=plot, values=values), f"Methods in {title}"
     for name, (drawing, title_of_figure) in drawings.items():
         drawing = replace(drawing, values=as_texts(drawing.values))
         save(drawing, folder, name + suffix, title=title_of_figure)

@@ -18,13 +18,8 @@ from dualread.evaluation.planning import ENOUGH, LARGEST, REPETITIONS, Expected,
 from dualread.own.cells import IMAGE, NO_PAIRS, Cells
 from dualread.own.evaluation import Evaluation
 from dualread.own.metrics import UNDEFINED, donors_only
+from dualread.own.screen import Line, screen, wrapped
 from dualread.own.thresholds import Certainty, check_options
-
-# Printed by default.
-SHORT = (
-    *("accuracy", "auroc", "ece15", "squared_calibration_error", "brier", "aurc"),
-    *("natural_ccg_auc", "strict_ccg_auc"),
-)
 
 MODEL = "calibrated confidences"  # of which answers are simulated, to say how many images are needed
 
@@ -90,6 +85,7 @@ def few_of_a_kind(metric: str, methods: Collection[str], cell: Mapping[tuple[str
     return f"only {' and '.join(found)}" if found else ""
 
 
+_NO_PAIRS = "CCG-AUC needs a table of donor pairs (--pairs)"
 _SHOWN = 5  # number of donors that a message lists
 _WITHOUT_INTERVAL = (
     "ece15 has no interval: it contains an error by chance, which resamples would add once more."
@@ -98,40 +94,59 @@ _WITHOUT_INTERVAL = (
 _RANKS_ONLY = "metrics of probabilities have no value, those of ranks (AUROC, AURC, CCG-AUC) have"
 
 
-def lines(found: Evaluation, *, seed: int, everything: bool) -> Iterator[str]:
-    """Yield the lines to print.
+def first(found: Evaluation, *, seed: int) -> Iterator[Line]:
+    """Yield the lines of one screen, each of at most 100 characters: five numbers of each method, and what they say.
 
     Args:
         found: What was computed.
         seed: Seed of the resampling.
-        everything: Whether to print all metrics, all subsets and the counts.
+    """
+    yield from (Line(text=text) for text in wrapped(found.notes))
+    yield from screen(found)
+    yield Line(text="")
+    said: list[str] = []
+    for cells in found.parts:
+        _, intervals, *others = _about(cells, found.replicates, seed)
+        metrics = cells.rows_of(found.metrics)
+        said += [intervals.partition("; ")[0], *others, *_turned(cells, metrics)]
+        said += [_NO_PAIRS] if metrics["reason"].eq_missing(NO_PAIRS).any() else []
+        if found.thresholds is not None:
+            said += _remarks(cells.rows_of(found.thresholds), unit=_unit(cells), ranked=cells.ranked.keys())
+    said += [*found.warnings, *found.unused, "--all prints every metric, what it means, and what it rests on."]
+    yield from (Line(text=text) for text in wrapped(dict.fromkeys(said)))
+
+
+def lines(found: Evaluation, *, seed: int) -> Iterator[str]:
+    """Yield everything: all metrics, all subsets, and the counts.
+
+    Args:
+        found: What was computed.
+        seed: Seed of the resampling.
     """
     for cells in found.parts:
-        yield from _of_data_set(found, cells, seed, everything)
+        yield from _of_data_set(found, cells, seed)
         yield ""
     yield from found.warnings
     yield from found.unused
-    if not everything:
-        yield "--all prints all metrics, open and closed questions apart, and the counts behind CCG-AUC."
 
 
-def _of_data_set(found: Evaluation, cells: Cells, seed: int, everything: bool) -> Iterator[str]:
+def _of_data_set(found: Evaluation, cells: Cells, seed: int) -> Iterator[str]:
     yield from _about(cells, found.replicates, seed)
     metrics = cells.rows_of(found.metrics)
     if metrics["reason"].eq_missing(NO_PAIRS).any():
-        yield "CCG-AUC needs a table of donor pairs (--pairs)"
-    for subset in cells.subsets if everything else ("all",):
+        yield _NO_PAIRS
+    for subset in cells.subsets:
         yield ""
-        if everything and len(cells.subsets) > 1:
+        if len(cells.subsets) > 1:
             yield f"answer_type: {subset}"
-        yield from _metrics(cells, metrics.filter(subset=subset), METRICS if everything else SHORT)
+        yield from _metrics(cells, metrics.filter(subset=subset))
     yield from _turned(cells, metrics)
-    if everything and not metrics["reason"].eq_missing(NO_PAIRS).all():
+    if not metrics["reason"].eq_missing(NO_PAIRS).all():
         yield ""
         yield from _counts(cells, metrics.filter(subset="all"))
     if found.differences is not None:
         yield ""
-        yield from _differences(cells.rows_of(found.differences), metrics, None if everything else SHORT)
+        yield from _differences(cells.rows_of(found.differences), metrics)
     if found.thresholds is not None:
         yield ""
         yield from _thresholds(cells.rows_of(found.thresholds))
@@ -169,11 +184,11 @@ def _about_intervals(cells: Cells, replicates: int, seed: int) -> str:
     return drawn
 
 
-def _metrics(cells: Cells, metrics: pl.DataFrame, names: Collection[str]) -> Iterator[str]:
+def _metrics(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
     """Yield one line per (metric, method); the column of methods is left out if there is only one."""
     cell = {(row["method"], row["metric"]): row for row in metrics.iter_rows(named=True)}
     table = [("metric", "method", "estimate", "95% interval", "n", cells.cluster or "rows", "")]
-    for metric in (name for name in dict.fromkeys(metrics["metric"]) if name in names):
+    for metric in (name for name in dict.fromkeys(metrics["metric"]) if name in METRICS):
         meaning = METRICS[metric]  # beside the first method
         for method in cells.methods:
             row = cell[method, metric]
@@ -209,13 +224,13 @@ def _counts(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
     yield from aligned(table, numbers=range(1, len(cells.methods) + 1))
 
 
-def _differences(rows: pl.DataFrame, metrics: pl.DataFrame, names: Collection[str] | None) -> Iterator[str]:
+def _differences(rows: pl.DataFrame, metrics: pl.DataFrame) -> Iterator[str]:
     cell = {(row["method"], row["metric"]): row for row in metrics.filter(subset="all").iter_rows(named=True)}
     yield "difference between these answers of the methods, on the same images; p (Holm) is adjusted for the number of"
     yield "baselines. Methods that were trained with one seed may differ otherwise when they are trained again"
     table = [("metric", "method - baseline", "difference", "95% interval", "p", "p (Holm)", "")]
     for row in rows.iter_rows(named=True):
-        if (names is None or row["metric"] in names) and row["n"] > 0:
+        if row["n"] > 0:
             pair = f"{row['method']} - {row['baseline']}"
             p, adjusted = (p_text(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
             few = f"underpowered: fewer than {MINIMUM_IMAGES} {row['short']} images" if row["short"] else ""

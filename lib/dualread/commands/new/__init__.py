@@ -1,7 +1,7 @@
 """`dualread new`: write a study about your own model and your own questions.
 
-`data` looks at the questions and `model` at the checkpoint; `study` lays both over config.yaml, and writes the file.
-Nothing is guessed: what has to be decided is said, with the option that decides it.
+`data` looks at the questions and `models.backbones.user_model` at the checkpoint; `study` lays both over config.yaml,
+and writes the file. Nothing is guessed: what has to be decided is said, with the option that decides it.
 """
 
 import argparse
@@ -76,7 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the study that `options` describe, and print what was found; return the exit code."""
-    from dualread.commands.new import data, model, study
+    from dualread.commands.new import data, study
+    from dualread.models.backbones import user_model
     from dualread.study.files import load
 
     if not Path("config.yaml").is_file():
@@ -95,7 +96,9 @@ def run(options: argparse.Namespace) -> int:
         bits=options.bits,
         meant={"gold": options.gold, "booleans": options.booleans},
     )
-    backbone = model.look(options.model) if options.answers is None else model.served(options.model, options.answers)
+    backbone = (
+        user_model.look(options.model) if options.answers is None else user_model.served(options.model, options.answers)
+    )
     found.refuse_tokens(backbone.tokens)
     for line in (*found.lines, *backbone.lines):
         print(printable(line))

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from dualread.commands.new.data import UserQuestions
-from dualread.commands.new.model import UserModel
 from dualread.errors import ConfigError
+from dualread.models.backbones.user_model import UserModel
 
 # Tables and figures that make sense for one data set and one actor.
 _TABLES = ("main", "cascade", "sc_tradeoff", "data", "base_models", "significance", "thresholds", "costs", "intervals")

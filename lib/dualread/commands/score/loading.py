@@ -1,17 +1,18 @@
-"""The options that say which reader and actor to load; `dualread demo` has them too."""
+"""The options that say which reader and actor to load; `dualread demo` and `dualread serve` have them too."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dualread.own.scoring.scorer import Scorer
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `load` reads to `parser`."""
-    parser.add_argument(
-        "--reader", required=True, help="a reader's folder or file, an exported folder, or a hub repository"
-    )
+def add_arguments(parser: argparse.ArgumentParser, *, reader: bool = True) -> None:
+    """Add what `load` reads to `parser`; without `reader`, the verb names the reader itself."""
+    if reader:
+        parser.add_argument(
+            "--reader", required=True, help="a reader's folder or file, an exported folder, or a hub repository"
+        )
     parser.add_argument(
         "--checkpoint",
         metavar="ACTOR",
@@ -43,16 +44,19 @@ def load(options: argparse.Namespace, *, batch_size: int) -> "Scorer":
     """Load the reader and the actor that `options` name."""
     from dualread.own.scoring.scorer import Scorer  # here, because --help does not need torch
 
-    return Scorer.load(
-        options.reader,
-        options.checkpoint,
-        base=options.base,
-        methods=options.methods,
-        target_risk_percent=options.target_risk,
-        certified=options.certified,
-        prompt=options.prompt,
-        revision=options.revision,
-        allow_other=options.allow_other,
-        batch_size=batch_size,
-        bits=options.bits,
-    )
+    return Scorer.load(**named(options), batch_size=batch_size, bits=options.bits)
+
+
+def named(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what `options` name, as `Scorer.load` takes it."""
+    return {
+        "reader": options.reader,
+        "checkpoint": options.checkpoint,
+        "base": options.base,
+        "methods": options.methods,
+        "target_risk_percent": options.target_risk,
+        "certified": options.certified,
+        "prompt": options.prompt,
+        "revision": options.revision,
+        "allow_other": options.allow_other,
+    }

@@ -21,6 +21,8 @@ These may be missing, or null in some rows:
                         default: none
     image_id            equal for all questions on one image; default: the image's path, or a digest of its bytes
     donor_id            id of the same-question donor; if no row names one, donors are computed
+    group               the patient, or whatever else one split has to hold as a whole: with `shares`, groups are drawn
+                        in place of images, and a group with rows of two splits is refused
     modality, location, content_family      text; default: unknown
 
 In place of question and reference_answers, a column `conversations` or `messages` may hold one question and one answer,
@@ -76,7 +78,8 @@ class Settings(Section):
     """The name in the table of each column above. Other columns are then ignored; without this setting, refused."""
     shares: Annotated[Mapping[Split, Annotated[float, Field(gt=0, le=1)]], Field(min_length=1)] | None = None
     """Share of the images of each split, for one table without `split`. Images are ordered by the digest of their name
-    and cut at the shares, so that all questions about one image are in one split."""
+    and cut at the shares, so that all questions about one image are in one split. With a column `group`, groups are
+    drawn so, in place of images."""
     gold: Literal["text", "letter", "number from 0", "number from 1"] | None = None
     """How reference answers name options, where several ways fit."""
     booleans: Literal["yes/no", "true/false"] | None = None
@@ -124,6 +127,7 @@ _OPTIONAL: dict[str, _Column] = {
     "options": _OPTIONS,
     "image_id": _TEXT,
     "donor_id": _NAME,
+    "group": _NAME,
     "modality": _TEXT,
     "location": _TEXT,
     "content_family": _TEXT,
@@ -181,12 +185,14 @@ def loaded(
     """
     image_of = cache(partial(_image, folder.absolute()))  # the rows about one picture share its path or bytes
     shares = settings.shares if of_all else None
+    groups = _groups(lines, image_of)
     if shares:
-        names = [_image_name(line.record, image_of) for line in lines]
+        names = groups or [_image_name(line.record, image_of) for line in lines]
         drawn = drawn_splits(set(names), shares)
         splits = [drawn.get(name) for name in names]
     else:
         splits = [line.record.get("split", split) if of_all else split for line in lines]
+        refuse(_divided(groups, splits, files[0]))
     chosen = [
         _row(line.number if len(files) == 1 else i, line.record, image_of)
         for i, (line, of_line) in enumerate(zip(lines, splits, strict=True))
@@ -203,6 +209,39 @@ def loaded(
         AuditStep(step="form", kept=len(chosen), dropped=0, reason=f"{n} rows: {note}") for note, n in notes.items()
     ]
     return Loaded(file=files[0], rows=chosen, audit=[audit, *changed])
+
+
+def _groups(lines: Sequence[Line], image_of: "_ImageOf") -> list[str]:
+    """Return the group of each row; none where no row has one.
+
+    Raises:
+        DataError: Some rows have none, or an image is in two groups.
+    """
+    found = [line.record.get("group") for line in lines]
+    if not any(group is not None for group in found):
+        return []
+    missing = (line.place for line, group in zip(lines, found, strict=True) if group is None)
+    refuse(f"{place}: group is missing, and other rows have one. Add it to all rows, or to none." for place in missing)
+    of_image: dict[str, Any] = {}
+    images = [_image_name(line.record, image_of) for line in lines]
+    refuse(
+        f"{line.place}: the image {image!r} is in the groups {of_image[image]!r} and {group!r}. Expected one."
+        for line, image, group in zip(lines, images, found, strict=True)
+        if of_image.setdefault(image, group) != group
+    )
+    return [str(group) for group in found]
+
+
+def _divided(groups: Sequence[str], splits: Sequence[Any], file: Path) -> Iterator[str]:
+    """Yield the groups that have rows of two splits."""
+    found: dict[str, Any] = {}
+    divided = {
+        group: (found[group], split)
+        for group, split in zip(groups, splits if groups else (), strict=True)
+        if found.setdefault(group, split) != split
+    }
+    for group, (one, other) in divided.items():
+        yield f"{file}: the group {group!r} has rows of {one} and of {other}. Put all of its rows into one split."
 
 
 def _problems(lines: Sequence[Line], required: Mapping[str, _Column]) -> Iterator[str]:

@@ -19,6 +19,8 @@ from dualread.evaluation.metrics.calibration_error import (
     calibration_in_the_large,
     calibration_slope,
     ece,
+    ece_equal_mass,
+    equal_mass_bins,
 )
 from dualread.evaluation.metrics.correctness import accuracy
 from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
@@ -33,11 +35,22 @@ from dualread.evaluation.metrics.grounding import (
     vrs,
 )
 from dualread.evaluation.metrics.risk_control import certified_threshold, risk_p_values
-from dualread.evaluation.metrics.selective import aurc, coverage, hce, kept_risk, risks, threshold
+from dualread.evaluation.metrics.selective import (
+    auarc,
+    aurc,
+    coverage,
+    e_aurc,
+    hce,
+    kept_risk,
+    prediction_rejection_ratio,
+    risks,
+    threshold,
+)
 
 __all__ = [
     "Power",
     "accuracy",
+    "auarc",
     "aurc",
     "auroc",
     "bins",
@@ -47,12 +60,16 @@ __all__ = [
     "certified_threshold",
     "coverage",
     "decisive",
+    "e_aurc",
     "ece",
+    "ece_equal_mass",
     "ece_noise_floor",
+    "equal_mass_bins",
     "hce",
     "kept_risk",
     "natural_ccg_auc",
     "power",
+    "prediction_rejection_ratio",
     "risk_p_values",
     "risks",
     "squared_calibration_error",

@@ -9,7 +9,16 @@ import scipy  # loads its submodules when they are first used, so that importing
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._checks import both_classes, checked, checked_confidence
 
-__all__ = ["N_BINS", "bins", "brier", "calibration_in_the_large", "calibration_slope", "ece"]
+__all__ = [
+    "N_BINS",
+    "bins",
+    "brier",
+    "calibration_in_the_large",
+    "calibration_slope",
+    "ece",
+    "ece_equal_mass",
+    "equal_mass_bins",
+]
 
 N_BINS = 15
 
@@ -52,6 +61,53 @@ def ece(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, n_bins: int = N_BI
     confident = np.bincount(index, weights=scores[order], minlength=n_bins)
     right = np.bincount(bins(scores, n_bins=n_bins), weights=labels, minlength=n_bins)
     return float(np.abs(right - confident).sum() / len(scores))
+
+
+def equal_mass_bins(confidence: npt.ArrayLike, *, n_bins: int = N_BINS) -> np.ndarray:
+    """Return the bin index of every row, int64 [n], in bins that hold about equally many rows.
+
+    Rows of equal confidence share a bin, so that the order of the rows has no influence. Of n rows, m rows of one
+    confidence with M rows below them are in bin floor(n_bins (M + (m - 1) / 2) / n), where their middle is. Without
+    ties, the numbers of rows of two bins differ by at most one. A constant confidence fills one bin.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        n_bins: Number of bins; some are empty where ties are many or rows are few.
+
+    Raises:
+        ValueError: `confidence` is malformed.
+    """
+    scores = checked_confidence(confidence)
+    _, level = np.unique(scores, return_inverse=True)
+    size = np.bincount(level)
+    twice_middle = 2 * (np.cumsum(size) - size) + size - 1
+    return ((n_bins * twice_middle) // (2 * max(len(scores), 1)))[level].astype(np.int64)
+
+
+def ece_equal_mass(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, n_bins: int = N_BINS) -> float:
+    """Return the expected calibration error over bins that hold about equally many rows (`equal_mass_bins`).
+
+    The sum over bins of (rows / n) * |mean correct - mean confidence|, as `ece`. In [0, 1], lower is better. The bins
+    of the paper have equal width; confidences that crowd near 1 then fill one of them.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
+        n_bins: Number of bins.
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows.
+
+    References:
+        Nixon et al., Measuring Calibration in Deep Learning, 2019 (adaptive bins); Roelofs et al., Mitigating Bias in
+        Calibration Error Estimation, 2022 (equal mass).
+    """
+    scores, labels = checked(confidence, correct)
+    order = np.lexsort((labels, scores))  # so that the sums below do not depend on the order of the rows
+    scores, labels = scores[order], labels[order]
+    gaps = np.bincount(equal_mass_bins(scores, n_bins=n_bins), weights=labels - scores, minlength=n_bins)
+    return float(np.abs(gaps).sum() / len(scores))
 
 
 def brier(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:

@@ -5,9 +5,20 @@ import numpy.typing as npt
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.decimals import as_number
-from dualread.evaluation.metrics._checks import checked, checked_confidence, not_empty
+from dualread.evaluation.metrics._checks import both_classes, checked, checked_confidence, not_empty
 
-__all__ = ["HIGH_CONFIDENCE", "aurc", "coverage", "hce", "kept_risk", "risks", "threshold"]
+__all__ = [
+    "HIGH_CONFIDENCE",
+    "auarc",
+    "aurc",
+    "coverage",
+    "e_aurc",
+    "hce",
+    "kept_risk",
+    "prediction_rejection_ratio",
+    "risks",
+    "threshold",
+]
 
 HIGH_CONFIDENCE = 0.9
 
@@ -42,6 +53,85 @@ def aurc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, len(scores) + 1))])
     step = harmonic[size_above + size] - harmonic[size_above]
     return float(np.sum(errors + (errors_above - errors * size_above / size) * step) / len(scores))
+
+
+def auarc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
+    """Return the area under the accuracy-rejection curve: the mean over k = 1..n of the k most confident's accuracy.
+
+    In [0, 1], higher is better. It is 1 - `aurc`, ties included, so that a constant confidence has exactly the
+    accuracy.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows.
+
+    References:
+        Nadeem, Zucker and Hanczar, Accuracy-Rejection Curves (ARCs) for Comparing Classification Methods with a Reject
+        Option, 2009.
+    """
+    return 1.0 - aurc(confidence, correct)
+
+
+def e_aurc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
+    """Return the excess AURC: `aurc` minus that of the best order, in which all wrong rows come last.
+
+    In [0, 1], lower is better; 0 if no wrong row has as much confidence as a correct one. Unlike AURC, it does not grow
+    with the error rate alone. With n rows and E errors, the best order has the AURC
+    (E - (n - E) (H[n] - H[n - E])) / n, with H the harmonic numbers. This is exact; the paper uses its limit for many
+    rows, r + (1 - r) log(1 - r) with r = E / n. Where all rows are of one class, every order is the best one, and the
+    value is 0.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows.
+
+    References:
+        Geifman, Uziel and El-Yaniv, Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers, 2019.
+    """
+    _, labels = checked(confidence, correct)
+    return max(0.0, aurc(confidence, correct) - _best_aurc(labels))
+
+
+def prediction_rejection_ratio(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
+    """Return the prediction rejection ratio: how far rejection by confidence is from chance to the best order.
+
+    (r - AURC) / (r - AURC of the best order), with r the error rate, which is the AURC of a constant confidence. At
+    most 1, higher is better; negative where rejection by confidence is worse than by chance. Rows are rejected one by
+    one up to the last, which LM-Polygraph calls a largest rejection of 1; its papers stop at one half. Ties share their
+    errors evenly, as in `aurc`, where that library takes the order of the rows.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows, or all rows are of one class, so that every order is equally good.
+
+    References:
+        Malinin, Mlodozeniec and Gales, Ensemble Distribution Distillation, 2020 (of all rows, where an oracle answers
+        the rejected ones); Vashurin et al., Benchmarking Uncertainty Quantification Methods for Large Language Models
+        with LM-Polygraph, 2025 (of the rows that are kept, as here).
+    """
+    _, labels = checked(confidence, correct)
+    both_classes(labels)
+    by_chance = int(np.count_nonzero(~labels)) / len(labels)
+    return min(1.0, (by_chance - aurc(confidence, correct)) / (by_chance - _best_aurc(labels)))
+
+
+def _best_aurc(labels: np.ndarray) -> float:
+    """Return the AURC of the order in which all wrong rows come last."""
+    n, n_right = len(labels), int(np.count_nonzero(labels))
+    harmonic = float(np.sum(1.0 / np.arange(n_right + 1, n + 1)))
+    return (n - n_right - n_right * harmonic) / n
 
 
 def risks(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> np.ndarray:

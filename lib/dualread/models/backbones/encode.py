@@ -108,12 +108,7 @@ class Encoder:
                 ids, types, _ = self._processed(text, picture)
             else:
                 ids, types = self._composed(text, known.placeholder, known.typed)
-        limit = self._settings["max_prompt_tokens"]
-        if len(ids) > limit:
-            raise DataError(
-                f"{row}: the prompt has {len(ids)} tokens with its image, more than max_prompt_tokens = {limit}. Lower"
-                " the backbone's max_pixels or raise the limit; nothing is truncated."
-            )
+        self._check_length(ids, row)
         return Prompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=inputs, row=row)
 
     def inputs(self, text: str, image: "Shown") -> Mapping[str, "Tensor"]:
@@ -122,8 +117,44 @@ class Encoder:
 
         self._rendered(text)  # the same text by itself first, within limits
         picture = image() if callable(image) else open_image(image) if isinstance(image, Path) else image
+        return self._inputs(text_turn(text) if picture is None else turn(text, image=picture))
+
+    def conversation(self, turns: Sequence[Mapping[str, Any]], *, row: str) -> Prompt:
+        """Encode a whole conversation: other turns than the user's alone, no image or several, in any order.
+
+        Args:
+            turns: As chat templates take them: {"role", "content"}, whose content is a list of {"type": "text", "text"}
+                and {"type": "image", "image"}.
+            row: Names it in error messages.
+
+        Raises:
+            DataError: The chat template or the processor refuses it, or it is longer than `max_prompt_tokens`.
+        """
+        from dualread.data.images import content_sha256
+
+        parts_of = [part for one in turns for part in one["content"]]
+        images = [part["image"] for part in parts_of if part["type"] == "image"]
+        if found := [token for token in self._control for part in parts_of if token in part.get("text", "")]:
+            raise DataError(f"{row}: the text contains image tokens ({found[0]}). Remove them.")
+        try:
+            with within_limits():
+                self.processor.apply_chat_template(turns, add_generation_prompt=True, **self._template)
+            ids, types, inputs = self._split(self._inputs(turns))
+        except Exception as error:  # whatever a chat template raises for turns that its model does not know
+            raise DataError(f"{row}: the model cannot be given this conversation ({in_a_line(error)}).") from error
+        self._check_length(ids, row)
+        return Prompt(
+            token_ids=ids,
+            n_turn=len(ids),
+            types=types,
+            image_sha256=" ".join(map(content_sha256, images)),
+            image=inputs,
+            row=row,
+        )
+
+    def _inputs(self, turns: Sequence[Mapping[str, Any]]) -> Mapping[str, "Tensor"]:
         made = self.processor.apply_chat_template(
-            text_turn(text) if picture is None else turn(text, image=picture),
+            turns,
             add_generation_prompt=True,
             tokenize=True,
             return_dict=True,
@@ -134,7 +165,11 @@ class Encoder:
 
     def _processed(self, text: str, image: "Shown") -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
         """Return the ids of a prompt, their types, and the image inputs, as the processor makes them."""
-        tensors = {name: value for name, value in self.inputs(text, image).items() if name != "attention_mask"}
+        return self._split(self.inputs(text, image))
+
+    def _split(self, inputs: Mapping[str, "Tensor"]) -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
+        """Return the ids of a prompt, their types, and the image inputs."""
+        tensors = {name: value for name, value in inputs.items() if name != "attention_mask"}
         [ids] = tensors.pop("input_ids").tolist()
         types = {name: tuple(tensors.pop(name)[0].tolist()) for name in list(tensors) if name.endswith(_TYPES)}
         return tuple(ids), types, tensors
@@ -174,6 +209,14 @@ class Encoder:
         [placeholder] = getattr(self.processor, "placeholders", None) or [None]
         same = placeholder is not None and self._composed(text, placeholder, typed) == (ids, types)
         return _Shown(inputs=inputs, placeholder=placeholder if same else None, typed=typed)
+
+    def _check_length(self, ids: Sequence[int], row: str) -> None:
+        limit = self._settings["max_prompt_tokens"]
+        if len(ids) > limit:
+            raise DataError(
+                f"{row}: the prompt has {len(ids)} tokens with its image, more than max_prompt_tokens = {limit}. Lower"
+                " the backbone's max_pixels or raise the limit; nothing is truncated."
+            )
 
     def _check_pixels(self, pixels: "Tensor", row: str) -> None:
         """Refuse an image of another size than the settings say, where the image processor takes no limits."""

@@ -1,6 +1,7 @@
 """vLLM inside this process: opens a checkpoint, and passes on prompts and pixels as `backbones.encode` makes them.
 
-All code that depends on the internals of vLLM (0.32) is in this module. It departs from vLLM's defaults in three ways:
+All code that depends on the internals of vLLM (0.32) is in this module and in `_vllm_states`. It departs from vLLM's
+defaults in three ways:
 
 - The engine's core runs in this process rather than in a subprocess. The contents of a batch then do not depend on the
   timing of messages, and changes to vLLM's classes have to be made in one process only.
@@ -25,6 +26,7 @@ from typing import Any
 from dualread.declared.base import Wire
 from dualread.errors import ConfigError, DataError
 from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.generation._vllm_states import AnswerStates, image_spans
 
 # vLLM 0.32 has two model runners. Without this variable it takes the second one where Triton works, so on CUDA, and the
 # first one in the build for CPUs. By its source, each knows all that is used here: raw log-probabilities, those of
@@ -89,7 +91,7 @@ class Core:
         max_tokens: Largest number of tokens in a prompt and its completion together.
     """
 
-    def __init__(self, checkpoint: Path, settings: Wire, encoder: Encoder, engine: Wire):
+    def __init__(self, checkpoint: Path, settings: Wire, encoder: Encoder, engine: Wire, most_images: int = 1):
         import torch
 
         with warnings.catch_warnings():
@@ -99,7 +101,7 @@ class Core:
             from vllm.usage.usage_lib import UsageContext
             from vllm.v1.engine.llm_engine import LLMEngine
 
-            _register_model(checkpoint, settings["max_prompt_tokens"])
+            _register_model(checkpoint, settings["max_prompt_tokens"], most_images)
             config = AutoConfig.from_pretrained(checkpoint, trust_remote_code=False)
             positions = config.get_text_config().max_position_embeddings
             self.max_tokens = min(settings["max_prompt_tokens"] + _ROOM_FOR_COMPLETIONS, positions)
@@ -114,7 +116,7 @@ class Core:
                 logprobs_mode="raw_logprobs",  # before ids are forbidden and temperature and top-p applied
                 generation_config="vllm",  # not the checkpoint's, which may set a temperature
                 seed=0,  # without effect: each request has its own seed
-                limit_mm_per_prompt={"image": 1},
+                limit_mm_per_prompt={"image": most_images},
                 mm_processor_cache_gb=0,
                 mm_device_do_normalize=False,  # the pixels are already normalized
                 skip_mm_profiling=True,  # it would need vLLM's own image processor
@@ -133,18 +135,46 @@ class Core:
         from vllm.inputs import mm_input, tokens_input
         from vllm.multimodal.inputs import MultiModalKwargsItems, PlaceholderRange
 
-        if not prompt.image:
-            return tokens_input([*prompt.token_ids, *prefix])
-        at = [i for i, token in enumerate(prompt.token_ids) if token == self._encoder.image_token_id]
+        spans, hashes = image_spans(prompt, self._encoder.image_token_id), prompt.image_sha256.split()
+        ids = [*prompt.token_ids, *prefix]
+        if not hashes:
+            return tokens_input(ids)
         # For Gemma 3, vLLM asks into how many crops an image is divided. Images are never cropped here.
-        pixels = BatchFeature({**prompt.image, "num_patches": torch.tensor([1])})
+        pixels = BatchFeature({**prompt.image, "num_patches": torch.tensor([1] * len(hashes))})
         fields = self._engine.renderer.get_mm_processor()._get_mm_fields_config(pixels, {})
         return mm_input(
-            prompt_token_ids=[*prompt.token_ids, *prefix],
+            prompt_token_ids=ids,
             mm_kwargs=MultiModalKwargsItems.from_hf_inputs(pixels, fields),
-            mm_hashes={"image": [prompt.image_sha256]},
-            mm_placeholders={"image": [PlaceholderRange(offset=at[0], length=len(at))]},
+            mm_hashes={"image": hashes},
+            mm_placeholders={"image": [PlaceholderRange(offset=at, length=n) for at, n in spans]},
         )
+
+    def add(self, name: str, given: dict[str, Any], parameters: Mapping[str, Any]) -> str:
+        """Begin to answer a request; return the name by which the engine knows it.
+
+        Args:
+            name: A name of its own.
+            given: The result of `given`.
+            parameters: Its sampling parameters; one completion. What is said at a step comes with that step.
+        """
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        wanted = SamplingParams(**parameters, detokenize=False, output_kind=RequestOutputKind.DELTA, ignore_eos=True)
+        return self._engine.add_request(name, given, wanted)
+
+    def abort(self, names: Sequence[str]) -> None:
+        """Forget requests by the names with which they were added."""
+        self._engine.abort_request(list(names))
+
+    def step(self) -> list[Any]:
+        """Return what vLLM says at one step: its outputs, whose request_id is the name of a request."""
+        return self._engine.step()
+
+    def watch(self) -> "AnswerStates":
+        """Return what keeps the states of requests from now on."""
+        worker = self._engine.model_executor.driver_worker
+        return AnswerStates(getattr(worker, "worker", worker).model_runner)
 
     def run(self, asked: Iterable[tuple[str, dict[str, Any], dict[str, Any]]]) -> Iterator[tuple[int, Any]]:
         """Yield (position in `asked`, vLLM's output) of each request when it is finished.
@@ -181,7 +211,7 @@ class Core:
                     yield int(output.request_id), output
 
 
-def _register_model(checkpoint: Path, max_image_tokens: int) -> None:
+def _register_model(checkpoint: Path, max_image_tokens: int, most_images: int) -> None:
     """Replace vLLM's class for the architecture by a subclass, because vLLM would inspect its own in a subprocess."""
     from vllm.model_executor.models.registry import ModelRegistry
     from vllm.model_executor.models.utils import WeightsMapper
@@ -195,7 +225,7 @@ def _register_model(checkpoint: Path, max_image_tokens: int) -> None:
         """The limits that vLLM asks for before the first image."""
 
         def get_supported_mm_limits(self) -> Mapping[str, int]:
-            return {"image": 1}
+            return {"image": most_images}
 
         def get_mm_max_tokens_per_item(self, seq_len: int, mm_counts: Mapping[str, int]) -> Mapping[str, int]:
             return {"image": max_image_tokens}

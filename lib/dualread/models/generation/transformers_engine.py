@@ -4,7 +4,8 @@ Suited to tiny models and small machines; it runs in the main environment. The l
 because `model.generate` would encode the prompt and its image again for every sample.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dualread.declared.recorded import USUAL, Facts
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt
 from dualread.models.backbones.opened import Opened, open_checkpoint
+from dualread.models.finished import each_batch
 from dualread.models.generation.base import Completion, Loglikelihoods, Request, SeededDecoding
 from dualread.models.prefixes import NOTHING
 from dualread.progress import track
@@ -50,11 +52,13 @@ class TransformersEngine:
         """Complete `requests`; see `Engine.generate`."""
         results: list[list[Completion]] = [[] for _ in requests]
         size = max(1, self.batch_size // decoding.n_samples)
-        batches = _batches(requests, size)
-        for batch in track(batches, total=len(batches), label="generating (batches)"):
-            completions = self._complete([requests[i] for i in batch], decoding)
-            for i, found in zip(batch, completions, strict=True):
-                results[i] = found
+
+        def of_batch(batch: Sequence[int]) -> list[list[Completion]]:
+            return self._complete([requests[i] for i in batch], decoding)
+
+        for batch, found in each_batch(_batches(requests, size), of_batch, Completion, label="generating (batches)"):
+            for i, completions in zip(batch, found, strict=True):
+                results[i] = completions
         return results
 
     def _complete(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
@@ -127,7 +131,46 @@ def _uniform(
 def complete(
     opened: Opened, prompts: Sequence[Prompt], of: Sequence[int], decoding: SeededDecoding, uniform: np.ndarray | None
 ) -> list[tuple[list[int], list[float]]]:
-    """Complete prompts in one batch; each prompt is read once, whatever the number of its completions.
+    """Return the ids of each completion, and their log-softmax over the raw logits, in nats; see `steps`."""
+    import torch
+
+    device, stop = opened.model.device, torch.tensor(sorted(opened.stop), device=opened.model.device)
+    tokens = torch.full((len(of), decoding.max_completion_tokens), int(stop[0]), device=device)
+    log_probs = torch.zeros(tokens.shape, device=device)
+    for number, step in enumerate(steps(opened, prompts, of, decoding, uniform)):
+        tokens[step.at, number] = step.chosen
+        log_probs[step.at, number] = step.log_probs
+    lengths = _lengths(torch.isin(tokens, stop)).tolist()  # a row may have gone on after its stop token
+    rows = zip(tokens.tolist(), log_probs.tolist(), lengths, strict=True)
+    return [(ids[:length], values[:length]) for ids, values, length in rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """The next token of each row; a row may go on for a while after its completion has ended.
+
+    Attributes:
+        at: The completion of each row [rows].
+        chosen: The id of the token [rows].
+        log_probs: Its log-softmax over the raw logits, in nats [rows].
+        states: The final-layer states from which it was chosen [rows, D]; first those of the prompts' last tokens.
+    """
+
+    at: Any
+    chosen: Any
+    log_probs: Any
+    states: Any
+
+
+def steps(
+    opened: Opened,
+    prompts: Sequence[Prompt],
+    of: Sequence[int],
+    decoding: SeededDecoding,
+    uniform: np.ndarray | None,
+    ended: Set[int] = frozenset(),
+) -> Iterator[Step]:
+    """Complete prompts in one batch, token by token; each prompt is read once, whatever the number of its completions.
 
     Args:
         opened: The model, and how to encode its prompts.
@@ -135,9 +178,7 @@ def complete(
         of: For each completion, the position of its prompt in `prompts`.
         decoding: How tokens are chosen; `n_samples` and `seed` are not read.
         uniform: Random numbers in [0, 1), [completions, max_completion_tokens]; None for greedy decoding.
-
-    Returns:
-        The ids of each completion, and the log-softmax of each id over the raw logits, in nats.
+        ended: Completions that nobody wants any longer; the caller may add some between two steps.
     """
     import torch
 
@@ -145,8 +186,6 @@ def complete(
 
     model, n_tokens, head = opened.model, decoding.max_completion_tokens, parts.head(opened.model)
     stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (opened.stop, opened.forbidden))
-    tokens = torch.full((len(of), n_tokens), int(stop[0]), device=model.device)
-    log_probs = torch.zeros(tokens.shape, device=model.device)
     if opened.encoder.facts.shared == NOTHING:
         states = Rows(opened, [prompts[i] for i in of])
     else:
@@ -158,9 +197,11 @@ def complete(
         total = scores.logsumexp(dim=-1)
         scores[:, forbidden] = -torch.inf
         chosen = _choose(scores, decoding, None if uniform is None else uniform[at.cpu().numpy(), step])
-        tokens[at, step] = chosen
-        log_probs[at, step] = scores.gather(1, chosen[:, None])[:, 0] - total
+        log_probs = scores.gather(1, chosen[:, None])[:, 0] - total
+        yield Step(at=at, chosen=chosen, log_probs=log_probs, states=states.last)
         going &= ~torch.isin(chosen, stop)
+        if ended:
+            going &= torch.tensor([row not in ended for row in at.tolist()], device=model.device)
         n_going = int(going.sum())
         if not n_going or step + 1 == n_tokens:
             break
@@ -169,9 +210,6 @@ def complete(
             states.select(kept)
             at, chosen, going = at[kept], chosen[kept], going[kept]
         states.append(chosen)
-    lengths = _lengths(torch.isin(tokens, stop)).tolist()  # a row may have gone on after its stop token
-    rows = zip(tokens.tolist(), log_probs.tolist(), lengths, strict=True)
-    return [(ids[:length], values[:length]) for ids, values, length in rows]
 
 
 def _choose(scores: Any, decoding: SeededDecoding, uniform: np.ndarray | None) -> Any:

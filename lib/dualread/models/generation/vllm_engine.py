@@ -5,7 +5,7 @@ above all the image, for all samples, continuations and questions about it. A jo
 one process per GPU.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,7 +56,7 @@ def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = U
     check(checkpoint, settings)  # so that every engine refuses the same checkpoints, whatever vLLM would accept
     if len(gpus := visible_gpus()) <= 1:
         return VllmEngine(checkpoint, settings, engine)
-    encoder, stop, _ = _encoder(checkpoint, settings)
+    encoder, stop, _ = encoder_of(checkpoint, settings)
     return DataParallelEngine(VllmEngine, (checkpoint, dict(settings), dict(engine)), gpus, encoder, stop)
 
 
@@ -65,8 +65,7 @@ class VllmEngine:
 
     def __init__(self, checkpoint: Path, settings: Wire, engine: Wire):
         prepare()
-        self.encoder, self.stop, forbidden = _encoder(checkpoint, settings)
-        self._never = dict.fromkeys(forbidden, -float("inf"))
+        self.encoder, self.stop, self._forbidden = encoder_of(checkpoint, settings)
         self._core = Core(checkpoint, settings, self.encoder, engine)
 
     def generate(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
@@ -113,17 +112,7 @@ class VllmEngine:
         return self._core.given(encoded, request.prefix)
 
     def _sampling(self, request: Request, decoding: SeededDecoding) -> dict[str, Any]:
-        return {
-            "temperature": decoding.temperature,
-            "top_p": decoding.top_p,
-            "n": decoding.n_samples,
-            "max_tokens": decoding.max_completion_tokens,
-            # vLLM seeds sample k with this + k, so a row's samples do not depend on the other requests.
-            "seed": derive_seed("sample", decoding.seed, request.row),
-            "logprobs": 0,  # only that of the chosen id
-            "logit_bias": self._never,
-            "stop_token_ids": sorted(self.stop),
-        }
+        return sampling(decoding, request.row, self._forbidden, self.stop)
 
     def _single_tokens(
         self, requests: Sequence[Request], asked: Sequence[tuple[int, tuple[int, ...], list[int]]]
@@ -146,6 +135,21 @@ class VllmEngine:
         )
 
 
+def sampling(decoding: SeededDecoding, row: str, forbidden: Iterable[int], stop: Iterable[int]) -> dict[str, Any]:
+    """Return the sampling parameters of a request with the name `row`."""
+    return {
+        "temperature": decoding.temperature,
+        "top_p": decoding.top_p,
+        "n": decoding.n_samples,
+        "max_tokens": decoding.max_completion_tokens,
+        # vLLM seeds sample k with this + k, so a row's samples do not depend on the other requests.
+        "seed": derive_seed("sample", decoding.seed, row),
+        "logprobs": 0,  # only that of the chosen id
+        "logit_bias": dict.fromkeys(forbidden, -float("inf")),
+        "stop_token_ids": sorted(stop),
+    }
+
+
 def next_ids(continuations: Sequence[Sequence[int]], most: int) -> Iterator[tuple[tuple[int, ...], list[int]]]:
     """Yield (prefix, ids that follow it) for every proper prefix of the continuations, the empty prefix first.
 
@@ -160,7 +164,7 @@ def next_ids(continuations: Sequence[Sequence[int]], most: int) -> Iterator[tupl
         yield from ((prefix, ids[start : start + most]) for start in range(0, len(ids), most))
 
 
-def _encoder(checkpoint: Path, settings: Wire) -> tuple[Encoder, frozenset[int], tuple[int, ...]]:
+def encoder_of(checkpoint: Path, settings: Wire) -> tuple[Encoder, frozenset[int], tuple[int, ...]]:
     """Return the encoder of the checkpoint's prompts, the ids that end a turn, and those that are forbidden."""
     from transformers import GenerationConfig
 

@@ -57,6 +57,22 @@ def fixed_pieces(among: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(pieces - {"", "\n"}))
 
 
+def made_of(text: str) -> tuple[str, ...]:
+    """Return the names of the complete prompts that are this text, with something at each placeholder; sorted."""
+    return tuple(name for name in names() if name not in _PLACED_IN and _is_made_of(template(name), text))
+
+
+def _is_made_of(whole: str, text: str) -> bool:
+    first, *others = _PLACEHOLDER.split(whole)[0::2]
+    if not others:
+        return text == whole
+    end = len(first) if text.startswith(first) else -1
+    for piece in others[:-1]:
+        found = text.find(piece, end) if end >= 0 else -1
+        end = -1 if found < 0 else found + len(piece)
+    return end >= 0 and text.endswith(others[-1]) and len(text) - len(others[-1]) >= end
+
+
 def render(
     name: str, *, question: str, options: Sequence[str] = (), answer: str | None = None, hint: str | None = None
 ) -> str:

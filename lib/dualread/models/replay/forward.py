@@ -16,11 +16,11 @@ from dualread.errors import ReplayDisagreementError
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt, prompt_sha256
 from dualread.models.backbones.opened import Opened
+from dualread.models.finished import each_batch
 from dualread.models.generation.base import Request
 from dualread.models.prefixes import read_rows
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import Positions, locate
-from dualread.progress import track
 
 VECTORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
 TENSORS = (*VECTORS, "answer_log_prob")
@@ -81,15 +81,14 @@ def replay_completions(
     """
     groups = list(batches([request.image_name for request in requests], [len(ids) for ids in completions], batch_size))
     results: dict[int, Replayed] = {}
-    for group in track(groups, total=len(groups), label="replaying (batches)"):
-        outcome = replay_batch(
-            actor,
-            [_prompt(actor, requests[i], None if prompts is None else prompts[i]) for i in group],
-            [completions[i] for i in group],
-            kappa=kappa,
-            entropies=entropies,
-            layers=layers,
+
+    def of_group(group: Sequence[int]) -> list[Replayed]:
+        asked = [_prompt(actor, requests[i], None if prompts is None else prompts[i]) for i in group]
+        return replay_batch(
+            actor, asked, [completions[i] for i in group], kappa=kappa, entropies=entropies, layers=layers
         )
+
+    for group, outcome in each_batch(groups, of_group, Replayed, Positions, label="replaying (batches)"):
         results.update(zip(group, outcome, strict=True))
     return [results[i] for i in range(len(requests))]
 

@@ -56,9 +56,8 @@ def body_of(request: Request, manifest: Path, url_of: ImageUrl) -> dict[str, Any
     return {**request.body, "messages": [{"role": "user", "content": content}]}
 
 
-def line_of(request: Request, manifest: Path, url_of: ImageUrl) -> dict[str, Any]:
-    """Return the line of a request in the format of the Batch API."""
-    body = body_of(request, manifest, url_of)
+def line_of(request: Request, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the line of a request in the format of the Batch API; `body` is that of the call."""
     return {"custom_id": request.custom_id, "method": "POST", "url": URL, "body": body}
 
 

@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -12,12 +13,12 @@ import polars as pl
 from dualread import plugins
 from dualread.declared.answers import Decoding, Image, name_and_settings
 from dualread.declared.base import ConfiguredPlugin
-from dualread.declared.recorded import RequiredView, Requirements
+from dualread.declared.recorded import Facts, RequiredView, Requirements
 from dualread.errors import ConfigError, DualReadError, ReaderError, in_a_line
 from dualread.grading.answers import graded_answer
 from dualread.grading.canonical import question_key
 from dualread.models import prompts
-from dualread.models.backbones.opened import Opened
+from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import question_field
 from dualread.models.generation.base import Completion, Request, SeededDecoding
 from dualread.models.generation.choices import score_choices
@@ -52,15 +53,28 @@ class Answered:
 
 
 class OpenActor:
-    """An opened checkpoint that answers as a reader requires."""
+    """An opened checkpoint that answers as a reader requires.
+
+    Attributes:
+        opened: The checkpoint.
+        encoder: Encodes its prompts.
+        config: The configuration of the model's text part.
+    """
 
     def __init__(self, opened: Opened, requirements: Requirements, *, kappa: float | None, batch_size: int):
+        self.opened = opened
         self.encoder = opened.encoder
-        self._opened = opened
+        self.config = opened.model.config.get_text_config()
         self._engine = TransformersEngine(opened, batch_size)
         self._requirements = requirements
         self._kappa = kappa
         self._batch_size = batch_size
+
+    @classmethod
+    def open(cls, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int) -> "OpenActor":
+        """Open the checkpoint in `folder` with transformers; `kappa` is the temperature of the visual pooling."""
+        opened = open_checkpoint(folder, requirements.model, Facts(**requirements.facts))
+        return cls(opened, requirements, kappa=kappa, batch_size=batch_size)
 
     def answer(self, asked: Sequence[ShownQuestion], views: Sequence[RequiredView], *, states: bool) -> Answered:
         """Return the actor's answers, with the `views` of them, and with hidden states if readers need them.
@@ -70,18 +84,23 @@ class OpenActor:
         """
         requests = [self._request(one, self._requirements.prompt.name) for one in asked]
         completions = self._complete(requests, self._requirements.decoding, "answer")
-        committed = [of_one[0] for of_one in completions]
-        parse = plugins.load("contracts", self._requirements.contract).parse
-        graded = [graded_answer(parse(found.text)) for found in committed]
-        texts = [row["answer"] for row in graded]
-        table = pl.DataFrame(
-            [_row(one, row) for one, row in zip(asked, graded, strict=True)],
-            schema=dict.fromkeys(COLUMNS, pl.String) | {"verbalized_confidence": pl.Float64},
+        return self.read(asked, [of_one[0] for of_one in completions], views, states=states)
+
+    def read(
+        self,
+        asked: Sequence[ShownQuestion],
+        committed: Sequence[Completion],
+        views: Sequence[RequiredView],
+        *,
+        states: bool,
+    ) -> Answered:
+        """Return answers that the actor has given, with the `views` of them and perhaps their hidden states."""
+        requests = [self._request(one, self._requirements.prompt.name) for one in asked]
+        source = self._states(requests, committed) if states else None
+        answered = as_answered(asked, committed, self._requirements.contract, source)
+        return replace(
+            answered, views={view.name: self._view(view, asked, committed, answered.texts) for view in views}
         )
-        source = self._states(requests, committed) if states else dict[str, np.ndarray]().__getitem__
-        answers = Answers(table=table, source=source, rows=np.arange(len(asked)))
-        taken = {view.name: self._view(view, asked, committed, texts) for view in views}
-        return Answered(completions=committed, texts=texts, answers=answers, views=taken)
 
     def _view(
         self,
@@ -139,8 +158,25 @@ class OpenActor:
             raise ConfigError("views: a reader of layers alone does not say how states were read. Use it in a study.")
         ids = [found.token_ids for found in committed]
         how = {"kappa": self._kappa, "batch_size": self._batch_size}
-        replayed = replay_completions(self._opened, requests, ids, **how, layers=layers)
+        replayed = replay_completions(self.opened, requests, ids, **how, layers=layers)
         return lambda name: stacked(replayed, name)
+
+
+def as_answered(
+    asked: Sequence[ShownQuestion],
+    committed: Sequence[Completion],
+    contract: str,
+    source: Callable[[str], np.ndarray] | None,
+) -> Answered:
+    """Return committed completions as readers see them; `source` gives their states, if there are any."""
+    parse = plugins.load("contracts", contract).parse
+    graded = [graded_answer(parse(found.text)) for found in committed]
+    table = pl.DataFrame(
+        [_row(one, row) for one, row in zip(asked, graded, strict=True)],
+        schema=dict.fromkeys(COLUMNS, pl.String) | {"verbalized_confidence": pl.Float64},
+    )
+    answers = Answers(table=table, source=source or dict[str, np.ndarray]().__getitem__, rows=np.arange(len(asked)))
+    return Answered(completions=committed, texts=[row["answer"] for row in graded], answers=answers, views={})
 
 
 def _changes(image: Image) -> tuple[Change, ...]:
@@ -196,6 +232,22 @@ def readings(readers: Mapping[str, FittedReader], method: str, answered: Answere
         )
         for i, (answer, completion) in enumerate(zip(answered.texts, answered.completions, strict=True))
     ]
+
+
+def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.ndarray) -> np.ndarray | None:
+    """Return what `method` says before there is an answer, float64 [n]; None if it has no such part.
+
+    Args:
+        readers: The readers by method.
+        method: The method whose reader gives the confidence: its part before the answer, or itself if it is PSR.
+        states: `h_pre` of each answer, float32 [n, D].
+    """
+    reader = readers[method].parents.get(_PSR, readers[method])
+    if reader.provenance.get("features") != ["h_pre"]:
+        return None
+    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * len(states), schema=dict.fromkeys(COLUMNS, pl.String))
+    answers = Answers(table=table, source={"h_pre": states}.__getitem__, rows=np.arange(len(states)))
+    return _scored(method, reader, answers).confidence
 
 
 def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:

@@ -6,8 +6,10 @@ bundle.json         what the readers are of, how the actor is asked, and the sha
 readers/            one <method>.safetensors for each method
 thresholds.json     the thresholds that were chosen on validation, for each method
 metrics.csv         the study's metrics of these methods, in full precision
+validation.csv      the confidences of the validation answers, without names (`own.drift`)
 README.md           the model card
 checkpoint/         the actor, if it was asked for
+stored.safetensors  with it: questions about drawn images, and what it answers (`stored`)
 """
 
 import json
@@ -135,6 +137,7 @@ class ReaderSource:
         files: The readers' files by method.
         thresholds: The thresholds that travel with the readers; none with a bare file.
         checkpoint: The actor, where it travels with the readers.
+        bundle: The exported folder; None for a bare reader.
     """
 
     where: str
@@ -142,6 +145,7 @@ class ReaderSource:
     files: Mapping[str, Path]
     thresholds: Sequence[Threshold] = ()
     checkpoint: Path | None = None
+    bundle: Path | None = None
 
     def load(self, method: str) -> FittedReader:
         """Read the reader of `method`.
@@ -228,6 +232,7 @@ def _of_bundle(folder: Path) -> ReaderSource:
         files=bundle.files(folder),
         thresholds=bundle.thresholds,
         checkpoint=own if own.is_dir() else None,
+        bundle=folder,
     )
 
 

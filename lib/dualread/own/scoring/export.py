@@ -6,6 +6,7 @@ The model card has the form of the Hugging Face hub; its numbers are those of th
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ import polars as pl
 
 from dualread import plugins
 from dualread.artifacts.tables import read_table
-from dualread.declared.columns import METRICS
-from dualread.errors import ConfigError, did_you_mean
+from dualread.declared.columns import GRADED, METRICS, PREDICTIONS
+from dualread.errors import ConfigError, DualReadError, did_you_mean, in_a_line
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.thresholds import EMPIRICAL, Threshold
+from dualread.own.drift import VALIDATION, write_validation
+from dualread.own.scoring import stored
+from dualread.own.scoring.answering import OpenActor
 from dualread.own.scoring.bundle import (
     CHECKPOINT,
     METRICS_FILE,
@@ -32,6 +36,8 @@ from dualread.own.scoring.bundle import (
     read_reader,
     write_bundle,
 )
+from dualread.own.scoring.loading import load
+from dualread.progress import say
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
 from dualread.readers.requirements import requirements_of
@@ -236,11 +242,38 @@ def export(
     actor = _actor_folder(study, run)
     if with_checkpoint:
         shutil.copytree(checkpoint_folder(actor), out / CHECKPOINT)
+        _store_answers(out)
+    _store_validation(study, run, list(readers), readers[method].provenance["examples"]["dataset"], out)
     # A method that is no longer in the study may have left a reader whose plugin is gone.
     evaluated = sorted(set(metrics["method"]) & set(source.files))
     nulls = [name for name in evaluated if declared(read_reader(source.files[name]).module, "NULL")]
     write_card(out, bundle, metrics, _card_facts(study, run, readers[method], nulls, with_checkpoint, license))
     return bundle
+
+
+def _store_answers(out: Path) -> None:
+    """Ask the actor a few questions, so that another engine can be checked; where it cannot be opened, say why."""
+    try:
+        opens = partial(OpenActor.open, batch_size=4)
+        stored.write(out, load(out, None, opens=opens))
+    except (DualReadError, ImportError, RuntimeError) as error:  # RuntimeError: torch, for instance without memory
+        say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
+
+
+def _store_validation(study: Path, run: tuple[str, str, int], methods: Sequence[str], dataset: str, out: Path) -> None:
+    """Write the confidences of the validation answers, with which `dualread monitor` compares those of a server."""
+    place = Path(run[0], run[1], str(run[2]))
+    files = {method: study / "predictions" / place / method / "predictions.parquet" for method in methods}
+    graded = study / "graded" / place / dataset / "validation" / "original" / "graded.parquet"
+    if not graded.is_file() or not all(file.is_file() for file in files.values()):
+        return
+    images = read_table(graded, GRADED).select("sample_id", "image_id")
+    found = {}
+    for method, file in files.items():
+        rows = read_table(file, PREDICTIONS).filter(dataset=dataset, split="validation", condition="original")
+        rows = rows.join(images, on="sample_id", validate="1:1")
+        found[method] = (rows["confidence"].to_list(), rows["image_id"].to_list())
+    write_validation(out, found)
 
 
 def _run_folder(study: Path, run: tuple[str, str, int]) -> Path:
@@ -259,6 +292,8 @@ def _run_folder(study: Path, run: tuple[str, str, int]) -> Path:
 def _empty(out: Path) -> None:
     if out.exists() and not (out.is_dir() and (is_bundle(out) or not any(out.iterdir()))):
         raise ConfigError(f"{out}: holds something else than an exported bundle. Give a new folder.")
+    for file in (stored.FILE, VALIDATION):
+        (out / file).unlink(missing_ok=True)
     for folder in (READERS, CHECKPOINT):  # what else is there, such as .git, stays
         shutil.rmtree(out / folder, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)

@@ -7,23 +7,23 @@ import contextlib
 import hashlib
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from dualread.declared.base import Wire
-from dualread.declared.recorded import Facts, PromptText, RequiredView, Requirements
+from dualread.declared.recorded import PromptText, RequiredView, Requirements
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.evaluation.thresholds import Threshold, deciding
 from dualread.models import prompts
 from dualread.models.adapters import is_adapter, merge
-from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.tokenizer import CALLED, without_calls
 from dualread.models.replay.example import read_of_example
 from dualread.models.replay.forward import middle_layer
 from dualread.models.replay.positions import RULES
-from dualread.own.scoring.answering import OpenActor, check_widths
+from dualread.own.scoring.answering import check_widths
 from dualread.own.scoring.bundle import ReaderSource, check_is_own, find, find_checkpoint
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import all_requirements, requirements_of, states_of, views_read
@@ -97,43 +97,69 @@ def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
             yield f"{name} of the replay's example is {values}, expected {fitted}"
 
 
+class Actor(Protocol):
+    """An opened checkpoint; `config` is the configuration of its text part."""
+
+    encoder: Encoder
+    config: Any
+
+
+A = TypeVar("A", bound=Actor)
+# Opens a checkpoint as its readers require: its folder, their requirements without views, and kappa of their states.
+Opens = Callable[[Path, Requirements, float | None], A]
+
+
 @dataclass(frozen=True, kw_only=True)
-class LoadedScorer:
+class LoadedScorer(Generic[A]):
     """What scoring needs.
 
     Attributes:
         actor: The opened actor.
+        requirements: How it has to be asked, without views.
         readers: The readers by method.
         method: The method whose reader gives the confidence.
         views: The views that any of the readers reads.
         threshold: The threshold that decides; None if none travels with the reader.
+        thresholds: All that travel with the reader, of all methods.
         notes: What differs from what the readers were fitted on; empty unless others were allowed.
         digest: Digest of all that a result depends on besides the question.
+        bundle: The exported folder; None for a bare reader.
     """
 
-    actor: OpenActor
+    actor: A
+    requirements: Requirements
     readers: Mapping[str, FittedReader]
     method: str
     views: Sequence[RequiredView]
     threshold: Threshold | None
+    thresholds: Sequence[Threshold]
     notes: tuple[str, ...]
     digest: str
+    bundle: Path | None = None
+
+    @property
+    def reads_states(self) -> bool:
+        """Whether any of the readers reads hidden states."""
+        return any(reader.provenance.get("features") for reader in self.readers.values())
 
 
 def load(
     reader: str | Path,
     checkpoint: str | Path | None,
     *,
-    base: str | Path | None,
-    methods: Sequence[str],
-    target_risk_percent: int | None,
-    certified: bool,
-    prompt: str | None,
-    revision: str | None,
-    allow_other: bool,
-    batch_size: int,
-) -> LoadedScorer:
-    """Load what `scorer.Scorer.load` describes; arguments and errors are explained there."""
+    opens: Opens[A],
+    base: str | Path | None = None,
+    methods: Sequence[str] = (),
+    target_risk_percent: int | None = None,
+    certified: bool = False,
+    prompt: str | None = None,
+    revision: str | None = None,
+    allow_other: bool = False,
+) -> LoadedScorer[A]:
+    """Load what `scorer.Scorer.load` describes; arguments and errors are explained there.
+
+    `opens` opens the checkpoint when all that is known without it fits.
+    """
     source = find(reader, revision=revision, with_checkpoint=checkpoint is None)
     readers = {name: source.load(name) for name in dict.fromkeys((source.method, *methods))}
     required = {name: requirements_of(one, where=source.where) for name, one in readers.items()}
@@ -143,23 +169,25 @@ def load(
     own = [one for one in source.thresholds if one.method == source.method]
     threshold = deciding(own, target_risk_percent, certified=certified)
     asked = _in_common(required, source.where)
+    kappa = states[0].kappa if states else None
+    chosen = asked.prompt
     with _checkpoint(source, checkpoint, base, asked.model) as folder:
         files = checkpoint_digests(folder)
         notes = [f"checkpoint: {note}" for note in other_checkpoint(asked.checkpoint, files)]
         every = [of for one in readers.values() for of in all_requirements(one, where=source.where)]
         notes += _other_prompts(every, prompt)
         _refuse(notes, folder, source.where, allow_other, "Give the actor and the prompt that it was fitted on.")
-        opened = open_checkpoint(folder, asked.model, Facts(**asked.facts))
-    config = opened.model.config.get_text_config()
-    of_states = list(dict.fromkeys(note for one in readers.values() for note in other_states(one, config)))
+        if prompt is not None:
+            chosen = PromptText(name=prompt, sha256=prompts.template_sha256(prompt))
+        actor = opens(folder, asked.model_copy(update={"prompt": chosen}), kappa)
+    of_states = list(dict.fromkeys(note for one in readers.values() for note in other_states(one, actor.config)))
     notes += of_states
     _refuse(of_states, folder, source.where, allow_other, "States are read in another way now: fit it again.")
-    check_widths(readers, config.hidden_size)
-    kappa = states[0].kappa if states else None
+    check_widths(readers, actor.config.hidden_size)
     views = {view.name: view for one in readers.values() for view in views_read(one, where=source.where)}
-    chosen = asked.prompt if prompt is None else PromptText(name=prompt, sha256=prompts.template_sha256(prompt))
     return LoadedScorer(
-        actor=OpenActor(opened, asked.model_copy(update={"prompt": chosen}), kappa=kappa, batch_size=batch_size),
+        actor=actor,
+        requirements=asked.model_copy(update={"prompt": chosen}),
         readers=readers,
         method=source.method,
         views=[
@@ -167,7 +195,9 @@ def load(
             for view in views.values()
         ],
         threshold=threshold,
+        thresholds=source.thresholds,
         notes=tuple(notes),
+        bundle=source.bundle,
         digest=digest_of(
             [
                 {name: sha256_file(source.files[name]) for name in readers},

@@ -89,13 +89,22 @@ def _check_text(asked: Question, tokenizer: Any) -> None:
     options = asked.options
     if isinstance(options, str) or not all(isinstance(text, str) for text in (asked.question, *options)):
         raise DataError(f"question {asked.question!r}, options {options!r}: expected a text and a list of texts.")
-    if any("\ud800" <= character <= "\udfff" for text in (asked.question, *options) for character in text):
-        raise DataError("the text holds half of a character (a lone surrogate), which no file can hold. Correct it.")
     if not asked.question.strip():
         raise DataError("the question is empty. Expected a text such as 'Is there a lesion?'.")
     if options and not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
         raise DataError(f"{len(options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}.")
-    if problem := Markup(control_tokens(tokenizer)).problem("the question", [asked.question, *options]):
+    check_texts([asked.question, *options], tokenizer)
+
+
+def check_texts(texts: Sequence[str], tokenizer: Any) -> None:
+    """Check that what people write holds no control token of the model and no other markup of chats.
+
+    Raises:
+        DataError: A text does, or has half of a character.
+    """
+    if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
+        raise DataError("the text holds half of a character (a lone surrogate), which no file can hold. Correct it.")
+    if problem := Markup(control_tokens(tokenizer)).problem("the question", texts):
         raise DataError(problem)
 
 

@@ -1,13 +1,14 @@
 """`Scorer`: load a fitted reader with its actor, and ask about any image."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dualread.errors import ConfigError, DualReadError
 from dualread.evaluation.thresholds import decide
-from dualread.own.scoring.answering import readings
+from dualread.own.scoring.answering import OpenActor, readings
 from dualread.own.scoring.loading import LoadedScorer, load
 from dualread.own.scoring.results import Failed, Question, Scored, shown
 from dualread.store.digest import digest_of
@@ -28,14 +29,13 @@ class Scorer:
         digest: Digest of all that a result depends on besides the question: readers, actor, prompt and threshold.
     """
 
-    def __init__(self, loaded: LoadedScorer, *, batch_size: int = BATCH_SIZE, bits: int | None = None):
+    def __init__(self, loaded: LoadedScorer[OpenActor], *, batch_size: int = BATCH_SIZE, bits: int | None = None):
         self.method = loaded.method
         self.notes = loaded.notes
         self.digest = loaded.digest if bits is None else digest_of([loaded.digest, bits])
         self.bits = bits
         self._loaded = loaded
         self._batch_size = batch_size
-        self._reads_states = any(reader.provenance.get("features") for reader in loaded.readers.values())
 
     @classmethod
     def load(
@@ -89,7 +89,7 @@ class Scorer:
             prompt=prompt,
             revision=revision,
             allow_other=allow_other,
-            batch_size=batch_size,
+            opens=partial(OpenActor.open, batch_size=batch_size),
         )
         return cls(loaded, batch_size=batch_size, bits=bits)
 
@@ -131,7 +131,7 @@ class Scorer:
             for i, asked in enumerate(questions)
             if asked.donor is not None
         }
-        answered = loaded.actor.answer([*own, *donors.values()], loaded.views, states=self._reads_states)
+        answered = loaded.actor.answer([*own, *donors.values()], loaded.views, states=loaded.reads_states)
         found = readings(loaded.readers, loaded.method, answered)
         donor_of = dict(zip(donors, found[len(own) :], strict=True))
         return [

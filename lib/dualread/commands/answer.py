@@ -1,0 +1,140 @@
+"""`dualread answer`: let a checkpoint answer a table of questions, and write how far each method trusts each answer."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dualread.errors import ConfigError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+HELP = "answer a table of questions, with confidences, without a study"
+DESCRIPTION = """
+Let a checkpoint answer questions about images, and write one row per question with the confidence of every method.
+MODEL is the folder of a checkpoint, or a model of the Hugging Face hub, owner/name or owner/name@revision. QUESTIONS is
+a table (.jsonl, .json, .csv, .tsv, .parquet, each also as .gz) with the columns image, a path beside the table, and
+question; and, where they are known, reference_answer, options, id and part:
+
+  {"image": "x.png", "question": "Is there a lesion?", "reference_answer": "yes", "part": "fit"}
+
+  dualread answer ../my-model questions.jsonl --methods verbalized p_true --out answers.parquet
+  dualread answer ../my-model test.csv --fit train.csv --validation val.csv --methods dualread sc8 --out answers.csv
+  dualread evaluate answers.csv --compare dualread
+
+Some methods are fitted on answers whose reference answers are known: those of the part `fit` (a column `part`, or
+--fit), and some of them on those of the part `validation`. Nothing is fitted or chosen on the part `test`, which all
+other rows are, and which is written. Without --methods, the methods are listed.
+
+What is computed is kept in --folder: the same command takes seconds, and a run that was killed goes on where it ended.
+The numbers are those of a study with the same rows. `dualread.confidences` does the same in Python.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this verb to `parser`."""
+    parser.set_defaults(refuse=parser.error)
+    parser.add_argument("model", metavar="MODEL", help="folder of a checkpoint, or owner/name[@revision]")
+    parser.add_argument("questions", metavar="QUESTIONS", help="the table of questions, see above")
+    parser.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="methods, such as verbalized dualread")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where answers go: .parquet, .jsonl, .csv or .tsv")
+    parser.add_argument("--fit", metavar="FILE", help="more questions, of the part fit")
+    parser.add_argument("--validation", metavar="FILE", help="more questions, of the part validation")
+    parser.add_argument(
+        "--parts",
+        nargs="+",
+        default=["test"],
+        choices=["test", "validation"],
+        help="the parts whose answers are written (test)",
+    )
+    parser.add_argument("--prompt", default="shared", metavar="NAME", help="a prompt of the library (%(default)s)")
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="completions at once (%(default)s)")
+    parser.add_argument(
+        "--max-tokens", type=int, default=256, metavar="N", help="longest answer in tokens (%(default)s)"
+    )
+    parser.add_argument(
+        "--configfile", metavar="FILE", help="entries laid over config.yaml, such as workflow/studies/vllm.yaml"
+    )
+    parser.add_argument("--folder", type=Path, help="where results are kept (dualread in the user's cache)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer the questions that `options` name; return the exit code."""
+    from dualread.direct.confidences import confidences
+    from dualread.direct.study import changes_of, known_methods
+
+    if not options.methods:
+        known = ", ".join(known_methods(changes_of(options.configfile)))
+        raise ConfigError(f"--methods: none. Known: {known}.")
+    if options.out is None:
+        options.refuse("the following arguments are required: --out FILE")
+    check_suffix(options.out)
+    found = confidences(
+        options.model,
+        options.questions,
+        options.methods,
+        fit=options.fit,
+        validation=options.validation,
+        parts=options.parts,
+        prompt=options.prompt,
+        batch_size=options.batch_size,
+        max_completion_tokens=options.max_tokens,
+        settings=options.configfile,
+        folder=options.folder,
+    )
+    write(found, options.out)
+    known = found["correct"].drop_nulls()
+    graded = f", {known.mean():.1%} of {len(known)} correct" if len(known) else ""
+    print(f"wrote {options.out}: {len(found)} answers{graded}. Next: dualread evaluate {options.out}")
+    return 0
+
+
+def check_suffix(file: Path) -> None:
+    """Refuse a file that `write` would not write.
+
+    Raises:
+        ConfigError: Its suffix is unknown, or there is no such folder.
+    """
+    _writer(file)
+
+
+def write(found: "pl.DataFrame", file: Path) -> None:
+    """Write the answers, at once or not at all; in .csv and .tsv, lists are written as JSON.
+
+    Raises:
+        ConfigError: The file has another suffix.
+    """
+    beside = file.with_name(f".{file.name}.new")
+    _writer(file)(found, beside)
+    beside.replace(file)
+
+
+def _writer(file: Path):
+    import polars as pl
+
+    def as_text(found: "pl.DataFrame") -> "pl.DataFrame":
+        lists = [name for name, kind in found.schema.items() if kind.is_nested()]
+        return found.with_columns(
+            pl.Series(name, [None if one is None else _text(one) for one in found[name].to_list()], pl.String)
+            for name in lists
+        )
+
+    writers = {
+        ".parquet": lambda found, to: found.write_parquet(to, compression="zstd"),
+        ".jsonl": lambda found, to: found.write_ndjson(to),
+        ".csv": lambda found, to: as_text(found).write_csv(to),
+        ".tsv": lambda found, to: as_text(found).write_csv(to, separator="\t"),
+    }
+    if file.suffix not in writers:
+        raise ConfigError(f"--out {file}: unknown suffix. Expected {', '.join(writers)}.")
+    if not file.absolute().parent.is_dir():
+        raise ConfigError(f"--out {file}: there is no folder {file.parent}. Make it first.")
+    return writers[file.suffix]
+
+
+def _text(value: object) -> str:
+    """Return a list of one plain text as this text, and anything else as JSON."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str) and not set(value[0]) & set('#["{'):
+        return value[0]
+    return json.dumps(value, ensure_ascii=False, default=str)

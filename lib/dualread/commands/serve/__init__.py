@@ -1,0 +1,152 @@
+"""`dualread serve`: a server with OpenAI's API whose every answer says how far it can be trusted.
+
+`wire` has the forms of requests and replies, `chats` answers a request from its first byte to its last, `application`
+is the server around it, and `counters` are its numbers. What answers is `dualread.own.serving`.
+"""
+
+import argparse
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dualread.commands.score import loading
+from dualread.errors import ConfigError
+from dualread.progress import say
+
+if TYPE_CHECKING:
+    from dualread.commands.serve.chats import Reply
+    from dualread.own.serving.record import Record
+
+HELP = "the same as a server, with the API of OpenAI"
+DESCRIPTION = """
+Answer requests to OpenAI's API for chats (/v1/chat/completions), and say in each choice, under `dualread`, how far the
+answer can be trusted. BUNDLE is a folder that `dualread export` wrote, or what `dualread score --reader` takes. Not for
+clinical use.
+
+  dualread export results/embedded --backbone qwen3-vl-tiny --actor rlvr --seed 17 --out mine --with-checkpoint
+  dualread serve mine
+
+  from openai import OpenAI
+  client = OpenAI(base_url="http://127.0.0.1:8000/v1", api_key="none")
+  asked = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,..."}},
+           {"type": "text", "text": "Is there a lesion?"}]
+  reply = client.chat.completions.create(model="dualread", messages=[{"role": "user", "content": asked}])
+  reply.choices[0].message.content, reply.choices[0].dualread["confidence"]
+
+The text is the question; the reader's prompt is put around it, and the answer is greedy, as those that the reader was
+fitted on. Any other request (messages of the system, several images, a temperature) is answered as it is, without a
+confidence, and `notes` say why. With `stream`, PSR comes before the first token, and all else at the end.
+
+The server answers on this machine alone unless --host says otherwise, opens no address and no file that a request
+names, and keeps and logs no question; with --record, it keeps ids, answers and confidences. SIGTERM or Ctrl-C ends it
+when all that it has begun is answered.
+"""
+PORT = 8000
+_KEY = "DUALREAD_API_KEY"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this verb to `parser`."""
+    parser.add_argument("reader", metavar="BUNDLE", help="an exported folder, a hub repository, or a reader")
+    loading.add_arguments(parser, reader=False)
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen at; 0.0.0.0 is all of them (%(default)s)"
+    )
+    parser.add_argument("--port", type=int, default=PORT, help="0 takes a free one (%(default)s)")
+    parser.add_argument("--name", default="dualread", help="name of the model in requests (%(default)s)")
+    parser.add_argument(
+        "--api-key", metavar="KEY", help=f"answer only who says it; better in {_KEY}, which other users cannot see"
+    )
+    parser.add_argument(
+        "--abstain-before",
+        metavar="PSR",
+        help="make no answer where PSR is below this number, or below the bundle's `threshold` of the method psr",
+    )
+    parser.add_argument(
+        "--engine", choices=("vllm", "transformers"), help="what answers (default: vLLM where it is installed)"
+    )
+    parser.add_argument(
+        "--unchecked", action="store_true", help="use vLLM for a bundle without stored answers; replies say so"
+    )
+    parser.add_argument("--batch-size", type=int, default=16, help="answers that are made at once (%(default)s)")
+    parser.add_argument("--max-megabytes", type=int, default=32, help="of one request (%(default)s)")
+    parser.add_argument("--max-images", type=int, default=8, help="in one request (%(default)s)")
+    parser.add_argument("--max-requests", type=int, default=256, help="that are open at once (%(default)s)")
+    parser.add_argument("--seconds-to-stop", type=int, default=60, help="for what is begun, at the end (%(default)s)")
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="keep answers and confidences, for `evaluate` and `monitor`"
+    )
+    parser.add_argument("--log-texts", action="store_true", help="log the questions and answers, too")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until the program is told to end; return the exit code."""
+    for name in ("batch_size", "max_megabytes", "max_images", "max_requests"):
+        if (value := getattr(options, name)) < 1:
+            raise ConfigError(f"--{name.replace('_', '-')} {value}: expected at least 1.")
+    if not 0 <= options.port <= 65535:
+        raise ConfigError(f"--port {options.port}: expected a number from 0 to 65535.")
+    from dualread.commands import web
+    from dualread.commands.serve.application import application
+    from dualread.commands.serve.chats import Chats, Limits
+    from dualread.own.serving.opening import open_service
+    from dualread.own.serving.record import Record
+
+    record = None if options.record is None else Record(options.record)
+    key = options.api_key or os.environ.get(_KEY) or None
+    with web.listen(options.host, options.port) as listening:  # first, because loading takes long
+        service = open_service(
+            **loading.named(options),
+            abstain_before=options.abstain_before,
+            engine=options.engine,
+            unchecked=options.unchecked,
+            batch_size=options.batch_size,
+            most_images=options.max_images,
+        )
+        limits = Limits(megabytes=options.max_megabytes, images=options.max_images, requests=options.max_requests)
+        chats = Chats(
+            service,
+            model=options.name,
+            limits=limits,
+            bits=options.bits,
+            done=lambda reply: _done(reply, service.loaded.method, record, texts=options.log_texts),
+        )
+        here = options.host in (web.LOOPBACK, "localhost")
+        app = application(chats, api_key=key, here=here)
+        host, port = listening.getsockname()[:2]
+        print(f"http://{host}:{port}/v1 is ready, with the model {options.name}. Not for clinical use.", flush=True)
+        if not here and key is None:
+            say(f"dualread serve: everyone who reaches {host}:{port} may ask. Give --api-key to choose who.")
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server raises it again when it has ended
+        try:
+            server = web.server(app, connections=4 * limits.requests, seconds_to_stop=options.seconds_to_stop)
+            server.run(sockets=[listening])
+        except KeyboardInterrupt:  # uvicorn has closed all connections and raises it again
+            pass
+        service.close()
+    if record is not None:
+        record.close()
+    print("stopped")
+    return 0
+
+
+def _done(reply: "Reply", method: str, record: "Record | None", *, texts: bool) -> None:
+    _log(reply, texts=texts)
+    for row in reply.rows(method) if record is not None else ():
+        record.add(row)
+
+
+def _log(reply: "Reply", *, texts: bool) -> None:
+    """Log one line per request: when, which, its status, its tokens, how long it took, and what was said of it."""
+    usage, now = reply.usage(), time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    said = [f"{usage['prompt_tokens']}+{usage['completion_tokens']} tokens", f"{time.monotonic() - reply.began:.3f} s"]
+    for answer in reply.answers:
+        said.append("no confidence" if answer.reading is None else f"confidence {answer.reading.confidence:.4f}")
+    if reply.abstained is not None:
+        said.append(f"abstained, PSR {reply.abstained.psr:.4f}")
+    if texts and reply.sent is not None:
+        asked = [part for message in reply.sent.messages for part in message.texts()]
+        said.append(repr({"asked": asked, "said": [answer.completion.text for answer in reply.answers]}))
+    say(f"{now} {reply.name} {reply.status} {', '.join(said)}")

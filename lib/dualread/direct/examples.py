@@ -1,0 +1,269 @@
+"""Examples as people have them, dicts or a frame or a file, and as the loader `table` reads them: one folder per part.
+
+An example has an `image` (a path, bytes, a picture of Pillow, an array) and a `question`. It may have
+
+    reference_answer    the accepted answer, or a list of accepted ones; also as reference_answers, or as answer
+    options             the options of a multiple-choice question
+    part                fit, validation or test; without it, test
+    id                  its name, also as sample_id or question_id; by default a digest of question, options and image
+    answer_type, image_id, modality, location, content_family       as in the tables of a study
+
+Other columns are kept, and come back with the answers. Folders hold links to the images' files, or copies of pictures
+in memory, under the digests of their content, so that neither names nor the order of rows change anything.
+"""
+
+import hashlib
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dualread.data.datasets.base import refuse
+from dualread.data.datasets.own_tables import Line, in_form, read_table, unfolded
+from dualread.data.frames import locate
+from dualread.data.given_images import read
+from dualread.errors import DataError, did_you_mean
+from dualread.store.digest import digest_of, replace_text, sha256_file
+
+# The parts of the examples, and the splits that a study has for them.
+PARTS = {"fit": "train", "validation": "validation", "test": "test"}
+_IDS = ("id", "sample_id", "question_id")
+_REFERENCES = ("reference_answers", "reference_answer", "answer")  # the first of them that there is
+_OPTIONAL = ("options", "answer_type", "image_id", "modality", "location", "content_family")
+# Columns that the result has; those of the examples have another meaning, or are of an earlier result.
+_OF_RESULT = (*_IDS, *_REFERENCES, "part", "split", "image", "correct", "method", "confidence", "study", "replicates")
+_TABLE = "rows.jsonl"
+_NO_REFERENCE = [""]  # which no answer equals; the result says nothing about its correctness
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserExample:
+    """One question about an image.
+
+    Attributes:
+        place: Where it was given, for messages.
+        part: fit, validation or test.
+        record: Its columns as the loader `table` reads them; `image` is a path inside the folder.
+        image: The image's file, or its bytes.
+        has_id: Whether its id was given, and is no digest.
+        has_reference: Whether its accepted answers are known.
+        others: Columns that only the user knows.
+    """
+
+    place: str
+    part: str
+    record: Mapping[str, Any]
+    image: Path | bytes
+    has_id: bool
+    has_reference: bool
+    others: Mapping[str, Any]
+
+    @property
+    def sample_id(self) -> str:
+        """Its name in its part."""
+        return self.record["id"]
+
+
+def read_examples(given: Any, name: str, *, part: str | None = None) -> list[UserExample]:
+    """Return the examples of a frame (polars, pandas, pyarrow, datasets), an iterable of dicts, or a file.
+
+    Args:
+        given: The examples. Paths of images are relative to the file, or to the current folder.
+        name: What messages call them, unless they are a file.
+        part: The part of all of them; by default, each says its own, or is of `test`.
+
+    Raises:
+        DataError: They cannot be read, there are none, or a row lacks its image or question or has a wrong value; the
+            message lists up to ten rows.
+    """
+    if isinstance(given, str | Path):
+        folder, lines = Path(given).parent, unfolded(read_table(Path(given))[0])
+        lines = [line.converted() for line in lines]
+    else:
+        file = Path(name)
+        records = enumerate(_records(given, name))
+        folder = Path()
+        lines = unfolded([Line(file=file, unit="row", number=i, record=record) for i, record in records])
+    if not lines:
+        raise DataError(f"{name}: no examples. Expected rows with an image and a question.")
+    lines = in_form([replace(line, record=_named(line.record)) for line in lines])
+    pictures = _Pictures(folder)
+    found = [_example(line, pictures, part) for line in lines]
+    refuse(one for one in found if isinstance(one, str))
+    return [one for one in found if isinstance(one, UserExample)]
+
+
+def numbered(examples: Sequence[UserExample]) -> list[UserExample]:
+    """Return the examples, of which those without an id that repeat another one have a number behind theirs.
+
+    Raises:
+        DataError: Two examples of one part have the same id of their own.
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    made = []
+    for example in examples:
+        key = (example.part, example.sample_id)
+        seen[key] += 1
+        if seen[key] > 1:
+            if example.has_id:
+                raise DataError(
+                    f"{example.place}: the id {example.sample_id!r} is that of another example of the part"
+                    f" {example.part!r}. Expected one id per example; without ids, they get some."
+                )
+            example = replace(example, record={**example.record, "id": f"{example.sample_id}-{seen[key]}"})
+        made.append(example)
+    return made
+
+
+def write(examples: Iterable[UserExample], folder: Path) -> Path:
+    """Write the examples of one part as a folder that the loader `table` reads, unless it is there; return it.
+
+    Args:
+        examples: The examples; their order changes nothing.
+        folder: Where folders of examples are; this one is named by their digest.
+    """
+    ordered = sorted(examples, key=lambda example: example.sample_id)
+    records = [{**example.record, "split": PARTS[example.part]} for example in ordered]
+    own = folder / digest_of(records)[:32]
+    (own / "images").mkdir(parents=True, exist_ok=True)
+    for example in ordered:
+        file, _ = locate(own / example.record["image"])
+        if isinstance(example.image, bytes):
+            if not file.is_file():
+                file.write_bytes(example.image)
+        elif not file.is_symlink() or file.resolve() != example.image.resolve():
+            file.unlink(missing_ok=True)
+            file.symlink_to(example.image.absolute())
+    text = "".join(f"{json.dumps(record, ensure_ascii=False, sort_keys=True)}\n" for record in records)
+    if not (own / _TABLE).is_file() or (own / _TABLE).read_text(encoding="utf-8") != text:
+        replace_text(own / _TABLE, text)
+    return own
+
+
+def _records(given: Any, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a frame of any package, or of an iterable of dicts, with None for missing values."""
+    if isinstance(given, pl.LazyFrame):
+        given = given.collect()
+    if isinstance(given, pl.DataFrame):
+        rows: Iterable[Any] = given.iter_rows(named=True)
+    elif hasattr(given, "iloc") and hasattr(given, "to_dict"):  # pandas
+        rows = given.to_dict("records")
+    elif hasattr(given, "to_pylist"):  # pyarrow
+        rows = given.to_pylist()
+    elif isinstance(given, Mapping):
+        columns = {str(column): list(values) for column, values in given.items() if not isinstance(values, str)}
+        if len(columns) < len(given) or len({len(values) for values in columns.values()}) > 1:
+            raise DataError(f"{name}: a mapping, whose columns are no lists of one length. {_EXPECTED}")
+        rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    elif isinstance(given, Iterable):  # a list of dicts, and a data set of Hugging Face
+        rows = given
+    else:
+        raise DataError(f"{name}: {type(given).__name__}. {_EXPECTED}")
+    for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise DataError(f"{name}: row {i} is a {type(row).__name__}. {_EXPECTED}")
+        yield {str(column): _plain(value) for column, value in row.items()}
+
+
+_EXPECTED = "Expected a frame (polars, pandas, pyarrow, datasets), dicts with an image and a question, or a file."
+
+
+def _plain(value: Any) -> Any:
+    if type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value):
+        return None
+    return value.tolist() if type(value).__module__ == "numpy" and getattr(value, "ndim", 0) < 2 else value
+
+
+def _named(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record with the names that the loader `table` has for id and reference answers."""
+    named = dict(record)
+    for ours, names in (("id", _IDS), ("reference_answers", _REFERENCES)):
+        own = next((name for name in names if record.get(name) is not None), None)
+        named[ours] = None if own is None else record[own]
+    return named
+
+
+def _example(line: Line, pictures: "_Pictures", part: str | None) -> UserExample | str:
+    """Return the example of a row, or what is wrong with it."""
+    record = line.record
+    own = record.get("part", record.get("split"))
+    own = part or {"train": "fit", None: "test"}.get(own, own)
+    if own not in PARTS:
+        return f"{line.place}: part is {own!r}, expected {', '.join(PARTS)}.{did_you_mean(own, PARTS)} Correct it."
+    question = record.get("question")
+    if not isinstance(question, str) or not question.strip():
+        return f"{line.place}: question is {question!r}, expected a text. Add it."
+    if record.get("image") is None:
+        return f"{line.place}: image is missing, expected a path, bytes, a picture of Pillow or an array. Add it."
+    try:
+        name, image = pictures.named(record["image"])
+    except DataError as error:
+        return f"{line.place}: {error}"
+    references = record["reference_answers"]
+    has_reference = bool(references) and references != _NO_REFERENCE
+    content = digest_of([question, record.get("options") or [], name])[:16]
+    kept = {column: record[column] for column in _OPTIONAL if record.get(column) is not None}
+    return UserExample(
+        place=line.place,
+        part=own,
+        record={
+            "id": content if record["id"] is None else str(record["id"]),
+            "question": question,
+            "image": f"images/{name}",
+            "reference_answers": references if has_reference else _NO_REFERENCE,
+            **kept,
+        },
+        image=image,
+        has_id=record["id"] is not None,
+        has_reference=has_reference,
+        others={
+            column: value
+            for column, value in record.items()
+            if column not in (*_OF_RESULT, *_OPTIONAL, "question") and not column.startswith("confidence_")
+        },
+    )
+
+
+class _Pictures:
+    """Names images by their content; files and pictures that occur several times are read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[Any, tuple[str, Path | bytes]] = {}
+        self._kept: list[Any] = []  # so that no other object gets the id of one of them
+
+    def named(self, given: Any) -> tuple[str, Path | bytes]:
+        """Return the name of an image among the examples, and its file or bytes.
+
+        Raises:
+            DataError: It cannot be read.
+        """
+        if isinstance(given, Mapping):
+            given = given.get("path") if given.get("bytes") is None else given["bytes"]
+        key = given if isinstance(given, str | Path) else id(given)
+        if key not in self._known:
+            self._known[key] = self._read(given)
+            self._kept.append(given)
+        return self._known[key]
+
+    def _read(self, given: Any) -> tuple[str, Path | bytes]:
+        if isinstance(given, str | Path):
+            file, frame = locate(self._folder / given)
+            if not file.is_file():
+                raise DataError(f"image {str(given)!r}: no such file. Expected a path from {self._folder.absolute()}.")
+            name = f"{sha256_file(file)[:32]}{file.suffix.lower()}"
+            return (name if frame is None else f"{name}#{frame}"), file
+        is_file = isinstance(given, bytes | bytearray | memoryview)
+        content = bytes(given) if is_file else _png(read(given).image)
+        return f"{hashlib.sha256(content).hexdigest()[:32]}.image", content
+
+
+def _png(picture: Any) -> bytes:
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    return file.getvalue()

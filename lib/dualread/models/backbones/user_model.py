@@ -1,0 +1,337 @@
+"""Look at a model: a checkpoint, whole or not, and how large (config.json, heads of its files), or one of a service."""
+
+import json
+import math
+import re
+import struct
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ArtifactError, DualReadError, in_a_line
+from dualread.models.backbones._checkpoint_files import read_config
+from dualread.models.backbones.shown_pictures import OF_PROCESSORS, own_limits, shown
+
+_ON_HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
+# Image sizes of the paper's study, from 64 to 1280 image tokens of 32 x 32 pixels: where a checkpoint says nothing.
+_ANY_SIZE = (65536, 1310720)
+_PROMPT_TOKENS = 4096  # the paper's limit, where images leave room for it
+_TEXT_TOKENS = 1024  # beside the largest image
+_LONGEST_NAME = 100  # characters
+_LONGEST_HEAD = 100_000_000  # bytes, as safetensors itself has it
+# How config.json and *.safetensors name types.
+_TYPES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
+_DTYPES = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserModel:
+    """A checkpoint as a backbone of a study.
+
+    Attributes:
+        name: Its name in a study.
+        label: Its name for people.
+        entry: The entry of `backbones`, without its label.
+        tokens: Its control tokens, which no question may contain; none of a service's are known.
+        settings_from: Where its settings come from, in a sentence for the file.
+        lines: What was found, for people.
+        answers: The folder of its answers, if a service gives these; None for a checkpoint.
+    """
+
+    name: str
+    label: str
+    entry: Mapping[str, Any]
+    tokens: Sequence[str]
+    settings_from: str
+    lines: Sequence[str]
+    answers: str | None = None
+
+    def before(self, file: Path) -> Sequence[str]:
+        """Return the commands that come before Snakemake's, for the study in `file`."""
+        if self.answers is None:
+            return ()
+        return (f"snakemake --cores 2 --configfile {file} -- questions", f"dualread ask {file}")
+
+
+def look(place: str) -> UserModel:
+    """Return what a checkpoint is.
+
+    Args:
+        place: Its folder, or owner/name[@revision] of the hub.
+
+    Raises:
+        ArtifactError: There is no checkpoint, or it is an adapter, or its config.json lacks what `dualread plan` needs.
+    """
+    if Path(place).is_dir():
+        source, config, weights, files = {"folder": place}, _read(Path(place)), _weights(Path(place)), Path(place)
+    elif given := _ON_HUB.fullmatch(place):
+        source, config, weights, files = _on_hub(*given.groups())
+    else:
+        raise ArtifactError(f"{place}: no such folder. Expected a checkpoint's folder, or owner/name of the hub.")
+    try:
+        return _described(place, config, weights, files, source)
+    except DualReadError:
+        raise
+    except Exception as error:  # whatever wrong values in config.json lead to, here and in transformers
+        raise ArtifactError(
+            f"{place}: its config.json cannot be used ({in_a_line(error)}). Expected that of a model which reads images"
+            " and text. Copy the checkpoint again."
+        ) from error
+
+
+def _described(
+    place: str, config: Mapping[str, Any], weights: Mapping[str, int], files: Path, source: Mapping[str, str]
+) -> UserModel:
+    """Return what a checkpoint is.
+
+    Args:
+        place: As for `look`.
+        config: Its config.json.
+        weights: {type: how many of its numbers have it}.
+        files: The folder with its files, or with some of them.
+        source: The entry `source` of a backbone.
+    """
+    label, parameters = _plain(Path(place.partition("@")[0]).name), sum(weights.values())
+    dtype, dtype_from = _dtype(config, weights)
+    config = _completed(files)
+    size = size_of(place, config, parameters)
+    pixels, pixels_from = _pixels(place, config, files)
+    if pixels_from == _ONE_SIZE and any((Path(place) / name).is_file() for name in OF_PROCESSORS):
+        measured = shown(Path(place))  # tiles, and tokens that stand for several patches, are not in config.json
+        pixels = measured.pixels
+        size["patches_per_token"] = max(1, round(measured.per_token / config["vision_config"]["patch_size"] ** 2))
+        size["pixels_per_token"] = measured.per_token
+    settings = {
+        "dtype": dtype,
+        "attention": "sdpa",
+        **dict(zip(("min_pixels", "max_pixels"), pixels, strict=True)),
+        "max_prompt_tokens": max(_PROMPT_TOKENS, -(-pixels[1] // size["pixels_per_token"]) + _TEXT_TOKENS),
+    }
+    return UserModel(
+        name=_name(label),
+        label=label,
+        entry={"settings": settings, "source": source, "size": size},
+        tokens=_control_tokens(files),
+        settings_from=f"min_pixels and max_pixels: {pixels_from}. dtype: {dtype_from}.",
+        lines=[
+            f"{place}: {config['model_type']}, {parameters / 1e9:.3g} billion parameters,"
+            f" {pixels[0]} to {pixels[1]} pixels of an image",
+            f"{place}: pixels of an image: {pixels_from}; {dtype}: {dtype_from}",
+        ],
+    )
+
+
+def _dtype(config: Mapping[str, Any], weights: Mapping[str, int]) -> tuple[str, str]:
+    """Return the type of the weights in memory, and where it comes from.
+
+    Args:
+        config: config.json as it is.
+        weights: {type: how many numbers have it}, of the files of weights.
+    """
+    sections = (config, config.get("text_config") or {})
+    said = [section[name] for section in sections for name in ("dtype", "torch_dtype") if section.get(name)]
+    stored = _TYPES.get(max(weights, key=lambda one: weights[one]), "") if weights else ""
+    found = _plain(str(said[0])).removeprefix("torch.") if said else stored
+    source = "config.json" if said else "its *.safetensors, as config.json names none"
+    if found in _DTYPES:
+        return found, source
+    exactly = ", which float32 holds exactly" if found == "float16" else ""
+    return "float32", f"{source} says {found or 'nothing'}{exactly}; bfloat16 takes half the memory"
+
+
+def served(name: str, folder: str) -> UserModel:
+    """Return a model whose answers are given: its name is all that is known of it.
+
+    Args:
+        name: The name by which the service knows it.
+        folder: Where requests are written and responses are read; it need not exist.
+    """
+    n_files = len(list(Path(folder, "responses").glob("*.jsonl")))
+    there = f"{n_files} files of responses are there" if n_files else "no responses are there yet"
+    label = _plain(name.rpartition("/")[2] or name)
+    return UserModel(
+        name=_name(label),
+        label=label,
+        entry={"source": {"service": name}},
+        tokens=(),
+        settings_from="",
+        lines=[f"{name}: a service answers; {folder}: {there}"],
+        answers=folder,
+    )
+
+
+def _plain(text: str) -> str:
+    """Return a text of somebody else as it may stand in a comment and on a terminal: in one line, and not long."""
+    return "".join(one if one.isprintable() else " " for one in text)[:_LONGEST_NAME]
+
+
+def _name(label: str) -> str:
+    """Return the name that a study may have for a model with this label."""
+    return re.sub(r"[^a-z0-9._-]+", "-", label.lower()).strip("-._") or "model"
+
+
+def _completed(files: Path) -> dict[str, Any]:
+    """Return config.json with what transformers adds to it; that of LLaVA 1.5, for one, has no width.
+
+    Raises:
+        ArtifactError: As `read_config`.
+    """
+    completed = read_config(files).to_dict()
+    vision = completed.get("vision_config") or {}
+    for name in ("image_size", "patch_size"):  # the side of a square, which some write as two numbers
+        if isinstance(vision.get(name), list | tuple):
+            vision[name] = max(vision[name])
+    return completed
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    if (folder / "adapter_config.json").is_file():
+        raise ArtifactError(
+            f"{folder}: is an adapter (LoRA), expected a whole model. Give the base that it was trained on, and name"
+            " the adapter as a checkpoint of an actor in the study (docs/running.md)."
+        )
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError(f"it holds a {type(config).__name__}")
+    except (OSError, ValueError, RecursionError) as error:
+        raise ArtifactError(
+            f"{folder}: no config.json that can be read ({error}). Expected a checkpoint as save_pretrained writes it."
+        ) from error
+    return config
+
+
+def _weights(folder: Path) -> dict[str, int]:
+    """Return how many numbers of each type the *.safetensors of a folder hold, from their heads."""
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise ArtifactError(f"{folder}: no *.safetensors. Expected a checkpoint as save_pretrained writes it.")
+    total: Counter[str] = Counter()
+    for file in files:
+        try:
+            with file.open("rb") as content:
+                (length,) = struct.unpack("<Q", content.read(8))
+                if length > _LONGEST_HEAD:
+                    raise ValueError(f"its head has {length} bytes")
+                head = json.loads(content.read(length))
+            for one in (one for name, one in head.items() if name != "__metadata__"):
+                total[str(one["dtype"])] += math.prod(one["shape"])
+        except (OSError, struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise ArtifactError(f"{file}: not safetensors ({error}). Copy the checkpoint again.") from error
+    return total
+
+
+def _on_hub(name: str, revision: str | None) -> tuple[dict[str, str], dict[str, Any], dict[str, int], Path]:
+    """Return a model's source, its config.json, the types of its weights, and a folder with its processor's files."""
+    from huggingface_hub import HfApi, hf_hub_download
+
+    try:
+        info = HfApi().model_info(name, revision=revision)
+        file = Path(hf_hub_download(name, "config.json", revision=info.sha))
+        config = json.loads(file.read_text(encoding="utf-8"))
+        there = {one.rfilename for one in info.siblings or ()}
+        for other in there & {*OF_PROCESSORS, "tokenizer.json"}:
+            hf_hub_download(name, other, revision=info.sha)
+    except Exception as error:  # the hub raises errors of several packages
+        raise ArtifactError(
+            f"{name}: not a folder here, and the hub does not say what it is ({in_a_line(error)}). Check the name, the"
+            " revision and the connection; or download the checkpoint and give its folder."
+        ) from error
+    if info.safetensors is None:
+        raise ArtifactError(f"{name}: no *.safetensors on the hub. Convert the checkpoint, and give its folder.")
+    weights = dict(info.safetensors.parameters)
+    return {"hub": name, "revision": str(info.sha)}, config, weights, file.parent
+
+
+def size_of(place: str, config: Mapping[str, Any], parameters: int) -> dict[str, Any]:
+    """Return the entry `size` of a backbone, which only `dualread plan` reads.
+
+    Raises:
+        ArtifactError: config.json lacks a number.
+    """
+    text, vision = config.get("text_config") or config, config.get("vision_config") or {}
+    width, heads = _number(place, text, "hidden_size"), _number(place, text, "num_attention_heads")
+    head = text.get("head_dim") or width // heads
+    seen = _number(place, vision, "embed_dim", "hidden_size")
+    merged = _patches_per_token(place, config, vision)
+    patch = _number(place, vision, "patch_size")
+    return {
+        "parameters": float(parameters),
+        "hidden_size": width,
+        "feed_forward": _number(place, text, "intermediate_size"),
+        "layers": _number(place, text, "num_hidden_layers"),
+        "attention_width": heads * head,
+        "key_value_width": (text.get("num_key_value_heads") or heads) * head,
+        "vocabulary": text.get("vocab_size") or _number(place, config, "vocab_size"),
+        "pixels_per_token": patch**2 * merged,
+        "patches_per_token": merged,
+        "values_per_pixel": 3 * vision.get("temporal_patch_size", 1),
+        "vision_width": seen,
+        "vision_feed_forward": vision.get("intermediate_size") or int(seen * vision.get("mlp_ratio", 4)),
+        "vision_layers": _number(place, vision, "depth", "num_hidden_layers"),
+        "vision_rotary": "spatial_merge_size" in vision,
+    }
+
+
+def _patches_per_token(place: str, config: Mapping[str, Any], vision: Mapping[str, Any]) -> int:
+    if _takes_any_size(vision):
+        return vision.get("spatial_merge_size", vision.get("pooling_kernel_size", 1)) ** 2
+    patches = (_number(place, vision, "image_size") // _number(place, vision, "patch_size")) ** 2
+    return max(patches // (config.get("mm_tokens_per_image") or patches), 1)
+
+
+def _control_tokens(folder: Path) -> list[str]:
+    """Return the control tokens that tokenizer.json names; none without this file, which is looked at later.
+
+    Raises:
+        ArtifactError: It has another form.
+    """
+    if not (file := folder / "tokenizer.json").is_file():
+        return []
+    try:
+        added = json.loads(file.read_text(encoding="utf-8")).get("added_tokens") or []
+        return sorted(str(token["content"]) for token in added if token.get("special"))
+    except (OSError, ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
+        raise ArtifactError(f"{file}: not a tokenizer ({in_a_line(error)}). Copy the checkpoint again.") from error
+
+
+_ONE_SIZE = "the model resizes every image to one size"
+
+
+def _pixels(place: str, config: Mapping[str, Any], files: Path) -> tuple[tuple[int, int], str]:
+    """Return the limits of an image's size, and where they come from.
+
+    Args:
+        place: The checkpoint, for messages.
+        config: Its config.json.
+        files: The folder with its files, or with those of its processor.
+    """
+    vision = config.get("vision_config") or {}
+    if _takes_any_size(vision):
+        if (own := own_limits(files)) is not None:
+            return own.pixels, own.source
+        if any((files / name).is_file() for name in OF_PROCESSORS):
+            return _ANY_SIZE, "those of the paper's study, for `dualread plan` alone: its image processor takes none"
+        return _ANY_SIZE, (
+            f"those of the paper's study, because there is no {' or '.join(OF_PROCESSORS)}; set what the model was"
+            " trained with"
+        )
+    pixels = _number(place, vision, "image_size") ** 2
+    return (pixels, pixels), _ONE_SIZE
+
+
+def _takes_any_size(vision: Mapping[str, Any]) -> bool:
+    """Return whether images keep their size; a model whose do not says which one they all get."""
+    return "spatial_merge_size" in vision or ("patch_size" in vision and "image_size" not in vision)
+
+
+def _number(place: str, section: Mapping[str, Any], *names: str) -> int:
+    for name in names:
+        if isinstance(section.get(name), int):
+            return section[name]
+    raise ArtifactError(
+        f"{place}: its config.json has no {' or '.join(names)}, which `dualread plan` needs. Expected the checkpoint of"
+        " a model that reads images and text."
+    )

@@ -1,0 +1,130 @@
+"""The final-layer states that vLLM computes while it answers, so that nobody has to read an answer a second time.
+
+vLLM's runner has the states of all tokens of a step, after the final norm, before it computes logits of those from
+which it samples. They are looked at there, around the model's forward and outside its CUDA graph. What is kept stays on
+the device until it is asked for. A prefix that vLLM has in its cache is not computed again, so that the states of
+images are kept here as well.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dualread.models.backbones.encode import Prompt
+
+_IMAGES = 256  # whose states are kept; about a megabyte each
+
+
+def image_spans(prompt: Prompt, image_token: int) -> list[tuple[int, int]]:
+    """Return (first token, number of tokens) of each image of a prompt."""
+    at = [i for i, token in enumerate(prompt.token_ids) if token == image_token]
+    if not at:
+        return []
+    firsts = [k for k, i in enumerate(at) if k == 0 or i != at[k - 1] + 1]
+    return [(at[k], end - k) for k, end in zip(firsts, [*firsts[1:], len(at)], strict=True)]
+
+
+@dataclass(kw_only=True)
+class _Kept:
+    """The states of one request."""
+
+    start: int
+    """The last token of the prompt: from here on, all states are kept."""
+    first: int
+    """The first token of the image."""
+    n_image: int
+    key: Hashable
+    image: Any = None
+    """[M, D], filled as its tokens are read."""
+    seen: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    at: dict[int, tuple[Any, int]] = field(default_factory=dict)
+    """Where the state of a token is: a tensor, and its row there."""
+
+
+class AnswerStates:
+    """Keeps the states of the requests that it is told to; `runner` is that of vLLM's worker.
+
+    One image per request, whose states depend on nothing behind it.
+    """
+
+    def __init__(self, runner: Any):
+        self._runner, self._forward = runner, runner._model_forward
+        self._kept: dict[str, _Kept] = {}
+        self._images: OrderedDict[Hashable, Any] = OrderedDict()
+        runner._model_forward = self._watched
+
+    def knows_image(self, prompt: Prompt, image_token: int) -> bool:
+        """Return whether the states of the prompt's image are here, so that vLLM need not compute them again."""
+        return _key(prompt, image_token) in self._images
+
+    def keep(self, name: str, prompt: Prompt, image_token: int) -> None:
+        """Keep the states of the request that the engine knows by `name`."""
+        [(first, n)], key = image_spans(prompt, image_token), _key(prompt, image_token)
+        known = self._images.get(key)
+        kept = _Kept(start=len(prompt.token_ids) - 1, first=first, n_image=n, key=key, image=known)
+        kept.seen = np.full(n, known is not None)
+        self._kept[name] = kept
+
+    def go_on(self, name: str, other: str) -> None:
+        """Keep the states of `other`, which reads the same tokens and more, where those of `name` are."""
+        self._kept[other] = self._kept.pop(name)
+
+    def forget(self, name: str) -> None:
+        """Drop the states of a request; an unknown one is ignored."""
+        self._kept.pop(name, None)
+
+    def state(self, name: str, position: int) -> Any:
+        """Return the state of the token at a position of prompt and completion [D]; None if it was not computed."""
+        found = self._kept[name].at.get(position)
+        return None if found is None else found[0][found[1]]
+
+    def image(self, name: str) -> Any:
+        """Return the states of the image's tokens [M, D]; None if one was not computed."""
+        kept = self._kept[name]
+        return kept.image if kept.seen.all() else None
+
+    def _watched(self, *given: Any, **named: Any) -> Any:
+        output = self._forward(*given, **named)
+        states = output[0] if isinstance(output, tuple) else output
+        runner, batch = self._runner, self._runner.input_batch
+        ends = runner.query_start_loc.np
+        rows: list[int] = []
+        whose: list[tuple[_Kept, int]] = []
+        for i, name in enumerate(batch.req_ids[: batch.num_reqs]):
+            if (kept := self._kept.get(name)) is None:
+                continue
+            row, end, position = int(ends[i]), int(ends[i + 1]), int(batch.num_computed_tokens_cpu[i])
+            if not kept.seen.all():
+                self._take_image(kept, states[row:end], position)
+            skipped = max(0, kept.start - position)
+            for k in range(row + skipped, end):
+                rows.append(k)
+                whose.append((kept, position + k - row))
+        if rows:
+            together = states[rows]  # a copy: the next step writes into the same tensor
+            for k, (kept, position) in enumerate(whose):
+                kept.at[position] = (together, k)
+        return output
+
+    def _take_image(self, kept: _Kept, states: Any, position: int) -> None:
+        """Copy the states of the image's tokens among those of a step; the first is that of the token at `position`."""
+        low, high = max(kept.first, position), min(kept.first + kept.n_image, position + len(states))
+        if low >= high:
+            return
+        if kept.image is None:
+            kept.image = states.new_empty((kept.n_image, states.shape[-1]))
+        kept.image[low - kept.first : high - kept.first] = states[low - position : high - position]
+        kept.seen[low - kept.first : high - kept.first] = True
+        if kept.seen.all():
+            self._images[kept.key] = kept.image
+            if len(self._images) > _IMAGES:
+                self._images.popitem(last=False)
+
+
+def _key(prompt: Prompt, image_token: int) -> Hashable:
+    """Return all that the states of the image depend on: its content, and the tokens up to its last one."""
+    first, n = image_spans(prompt, image_token)[0]
+    return prompt.image_sha256, tuple(prompt.token_ids[: first + n])

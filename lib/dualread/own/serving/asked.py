@@ -1,0 +1,213 @@
+"""What a request asks: one question about one image, for which readers are fitted, or anything else, and then why.
+
+A reader knows answers to one prompt, decoded in one way. A request that differs is answered as it is, and its answer
+gets no confidence.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dualread.data.images import Decoded
+from dualread.errors import DataError
+from dualread.models import prompts
+from dualread.models.backbones.encode import Prompt
+from dualread.models.conditions import question_field
+from dualread.models.generation.base import Completion, SeededDecoding
+from dualread.own.scoring.loading import LoadedScorer
+from dualread.own.scoring.results import Question, ShownQuestion, check_texts, shown
+from dualread.seeding import derive_seed
+
+MOST_TOKENS = 1000  # of a completion; vLLM is opened for a few more, and transformers reserves memory for all of them
+_PLACE = "{QUESTION}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One message of a conversation: texts and decoded images in the order in which they were sent."""
+
+    role: str
+    parts: tuple[str | Decoded, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """How a request wants to be answered; None stands for what the readers were fitted on.
+
+    Attributes:
+        options: The options of a multiple-choice question; none for other questions.
+        own_prompt: Whether the text is the whole prompt, instead of a question for the readers' prompt.
+        temperature: 0 is greedy.
+        top_p: The probability that a token is drawn from.
+        most_tokens: Length of the longest completion.
+        n: Number of completions.
+        seed: Seed of the samples; another one each time if it is None.
+    """
+
+    options: tuple[str, ...] = ()
+    own_prompt: bool = False
+    temperature: float | None = None
+    top_p: float | None = None
+    most_tokens: int | None = None
+    n: int = 1
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A request as an actor gets it.
+
+    Attributes:
+        prompt: The encoded prompt.
+        decoding: How it is answered. Greedy completions are all the same, so that one is made for all of `n`.
+        n: Number of completions that the request wants.
+        shown: The question that readers know how to judge the answer to; None if there is none.
+        whole: Whether the prompt is a conversation of another form than one image and one text, so that nothing that
+            was found out about prompts of this form holds for it.
+        reasons: Why readers cannot judge the answer; none if they can.
+        notes: How the images are shown, and that little can be seen of one.
+    """
+
+    prompt: Prompt
+    decoding: SeededDecoding
+    n: int
+    shown: ShownQuestion | None
+    whole: bool = False
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Requests:
+    """Reads requests to the actor of `loaded`, whose requirements say what its readers were fitted on."""
+
+    def __init__(self, loaded: LoadedScorer[Any]):
+        self._encoder, self._required = loaded.actor.encoder, loaded.requirements
+        self._positions = getattr(loaded.actor.config, "max_position_embeddings", 2**17)
+
+    def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> Asked:
+        """Return what is asked, encoded; not for two threads at once.
+
+        Args:
+            turns: The conversation, at least one turn.
+            wanted: How it wants to be answered.
+            name: Name of the request in errors, and the seed of its samples if it gives none.
+
+        Raises:
+            DataError: A text is empty or holds control tokens, the prompt or the completion is too long, or the model
+                cannot be given this conversation.
+        """
+        images = [part for turn in turns for part in turn.parts if isinstance(part, Decoded)]
+        texts = [part for turn in turns for part in turn.parts if isinstance(part, str)]
+        reasons = [*self._of_form(turns, len(images)), *self._of_prompt(texts, wanted), *self._of_decoding(wanted)]
+        alone = len(turns) == 1 and turns[0].role == "user" and len(images) == 1 and len(texts) > 0
+        if wanted.options and (not alone or wanted.own_prompt):
+            raise DataError("options: expected with one question about one image, which the readers' prompt asks.")
+        question, row = None, name
+        if alone:
+            text = "\n".join(texts)
+            field = text if wanted.own_prompt else self._question(text)
+            question = shown(
+                Question(image=images[0], question=field, options=wanted.options), images[0], self._encoder
+            )
+            row = question.name
+        try:
+            prompt = self._prompt(turns, texts, row, None if wanted.own_prompt else question)
+        except DataError as error:  # it names the question, which may be long, and is the client's own
+            raise DataError(str(error).replace(row, "the question")) from error
+        seed = wanted.seed if wanted.seed is not None else name if reasons else None
+        return Asked(
+            prompt=prompt,
+            decoding=self._decoding(wanted, prompt, seed),
+            n=wanted.n,
+            shown=None if reasons else question,
+            whole=not alone,
+            reasons=tuple(reasons),
+            notes=tuple(f"image: {note}" for image in images for note in (*image.notes, *image.doubts)),
+        )
+
+    def of_completion(self, asked: Asked, completion: Completion) -> tuple[str, ...]:
+        """Return why readers cannot judge a completion: the reasons of the request, and that of its length.
+
+        A completion is the one that readers know if it ends by itself, or at their own limit.
+        """
+        fitted, n = self._required.decoding.max_completion_tokens, len(completion.token_ids)
+        if asked.reasons or (n <= fitted if completion.finish_reason == "stop" else n == fitted):
+            return asked.reasons
+        return (f"the completion ends after {n} tokens, and readers were fitted on completions of up to {fitted}",)
+
+    def _of_form(self, turns: Sequence[Turn], n_images: int) -> Iterator[str]:
+        if len(turns) > 1 or turns[0].role != "user":
+            roles = ", ".join(turn.role for turn in turns)
+            yield f"the messages are of {roles}, and readers were fitted on one message of user"
+        if n_images != 1:
+            yield f"there are {n_images or 'no'} images, and readers were fitted on one"
+
+    def _of_prompt(self, texts: Sequence[str], wanted: Wanted) -> Iterator[str]:
+        own = self._required.prompt.name
+        if wanted.own_prompt:
+            yield f"the prompt is the request's own, and readers were fitted on the prompt {own!r}"
+        elif other := self._another(texts):
+            yield f"the prompt is {other!r}, and readers were fitted on the prompt {own!r}"
+
+    def _of_decoding(self, wanted: Wanted) -> Iterator[str]:
+        fitted = self._required.decoding
+        temperature = fitted.temperature if wanted.temperature is None else wanted.temperature
+        top_p = fitted.top_p if wanted.top_p is None else wanted.top_p
+        if temperature != fitted.temperature or (temperature > 0 and top_p != fitted.top_p):
+            how = _drawn(fitted.temperature, fitted.top_p)
+            yield f"the answer is drawn {_drawn(temperature, top_p)}, and readers were fitted on answers drawn {how}"
+
+    def _question(self, text: str) -> str:
+        """Return the question in a text: all of it, or what is at the question's place if it is the whole prompt."""
+        before, after = prompts.template(self._required.prompt.name).split(_PLACE)
+        if text.startswith(before) and text.endswith(after) and len(text) > len(before) + len(after):
+            return text[len(before) : len(text) - len(after)]
+        return text
+
+    def _another(self, texts: Sequence[str]) -> str | None:
+        """Return the name of the prompt of the library that is one of the texts; None if it is the readers'."""
+        found = [name for text in texts for name in prompts.made_of(text)]
+        return None if self._required.prompt.name in found else next(iter(found), None)
+
+    def _prompt(self, turns: Sequence[Turn], texts: Sequence[str], row: str, question: ShownQuestion | None) -> Prompt:
+        """Return the readers' prompt with the question, or the conversation as it is."""
+        if question is None or self._another(texts):
+            return self._conversation(turns, texts, row)
+        asked = question_field(question.question, list(question.options))
+        rendered = prompts.render(self._required.prompt.name, question=asked)
+        return self._encoder.prompt(rendered, image=question.image, row=row)
+
+    def _conversation(self, turns: Sequence[Turn], texts: Sequence[str], row: str) -> Prompt:
+        if not any(text.strip() for text in texts):
+            raise DataError("the messages have no text. Expected a question such as 'Is there a lesion?'.")
+        check_texts(texts, self._encoder.tokenizer)
+        return self._encoder.conversation(
+            [{"role": turn.role, "content": [_part(part) for part in turn.parts]} for turn in turns], row=row
+        )
+
+    def _decoding(self, wanted: Wanted, prompt: Prompt, seed: int | str | None) -> SeededDecoding:
+        fitted = self._required.decoding
+        temperature = fitted.temperature if wanted.temperature is None else wanted.temperature
+        room = min(MOST_TOKENS, self._positions - len(prompt.token_ids) - 1)  # vLLM may have to read the last one, too
+        tokens = fitted.max_completion_tokens if wanted.most_tokens is None else wanted.most_tokens
+        if tokens > room:
+            raise DataError(
+                f"a completion of up to {tokens} tokens after a prompt of {len(prompt.token_ids)}: expected at most"
+                f" {room} (max_completion_tokens)."
+            )
+        return SeededDecoding(
+            temperature=temperature,
+            top_p=fitted.top_p if wanted.top_p is None else wanted.top_p,
+            n_samples=wanted.n if temperature else 1,
+            max_completion_tokens=tokens,
+            # Where readers know the answer, it is the one that `score` draws.
+            seed=derive_seed("score", "answer") if seed is None else derive_seed("serve", seed),
+        )
+
+
+def _drawn(temperature: float, top_p: float) -> str:
+    return f"with temperature {temperature:g} and top_p {top_p:g}" if temperature else "greedily"
+
+
+def _part(part: str | Decoded) -> dict[str, Any]:
+    return {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": part.image}

@@ -1,0 +1,136 @@
+"""Open readers and their actor for a service."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+from dualread.errors import ConfigError
+from dualread.evaluation.thresholds import Threshold, deciding
+from dualread.own.scoring import stored
+from dualread.own.scoring.loading import LoadedScorer, Opens, load
+from dualread.own.serving.actor import ServingActor
+from dualread.own.serving.check import check
+from dualread.own.serving.on_transformers import OnTransformers
+from dualread.own.serving.service import Service
+from dualread.progress import say
+from dualread.readers.base import FittedReader
+from dualread.readers.requirements import views_read
+
+_PSR, _THRESHOLD = "psr", "threshold"
+
+
+def open_service(
+    reader: str | Path,
+    checkpoint: str | Path | None = None,
+    *,
+    base: str | Path | None = None,
+    methods: Sequence[str] = (),
+    target_risk_percent: int | None = None,
+    certified: bool = False,
+    prompt: str | None = None,
+    revision: str | None = None,
+    allow_other: bool = False,
+    abstain_before: str | None = None,
+    engine: str | None = None,
+    unchecked: bool = False,
+    batch_size: int,
+    most_images: int = 8,
+) -> Service:
+    """Open a service; the arguments up to `allow_other`, and the errors, are those of `Scorer.load`.
+
+    Args:
+        reader: See there, and so are the next eight.
+        checkpoint: See there.
+        base: See there.
+        methods: See there.
+        target_risk_percent: See there.
+        certified: See there.
+        prompt: See there.
+        revision: See there.
+        allow_other: See there.
+        abstain_before: PSR below which no answer is made: a number, or "threshold" for that of the method psr which
+            travels with the reader; None to make all answers.
+        engine: "vllm" or "transformers"; None for vLLM where it is installed.
+        unchecked: Whether to serve with vLLM although nothing travels with the reader by which it can be checked.
+        batch_size: Number of answers that are made at once.
+        most_images: Largest number of images in a request.
+    """
+    engine = engine or ("vllm" if find_spec("vllm") else "transformers")
+    number = None if abstain_before in (None, _THRESHOLD) else _number(abstain_before)
+    loaded: LoadedScorer[ServingActor] = load(
+        reader,
+        checkpoint,
+        opens=_opens(engine, batch_size, most_images),
+        base=base,
+        methods=methods,
+        target_risk_percent=target_risk_percent,
+        certified=certified,
+        prompt=prompt,
+        revision=revision,
+        allow_other=allow_other,
+    )
+    loaded = _checked(loaded, engine, unchecked)
+    if abstain_before == _THRESHOLD:
+        own = [one for one in loaded.thresholds if one.method == _PSR]
+        number = _value(deciding(own, target_risk_percent, certified=certified))
+    return Service(loaded, abstain_below=number)
+
+
+def _checked(loaded: LoadedScorer[ServingActor], engine: str, unchecked: bool) -> LoadedScorer[ServingActor]:
+    """Check that the engine reads what was read when the bundle was written; say in every reply if nobody knows."""
+    if engine == "vllm":
+        for name, reader in loaded.readers.items():
+            _check_features(name, reader)
+    if answers := [] if loaded.bundle is None else stored.read(loaded.bundle):
+        say(f"dualread serve: {check(loaded, answers)}")
+    elif engine == "vllm":
+        if not unchecked:
+            raise ConfigError(
+                "no stored answers travel with this reader, by which vLLM could be checked. Serve a bundle that this"
+                " version exported with --with-checkpoint, or with --engine transformers; or say --unchecked, and every"
+                " reply will."
+            )
+        return replace(loaded, notes=(*loaded.notes, "it was not checked that vLLM reads states as this reader needs"))
+    return loaded
+
+
+def _check_features(name: str, reader: FittedReader) -> None:
+    from dualread.own.serving.on_vllm import FEATURES
+
+    if views_read(reader, where=name):
+        why = "asks the actor more about each answer"
+    elif missing := sorted(set(reader.provenance.get("features") or ()) - set(FEATURES)):
+        why = f"reads {', '.join(missing)}, which vLLM does not show"
+    else:
+        return
+    raise ConfigError(f"the method {name} {why}. Leave it out (--methods), or serve with --engine transformers.")
+
+
+def _opens(engine: str, batch_size: int, most_images: int) -> Opens[ServingActor]:
+    if engine == "transformers":
+        return partial(OnTransformers, batch_size=batch_size)
+    from dualread.own.serving.on_vllm import OnVllm
+
+    return partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
+
+
+def _value(found: Threshold | None) -> float:
+    if found is not None and found.value is not None:
+        return found.value
+    why = "no threshold of the method psr travels with the reader" if found is None else found.reason
+    raise ConfigError(
+        f"--abstain-before threshold: {why}. Give a number from 0 to 1, or a bundle that was exported with `--methods"
+        " psr`."
+    )
+
+
+def _number(given: str) -> float:
+    try:
+        number = float(given)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ConfigError(f"--abstain-before {given}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
+    return number

@@ -1,0 +1,70 @@
+"""What a server keeps of its answers if asked to: no text of a question, and enough to judge the answers later.
+
+A record is a table for `dualread evaluate`, one JSON line per answer with a confidence: as soon as the gold answers are
+known, a column with them is all that is missing.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dualread.errors import DataError
+from dualread.own.drift import Sample
+
+
+class Record:
+    """A file to which lines are added; one that exists is continued.
+
+    Raises:
+        DataError: The file cannot be written.
+    """
+
+    def __init__(self, file: Path):
+        try:
+            self._stream = file.open("a", encoding="utf-8", buffering=1)
+        except OSError as error:
+            raise DataError(f"{file}: cannot be written ({error.strerror}). Give another --record.") from error
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add one line."""
+        self._stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+
+def read_record(file: Path, method: str) -> Sample:
+    """Return the confidences of a record.
+
+    Raises:
+        DataError: It cannot be read, has no answers, or has those of another method.
+    """
+    confidences, images = [], []
+    try:
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+            try:
+                row = json.loads(line)
+                confidence, image, of = float(row["confidence"]), str(row["image_id"]), row["method"]
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                raise DataError(
+                    f"{file}: line {number} is no line of a record ({error!r}). Expected a file that `dualread serve"
+                    " --record` wrote; delete a last line that was cut off."
+                ) from error
+            if of != method or not 0 <= confidence <= 1:
+                raise DataError(
+                    f"{file}: line {number} has the confidence {confidence} of {of!r:.50}. Expected one from 0 to 1 of"
+                    f" {method!r}, the method of the bundle."
+                )
+            confidences.append(confidence)
+            images.append(image)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{file}: cannot be read ({error}). Give a file that `dualread serve --record` wrote."
+        ) from error
+    if not confidences:
+        raise DataError(f"{file}: has no answers yet.")
+    return Sample(np.array(confidences), np.unique(images, return_inverse=True)[1])

@@ -1,0 +1,253 @@
+"""The thread between requests and an actor: it feeds the actor, and asks the readers about every answer it gives.
+
+Whoever submits a request is told what happens to it, in order: `Before` (once), `Token`s, one `Answer` per completion;
+or `Abstained` or `Failure`, after which nothing comes.
+"""
+
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dualread.errors import DualReadError, in_a_line
+from dualread.evaluation.thresholds import Decision, decide
+from dualread.models.generation.base import Completion
+from dualread.own.scoring.answering import before_answer, readings
+from dualread.own.scoring.loading import LoadedScorer
+from dualread.own.scoring.results import Reading
+from dualread.own.serving.actor import Begun, Broken, Ended, Said, ServingActor
+from dualread.own.serving.asked import Asked, Requests, Turn, Wanted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Before:
+    """What readers say before the answer: PSR; None if there is no such reader, or it does not know such requests."""
+
+    psr: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Token:
+    """One more token of the completion with this number."""
+
+    index: int
+    token: int
+    log_prob: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A whole completion, and how far it can be trusted.
+
+    Attributes:
+        index: Number of the completion.
+        completion: All that the actor said.
+        psr: What was said before it.
+        reading: What readers say about it; None if they cannot judge it, and `notes` say why.
+        decision: Whether to keep the answer; None without a reading.
+        notes: Why there is no reading, what differs from what readers were fitted on, and how the image is shown.
+    """
+
+    index: int
+    completion: Completion
+    psr: float | None
+    reading: Reading | None
+    decision: Decision | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Abstained:
+    """No answer was made, because PSR is below the limit."""
+
+    psr: float
+    limit: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """The request cannot be answered; `ours` if that is not the request's fault."""
+
+    error: str
+    ours: bool = True
+
+
+News = Before | Token | Answer | Abstained | Failure
+Listener = Callable[[News], None]
+
+
+@dataclass(kw_only=True)
+class _Request:
+    asked: Asked
+    listener: Listener
+    psr: float | None = None
+    open: set[int] = field(default_factory=set)
+
+
+class Service:
+    """Answers requests until it is closed.
+
+    Args:
+        loaded: Readers and their actor.
+        abstain_below: PSR below which no answer is made; None to make all.
+
+    Attributes:
+        loaded: As given.
+        broken: Why nothing is answered any longer; None as long as all is well.
+    """
+
+    def __init__(self, loaded: LoadedScorer[ServingActor], *, abstain_below: float | None = None):
+        self.loaded, self.broken = loaded, None
+        self._actor, self._limit = loaded.actor, abstain_below
+        self._requests = Requests(loaded)
+        self._encoding = threading.Lock()  # a tokenizer serves one thread at a time
+        self._inbox: queue.SimpleQueue[tuple[str, _Request | None] | None] = queue.SimpleQueue()
+        self._running: dict[str, _Request] = {}
+        self._thread = threading.Thread(target=self._run, name="dualread actor", daemon=True)
+        self._thread.start()
+
+    def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> Asked:
+        """Return what is asked; see `Requests.read`. Several threads may call it."""
+        with self._encoding:
+            return self._requests.read(turns, wanted, name)
+
+    def submit(self, name: str, asked: Asked, listener: Listener) -> None:
+        """Answer a request; `listener` is called by another thread."""
+        self._inbox.put((name, _Request(asked=asked, listener=listener, open=set(range(asked.n)))))
+
+    def abort(self, name: str) -> None:
+        """Forget a request that nobody waits for any longer; one that is unknown or answered is ignored."""
+        self._inbox.put((name, None))
+
+    def close(self) -> None:
+        """Answer what was submitted, and end."""
+        self._inbox.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        going = True
+        try:
+            while going or self._running:
+                going &= self._take_in()
+                if self._running:
+                    self._step()
+        except Exception as error:  # a bug here or in an engine; whoever waits is told, and /health says it
+            self.broken = in_a_line(error)
+        while self._running:
+            self._finish(next(iter(self._running)), Failure(error=f"the server is broken: {self.broken}"))
+        while going:  # whoever still comes
+            if (item := self._inbox.get()) is None:
+                return
+            name, request = item
+            if request is not None:
+                self._running[name] = request
+                self._finish(name, Failure(error=f"the server is broken: {self.broken}"))
+
+    def _take_in(self) -> bool:
+        """Take in what waits, and wait for something if there is nothing to do; return False at the end."""
+        while not self._running or not self._inbox.empty():
+            if (item := self._inbox.get()) is None:
+                return False
+            name, request = item
+            if request is not None:
+                self._running[name] = request
+                self._actor.add(name, request.asked)
+            elif name in self._running:
+                self._actor.abort(name)
+                self._finish(name, None)
+        return True
+
+    def _step(self) -> None:
+        begun: list[Begun] = []
+        said: list[Said] = []
+        ended: list[Ended] = []
+        for event in self._actor.step():
+            if event.name not in self._running:
+                continue
+            if isinstance(event, Broken):
+                self._finish(event.name, Failure(error=event.error))
+            else:
+                {Begun: begun, Said: said, Ended: ended}[type(event)].append(event)  # type: ignore[arg-type]
+        self._before(begun)
+        for event in said:
+            if (request := self._running.get(event.name)) is not None:
+                for index in _numbers(request, event.index):
+                    request.listener(Token(index=index, token=event.token, log_prob=event.log_prob))
+        self._answer([event for event in ended if event.name in self._running])
+
+    def _before(self, begun: Sequence[Begun]) -> None:
+        known = [(event.name, event.state) for event in begun if event.state is not None]
+        found = None
+        if known:
+            states = np.stack([state for _, state in known])
+            found = before_answer(self.loaded.readers, self.loaded.method, states)
+        psr = {} if found is None else {name: float(value) for (name, _), value in zip(known, found, strict=True)}
+        for event in begun:
+            request = self._running[event.name]
+            request.psr = psr.get(event.name)
+            if request.psr is not None and self._limit is not None and request.psr < self._limit:
+                self._actor.abort(event.name)
+                notes = (*self.loaded.notes, *request.asked.notes)
+                self._finish(event.name, Abstained(psr=request.psr, limit=self._limit, notes=notes))
+            else:
+                request.listener(Before(psr=request.psr))
+
+    def _answer(self, ended: Sequence[Ended]) -> None:
+        why = {id(event): self._why_not(event) for event in ended}
+        judged = self._read([event for event in ended if not why[id(event)]])
+        for event in ended:
+            request, reading = self._running[event.name], judged.get(id(event))
+            if isinstance(reading, str):
+                self._actor.abort(event.name)
+                self._finish(event.name, Failure(error=reading))
+                continue
+            notes = (
+                *(f"no confidence: {reason}" for reason in why[id(event)]),
+                *self.loaded.notes,
+                *request.asked.notes,
+            )
+            decision = None if reading is None else decide(reading.confidence, self.loaded.threshold)
+            for index in _numbers(request, event.index):
+                answer = Answer(
+                    index=index,
+                    completion=event.completion,
+                    psr=request.psr if reading is None else reading.psr,
+                    reading=reading,
+                    decision=decision,
+                    notes=notes,
+                )
+                request.listener(answer)
+                request.open.discard(index)
+            if not request.open:
+                self._finish(event.name, None)
+
+    def _why_not(self, event: Ended) -> tuple[str, ...]:
+        return self._requests.of_completion(self._running[event.name].asked, event.completion)
+
+    def _read(self, ended: Sequence[Ended]) -> Mapping[int, Reading | str]:
+        """Return what readers say about each completion, or why they cannot: all at once, or else one by one."""
+        if not ended:
+            return {}
+        asked = [self._running[event.name].asked for event in ended]
+        try:
+            with self._encoding:
+                answered = self._actor.read(asked, ended, self.loaded.views)
+            found = readings(self.loaded.readers, self.loaded.method, answered)
+            return {id(event): reading for event, reading in zip(ended, found, strict=True)}
+        except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
+            if len(ended) == 1:
+                return {id(ended[0]): in_a_line(error)}
+        return {key: of for event in ended for key, of in self._read([event]).items()}
+
+    def _finish(self, name: str, last: News | None) -> None:
+        request = self._running.pop(name)
+        if last is not None:
+            request.listener(last)
+
+
+def _numbers(request: _Request, index: int) -> Sequence[int]:
+    """Return the numbers of the completions that this one is: greedy completions are all the same."""
+    return [index] if request.asked.decoding.n_samples > 1 else range(request.asked.n)

@@ -1,0 +1,25 @@
+import pytest
+
+from dualread.own.scoring.scorer import Scorer
+from tests import tiny
+from tests.commands.serve.running import opened, serving
+from tests.own.scoring import small
+
+METHODS = ["question_prior", "rlvr", "expected"]
+
+
+@pytest.fixture(scope="package", params=tiny.FAMILIES)
+def study(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(f"serve {request.param}")
+    return small.build(tiny.build(request.param, folder / "checkpoint"), folder / "results" / "small")
+
+
+@pytest.fixture(scope="package")
+def scorer(study):
+    return Scorer.load(study.reader("dualread"), study.actor, methods=METHODS)
+
+
+@pytest.fixture(scope="package")
+def server(study):
+    with opened(study, methods=METHODS) as service, serving(service) as running:
+        yield running

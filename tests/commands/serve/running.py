@@ -1,0 +1,96 @@
+"""A server of an untrained actor, as the command runs it, and requests to it with the official client."""
+
+import base64
+import io
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from openai import OpenAI
+
+from dualread.commands import web
+from dualread.commands.serve.application import application
+from dualread.commands.serve.chats import Chats, Limits, Reply
+from dualread.own.serving.opening import open_service
+from dualread.own.serving.service import Service
+
+LESION = "Is there a lesion?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """A running server."""
+
+    port: int
+    service: Service
+    connected: OpenAI
+    replies: list[Reply] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def client(self, key: str = "none") -> OpenAI:
+        """The official client; all of one server share its connections."""
+        return self.connected.with_options(api_key=key)
+
+    def ask(self, *given: Any, **parameters: Any) -> Any:
+        """Ask about an image and a text with the official client; a text alone stands for its data URL."""
+        return self.client().chat.completions.create(**{"model": "dualread", "messages": [user(*given)], **parameters})
+
+
+def user(*given: Any) -> dict[str, Any]:
+    """A message of the user: images as paths, bytes or pictures, and texts."""
+    return {"role": "user", "content": [part(one) for one in given]}
+
+
+def part(one: Any) -> dict[str, Any]:
+    if isinstance(one, str):
+        return {"type": "text", "text": one}
+    return {"type": "image_url", "image_url": {"url": data_url(one)}}
+
+
+def data_url(image: Any) -> str:
+    if isinstance(image, Path):
+        image = image.read_bytes()
+    if not isinstance(image, bytes):
+        buffer = io.BytesIO()
+        image.save(buffer, "PNG")
+        image = buffer.getvalue()
+    return f"data:image/png;base64,{base64.b64encode(image).decode()}"
+
+
+@contextmanager
+def serving(
+    service: Service, *, api_key: str | None = None, here: bool = True, limits: Limits | None = None, **options: Any
+):
+    """Serve `service`, which stays open."""
+    replies: list[Reply] = []
+    named = {"model": "dualread", "limits": limits or Limits(), "done": replies.append, **options}
+    chats = Chats(service, **named)
+    listening = web.listen(web.LOOPBACK, 0)
+    server = web.server(application(chats, api_key=api_key, here=here), connections=1000, seconds_to_stop=30)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = listening.getsockname()[1]
+    try:
+        with OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0, timeout=60) as client:
+            yield Server(port=port, service=service, connected=client, replies=replies)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+@contextmanager
+def opened(study, method: str = "dualread", **options: Any):
+    service = open_service(study.reader(method), study.actor, **{"batch_size": 8, **options})
+    try:
+        yield service
+    finally:
+        service.close()

@@ -1,0 +1,280 @@
+"""The official OpenAI client against the server: answers, their confidences, streams, and why there is none."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import numpy as np
+import openai
+import pytest
+
+from dualread.commands import main as program
+from dualread.models import prompts
+from dualread.own.serving.opening import open_service
+from dualread.own.serving.record import Record
+from tests.commands.serve.running import LESION, data_url, opened, serving, user
+from tests.own.scoring import small
+from tests.tiny import image
+
+PARTS = ("confidence", "psr", "per")
+
+
+def parts(judged):
+    return [judged[name] for name in PARTS]
+
+
+def expected(scored):
+    return [getattr(scored, name) for name in PARTS]
+
+
+def test_an_answer_has_the_confidences_of_score(server, study, scorer):
+    for seed, question in ((1, LESION), (2, LESION), (1, "Which organ is shown?")):
+        scored = scorer(study.image(seed), question)
+        [choice] = server.ask(study.image(seed), question).choices
+        assert choice.message.content == scored.completion
+        assert choice.message.role == "assistant"
+        assert choice.finish_reason == scored.finish_reason
+        assert choice.dualread["answer"] == scored.answer
+        assert parts(choice.dualread) == pytest.approx(expected(scored), abs=2e-6)
+        for name, of in scored.methods.items():
+            said = choice.dualread["methods"][name]
+            assert [said["confidence"], said["score"]] == pytest.approx([of.confidence, of.score], abs=2e-5), name
+            assert said["imputed"] == of.imputed
+        assert choice.dualread["notes"] == list(scored.notes)
+
+
+def test_many_clients_at_once_get_the_same(server, study, scorer):
+    asked = [(study.image(i % 4), f"{LESION} {i % 7}") for i in range(40)]
+    scored = [scorer(*one) for one in asked]
+    with ThreadPoolExecutor(16) as pool:
+        replies = list(pool.map(lambda one: server.ask(*one), asked))
+    for reply, one in zip(replies, scored, strict=True):
+        [choice] = reply.choices
+        assert choice.message.content == one.completion
+        assert parts(choice.dualread) == pytest.approx(expected(one), abs=2e-6)
+    assert len({round(reply.choices[0].dualread["confidence"], 9) for reply in replies}) > 10
+
+
+def test_a_stream_says_psr_before_the_first_token_and_the_rest_at_the_end(server, study):
+    whole = server.ask(study.image(1), LESION)
+    chunks = list(server.ask(study.image(1), LESION, stream=True, stream_options={"include_usage": True}))
+    assert {chunk.id for chunk in chunks} == {chunks[0].id}
+    first, *middle, last, counts = chunks
+    assert first.choices[0].delta.role == "assistant"
+    assert not first.choices[0].delta.content
+    judged = whole.choices[0].dualread
+    assert first.choices[0].dualread["psr"] == pytest.approx(judged["psr"], abs=2e-6)
+    assert "confidence" not in first.choices[0].dualread
+    assert len(middle) >= 1  # tokens that come together are sent together
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in (*middle, last))
+    assert text == whole.choices[0].message.content
+    assert last.choices[0].finish_reason == whole.choices[0].finish_reason
+    assert parts(last.choices[0].dualread) == pytest.approx(parts(judged), abs=2e-6)
+    assert counts.choices == []
+    assert counts.usage == whole.usage
+    assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
+
+
+def test_a_question_may_come_as_the_whole_prompt_of_the_reader(server, study):
+    """`dualread ask` sends prompts as a study does; put into the prompt a second time, it would be another one."""
+    short = server.ask(study.image(1), LESION).choices[0]
+    whole = server.ask(study.image(1), prompts.render("shared", question=LESION)).choices[0]
+    assert whole.message.content == short.message.content
+    assert parts(whole.dualread) == pytest.approx(parts(short.dualread), abs=2e-6)
+
+
+def test_options_make_a_question_of_multiple_choice(server, study, scorer):
+    options = ["CT", "MRI", "X-ray", "Ultrasound"]
+    scored = scorer(study.image(1), "Which is it?", options=options)
+    [choice] = server.ask(study.image(1), "Which is it?", extra_body={"dualread": {"options": options}}).choices
+    assert choice.message.content == scored.completion
+    assert parts(choice.dualread) == pytest.approx(expected(scored), abs=2e-6)
+
+
+def test_the_place_of_the_image_among_the_texts_changes_nothing(server, study):
+    first = server.ask(study.image(1), LESION).choices[0]
+    last = server.ask(LESION, study.image(1)).choices[0]
+    assert last.message.content == first.message.content
+    assert parts(last.dualread) == pytest.approx(parts(first.dualread), abs=2e-6)
+
+
+def test_several_greedy_choices_are_the_same_answer(server, study):
+    choices = server.ask(study.image(1), LESION, n=3).choices
+    assert [choice.index for choice in choices] == [0, 1, 2]
+    assert len({choice.message.content for choice in choices}) == 1
+    assert len({choice.dualread["confidence"] for choice in choices}) == 1
+
+
+UNFITTED = [
+    ({"temperature": 0.7, "seed": 3}, "drawn with temperature 0.7"),
+    ({"extra_body": {"dualread": {"own_prompt": True}}}, "the prompt is the request's own"),
+    ({"max_tokens": 2}, "ends after 2 tokens"),
+    ({"messages": [{"role": "system", "content": "Be brief."}, user(image(1), LESION)]}, "the messages are of system"),
+    ({"messages": [user(image(1), image(2), LESION)]}, "there are 2 images"),
+    ({"messages": [user(LESION)]}, "there are no images"),
+    ({"messages": [{"role": "user", "content": LESION}]}, "there are no images"),
+    ({"messages": [user(image(1), prompts.render("p_true", question="x", answer="y"))]}, "the prompt is 'p_true'"),
+    (
+        {"messages": [user(image(1), LESION), {"role": "assistant", "content": "no"}, user("Why?")]},
+        "the messages are of user, assistant, user",
+    ),
+]
+
+
+@pytest.mark.parametrize(("parameters", "reason"), UNFITTED, ids=[reason for _, reason in UNFITTED])
+def test_what_the_reader_was_not_fitted_for_is_answered_without_a_confidence(server, study, parameters, reason):
+    [choice] = server.ask(study.image(1), LESION, **parameters).choices
+    assert choice.finish_reason in ("stop", "length")
+    judged = choice.dualread
+    assert [judged[name] for name in ("answer", "confidence", "per", "abstain")] == [None] * 4
+    assert judged["methods"] == {}
+    assert any(note.startswith("no confidence: ") and reason in note for note in judged["notes"]), judged["notes"]
+    streamed = list(server.ask(study.image(1), LESION, stream=True, **parameters))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in streamed) == choice.message.content
+    assert streamed[-1].choices[0].dualread == judged
+
+
+def test_samples_are_drawn_by_the_seed(server, study):
+    def drawn(**parameters):
+        return [c.message.content for c in server.ask(study.image(1), LESION, temperature=1.0, **parameters).choices]
+
+    assert drawn(n=4, seed=1) == drawn(n=4, seed=1)
+    assert drawn(n=4, seed=1) != drawn(n=4, seed=2)
+    assert len(set(drawn(n=4, seed=1))) > 1
+    assert drawn() != drawn()
+    assert drawn(n=3, seed=5)[:1] == drawn(n=1, seed=5)
+
+
+def test_a_completion_that_ends_by_itself_is_judged_whatever_its_limit(server, study, scorer):
+    """Without a limit of its own, and with the reader's, it is the same completion."""
+    scored = scorer(study.image(1), LESION)
+    for limit in ({}, {"max_tokens": 10}, {"max_completion_tokens": 10}):
+        judged = server.ask(study.image(1), LESION, **limit).choices[0].dualread
+        assert judged["confidence"] == pytest.approx(scored.confidence, abs=2e-6)
+
+
+def test_log_probabilities_are_those_of_the_tokens(server, study):
+    [choice] = server.ask(study.image(1), LESION, logprobs=True).choices
+    assert len(choice.logprobs.content) <= 10
+    assert all(token.logprob <= 0 for token in choice.logprobs.content)
+    streamed = list(server.ask(study.image(1), LESION, logprobs=True, stream=True))
+    found = [token for chunk in streamed if chunk.choices[0].logprobs for token in chunk.choices[0].logprobs.content]
+    assert [token.token for token in found] == [token.token for token in choice.logprobs.content]
+    values = [[token.logprob for token in of] for of in (found, choice.logprobs.content)]
+    assert np.allclose(*values, atol=1e-4)
+
+
+def test_models_health_and_metrics(server, study):
+    assert [model.id for model in server.client().models.list()] == ["dualread"]
+    assert server.client().models.retrieve("dualread").owned_by == "dualread"
+    with pytest.raises(openai.NotFoundError, match="Known: dualread"):
+        server.client().models.retrieve("gpt")
+    with pytest.raises(openai.NotFoundError, match="Known: dualread"):
+        server.ask(study.image(1), LESION, model="gpt")
+    assert httpx.get(f"{server.address}/health").text == "ok"
+
+    def counted():
+        lines = httpx.get(f"{server.address}/metrics").text.splitlines()
+        assert all(line.startswith(("# HELP dualread_", "# TYPE dualread_", "dualread_")) for line in lines)
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"}
+
+    before = counted()
+    usage = server.ask(study.image(1), LESION).usage
+    after = counted()
+    grown = {name: after[name] - before.get(name, 0) for name in after}
+    assert grown['dualread_requests_total{status="200"}'] == 1
+    assert grown['dualread_tokens_total{kind="completion"}'] == usage.completion_tokens
+    assert grown["dualread_confidence_count"] == 1
+    assert grown['dualread_confidence_bucket{le="+Inf"}'] == 1
+    assert grown["dualread_request_seconds_count"] == 1
+    assert after["dualread_requests_open"] == 0
+
+
+def test_a_key_is_asked_for(study):
+    with opened(study) as service, serving(service, api_key="secret") as server:
+        messages = [user(study.image(1), LESION)]
+        assert server.client("secret").chat.completions.create(model="dualread", messages=messages).choices
+        for key in ("secre", "secrets", "é"):
+            with pytest.raises((openai.AuthenticationError, UnicodeEncodeError)):
+                server.client(key).chat.completions.create(model="dualread", messages=messages)
+        for path, status in (("/health", 200), ("/metrics", 401), ("/v1/models", 401), ("/", 401)):
+            assert httpx.get(server.address + path).status_code == status
+        assert httpx.get(f"{server.address}/metrics", headers={"Authorization": "Bearer secret"}).status_code == 200
+
+
+def test_no_answer_is_made_where_psr_is_low(study, scorer):
+    psr = [scorer(study.image(i), LESION).psr for i in range(6)]
+    between = float(np.mean(sorted(psr)[2:4]))
+    with opened(study, abstain_before=str(between)) as service, serving(service) as server:
+        for i, value in enumerate(psr):
+            [choice] = server.ask(study.image(i), LESION).choices
+            assert choice.dualread["psr"] == pytest.approx(value, abs=2e-6)
+            if value >= between:
+                assert choice.message.content
+                assert choice.message.refusal is None
+                continue
+            assert choice.message.content is None
+            assert f"is {value:.4f}, below {between:.4f}" in choice.message.refusal
+            assert choice.dualread["abstain"] is True
+            assert choice.dualread["confidence"] is None
+            *_, last = server.ask(study.image(i), LESION, stream=True)
+            assert last.choices[0].delta.refusal == choice.message.refusal
+            assert last.choices[0].finish_reason == "stop"
+        # Readers have no PSR of other requests, and these are answered.
+        assert server.ask(study.image(0), LESION, temperature=1.0).choices[0].message.refusal is None
+
+
+def test_the_client_reads_what_is_said_as_json(server, study):
+    reply = server.client().chat.completions.with_raw_response.create(
+        model="dualread", messages=[user(study.image(1), LESION)]
+    )
+    body = json.loads(reply.text)
+    assert body["object"] == "chat.completion"
+    assert set(body["choices"][0]["dualread"]) == {
+        *("answer", "confidence", "psr", "per", "methods", "threshold", "abstain", "notes")
+    }
+    assert data_url(study.image(1)) not in reply.text
+
+
+def test_a_record_is_a_table_that_evaluate_judges_when_the_truth_is_known(study, scorer, tmp_path, capsys):
+    with opened(study) as service:
+        record = Record(tmp_path / "answers.jsonl")
+
+        def keep(reply):
+            for row in reply.rows("dualread"):
+                record.add(row)
+
+        with serving(service, done=keep) as server:
+            for i in range(12):
+                server.ask(study.image(i), LESION, extra_body={"dualread": {"id": f"q{i}"}}, n=1 + i % 2)
+            server.ask(study.image(1), LESION, temperature=1.0)  # without a confidence, and so not in the record
+        record.close()
+    lines = (tmp_path / "answers.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["sample_id"] for row in rows] == [f"q{i}" for i in range(12)]
+    assert not any("lesion" in line for line in lines)
+    for i, row in enumerate(rows):
+        scored = scorer(study.image(i), LESION)
+        assert row["answer"] == scored.answer
+        assert row["confidence"] == pytest.approx(scored.confidence, abs=2e-6)
+    judged = tmp_path / "judged.jsonl"
+    judged.write_text("\n".join(json.dumps(row | {"correct": i % 2}) for i, row in enumerate(rows)))
+    assert program.main(["evaluate", str(judged)]) == 0
+    assert "auroc" in capsys.readouterr().out.lower()
+
+
+def test_the_threshold_of_a_bundle_decides_and_its_statement_comes_along(study, tmp_path):
+    bundle = small.exported(study, tmp_path / "mine", "psr", thresholds={"dualread": 0.5})
+    said = {False: "About new answers, this promises nothing", True: "with a probability of at most 10%"}
+    for certified, statement in said.items():
+        service = open_service(bundle, engine="transformers", batch_size=4, certified=certified)
+        with serving(service) as server:
+            found = [server.ask(study.image(i), LESION).choices[0].dualread for i in range(8)]
+        service.close()
+        for judged in found:
+            assert judged["abstain"] == (judged["confidence"] < 0.5)
+            assert judged["threshold"]["value"] == 0.5
+            assert judged["threshold"]["target_risk_percent"] == 10
+            assert judged["threshold"]["rule"] == ("certified" if certified else "empirical")
+            assert statement in judged["threshold"]["statement"]
+        assert len({judged["abstain"] for judged in found}) == 2

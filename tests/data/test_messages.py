@@ -1,0 +1,104 @@
+"""What the readers of data say about what they refuse: messages.txt has one message per case."""
+
+import json
+from pathlib import Path
+
+from dualread.data.datasets._files import checked_request, read_json
+from dualread.data.donors import pair
+from dualread.data.foreign_tables.read import read_columns, read_records
+from dualread.data.images import open_image
+from dualread.data.questions.partition import assign_roles
+from dualread.declared.base import Place
+from dualread.declared.plugin_settings import NoSettings
+from tests import golden
+from tests.data.test_donors import _manifest, _row
+
+# Files that somebody else wrote: {case: (name, content)}.
+TABLES = {
+    # `"\"` is a cell by itself, or the start of one that ends at the next quote
+    "a backslash that may escape a quote": ("a.csv", 'a,b\n"\\",x\n2,",y\\"\n'),
+    "quotes that can be read in two ways": ("a.csv", 'a,b\n",1\nx,2\n",3\n'),
+    "a quote that does not end": ("a.csv", 'a,b\n"x,1\ny,2\n'),
+    "text behind a quote": ("a.csv", 'a,b\n"x"y,1\n'),
+    "commas or semicolons": ("a.csv", "a,b;c\n1,2;3\n"),
+    "too few and too many cells": ("a.csv", "a,b\n1\n2,3\n1,2,3\n"),
+    "too few cells in twelve rows": ("a.csv", "a,b\n" + "1\n" * 12),
+    "a column without a name": ("a.csv", "a,,c\n1,2,3\n"),
+    "a NUL": ("a.csv", "a,b\n1,\0\n"),
+    "neither UTF-8 nor Windows-1252": ("a.csv", b"a,b\n1,\x81\xff\n"),
+    "half a character of UTF-16": ("a.csv", b"\xff\xfea"),
+    "a spreadsheet": ("a.csv", b"PK\3\4rest"),
+    "a damaged .gz": ("a.csv", b"\x1f\x8bno"),
+    "JSON in JSON in JSON": ("a.json", "[" * 100_000),
+    "JSON in JSON in JSON, in a line": ("a.jsonl", '{"a": ' * 100_000),
+    "an object that is no table": ("a.json", '{"version": 2, "samples": []}'),
+    "columns of two lengths": ("a.json", '{"a": [1, 2], "b": [1]}'),
+    "columns of other rows": ("a.json", '{"a": {"0": 1}, "b": {"1": 1}}'),
+    "a list of numbers": ("a.json", "[1]"),
+    "a key twice": ("a.json", '[{"a": 1, "a": 2}]'),
+    "nothing": ("a.json", ""),
+    "6,000 columns": ("a.json", json.dumps([{str(k): 1 for k in range(6000)}])),
+    "lines of numbers": ("a.jsonl", "1\n2\n"),
+    "a comma is missing in a list": ("a.json", '[{"a": 1} {"a": 2}]'),
+    "a value is missing in a list": ("a.json", '[{"a": 1}, {"a": }]'),
+    "a list that does not end": ("a.json", '[{"a": 1}'),
+    "text behind a list": ("a.json", '[{"a": 1}]]'),
+    "half a character of JSON": ("a.json", '[{"a": "\\ud800"}]'),
+    "a column twice": ("a.json", '{"columns": ["a", "a"], "data": [[1, 2]]}'),
+    "a row with fewer values than columns": ("a.json", '{"columns": ["a", "b"], "data": [[1, 2], [3]]}'),
+    "a row with more values than columns": ("a.json", '{"columns": ["a"], "index": [0], "data": [[1, 2]]}'),
+    "rows that are no lists": ("a.json", '{"columns": ["a"], "data": [1]}'),
+    "rows that are no objects": ("a.json", '{"schema": {}, "data": [[1]]}'),
+}
+LINES = '{"a": 1}\n[1]\n{"a": 1\nnull\n{"a": 1, "a": 2}\n'
+ROLES = {
+    "roles: unknown": "fitting",
+    "roles: an unknown one of two": {"fit": 0.5, "train": 0.5},
+    "roles: less than 1": {"fit": 0.7, "stop": 0.1},
+    "roles: a share of 0": {"fit": 1.0, "stop": 0.0},
+    "roles: a share of no image": {"fit": 0.9, "stop": 0.1},
+}
+JSON_FILES = {
+    "a file of rows: a list": '[{"a": 1}]',
+    "a file of rows: a key twice": '{"1": {"a": 1, "b": 2, "a": 3}}',
+    "a file of rows: not UTF-8": b'{"a": "\xff"}',
+}
+IMAGES = {
+    "an image: nothing": b"",
+    "an image: a web page": b"<html>not found</html>",
+    "an image: the beginning of a .png": b"\x89PNG\r\n\x1a\n",
+}
+CASES = {
+    "a split that is not known": lambda: checked_request("x", "dev", ["train", "test"], {}, NoSettings),
+    "a setting that is not known": lambda: checked_request("x", "test", ["test"], {"folder": "a", "b": 2}, Place),
+    "a setting of another type": lambda: checked_request("x", "test", ["test"], {"folder": 1}, Place),
+    **{name: lambda roles=roles: assign_roles(["a", "b", "c"], roles, 0) for name, roles in ROLES.items()},
+    # Every row names itself, which breaks two conditions: it has the same image and the same gold answer.
+    "donors: twelve violations": lambda: pair(
+        _manifest(*(_row(i, donor_sample_id=f"d/test/{i}") for i in range(6))), []
+    ),
+}
+
+
+def wrote(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_the_messages(tmp_path):
+    found = {
+        name: golden.message_of(lambda of=of: read_columns(wrote(tmp_path, *of)), tmp_path)
+        for name, of in TABLES.items()
+    }
+    lines = wrote(tmp_path, "a.jsonl", LINES)
+    found["broken lines are listed together"] = golden.message_of(lambda: list(read_records(lines).rows), tmp_path)
+    for name, content in JSON_FILES.items():
+        file = wrote(tmp_path, "rows.json", content)
+        found[name] = golden.message_of(lambda file=file: read_json(file, dict), tmp_path)
+    for name, content in IMAGES.items():
+        file = wrote(tmp_path, "page.png", content)
+        found[name] = golden.message_of(lambda file=file: open_image(file), tmp_path)
+    found["an image: no file"] = golden.message_of(lambda: open_image(tmp_path / "absent.png"), tmp_path)
+    found |= {name: golden.message_of(case, tmp_path) for name, case in CASES.items()}
+    golden.check(Path(__file__).with_name("messages.txt"), found)

@@ -1,0 +1,116 @@
+"""Which states are kept while somebody else's runner computes them: a runner of our own tells what it was given."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from dualread.models.backbones.encode import Prompt
+from dualread.models.generation._vllm_states import AnswerStates, image_spans
+
+IMAGE = 9
+
+
+def prompt(*ids, image="a"):
+    return Prompt(token_ids=ids, n_turn=len(ids), types={}, image_sha256=image, image={}, row="x")
+
+
+class Runner:
+    """Computes the states of some requests at once, as vLLM's runner does, into one tensor that it uses again."""
+
+    def __init__(self):
+        self.buffer = torch.zeros(64, 2)
+        self.query_start_loc = SimpleNamespace(np=np.zeros(8, int))
+        self.input_batch = SimpleNamespace(num_reqs=0, req_ids=[], num_computed_tokens_cpu=np.zeros(8, int))
+
+    def _model_forward(self):
+        batch = self.input_batch
+        for i in range(batch.num_reqs):
+            start, end = self.query_start_loc.np[i : i + 2]
+            position = torch.arange(int(end - start)) + int(batch.num_computed_tokens_cpu[i])
+            self.buffer[start:end] = torch.stack([position, torch.full_like(position, int(batch.req_ids[i]))], dim=1)
+        return self.buffer
+
+    def step(self, *parts):
+        """Compute (request, first token, number of tokens) of each part."""
+        ids, firsts, counts = zip(*parts, strict=True)
+        self.input_batch.num_reqs, self.input_batch.req_ids = len(ids), [*ids, None]
+        self.input_batch.num_computed_tokens_cpu[: len(ids)] = firsts
+        self.query_start_loc.np[: len(ids) + 1] = np.cumsum([0, *counts])
+        self._model_forward()
+
+
+def test_spans_are_the_runs_of_image_tokens():
+    assert image_spans(prompt(1, 9, 9, 2, 9, 3), IMAGE) == [(1, 2), (4, 1)]
+    assert image_spans(prompt(9, 9), IMAGE) == [(0, 2)]
+    assert image_spans(prompt(1, 2), IMAGE) == []
+
+
+def test_the_image_the_last_token_of_the_prompt_and_all_that_follow_are_kept():
+    runner = Runner()
+    states = AnswerStates(runner)
+    states.keep("1", prompt(1, 9, 9, 9, 5, 6), IMAGE)
+    runner.step(("7", 0, 3), ("1", 0, 3))  # the prompt in two parts, beside a request that nobody watches
+    assert states.image("1") is None
+    runner.step(("1", 3, 3), ("7", 3, 1))
+    runner.step(("7", 4, 1), ("1", 6, 1))
+    assert states.image("1").tolist() == [[1, 1], [2, 1], [3, 1]]
+    assert [states.state("1", at).tolist() for at in (5, 6)] == [[5, 1], [6, 1]]
+    assert states.state("1", 4) is None  # of a prompt, only the last token is wanted
+    assert states.state("1", 7) is None
+
+
+def test_the_states_of_an_image_serve_other_requests_about_it_whose_prefix_is_the_same():
+    runner = Runner()
+    states = AnswerStates(runner)
+    first, same = prompt(1, 9, 9, 5, 6), prompt(1, 9, 9, 7, 8, 8)
+    assert not states.knows_image(first, IMAGE)
+    states.keep("1", first, IMAGE)
+    runner.step(("1", 0, 5))
+    states.forget("1")
+    assert states.knows_image(same, IMAGE)
+    assert not states.knows_image(prompt(1, 9, 9, 5, 6, image="b"), IMAGE)
+    assert not states.knows_image(prompt(2, 9, 9, 5, 6), IMAGE)
+    states.keep("2", same, IMAGE)
+    runner.step(("2", 4, 2))  # the cache has the image's prefix
+    assert states.image("2").tolist() == [[1, 1], [2, 1]]
+    assert states.state("2", 5).tolist() == [5, 2]
+
+
+def test_a_request_that_is_computed_again_keeps_the_same_states():
+    """vLLM takes a request back when memory is short, and reads it again from its first token."""
+    runner = Runner()
+    states = AnswerStates(runner)
+    states.keep("1", prompt(1, 9, 5), IMAGE)
+    runner.step(("1", 0, 3))
+    runner.step(("1", 3, 1))
+    runner.step(("1", 0, 4))
+    runner.step(("1", 4, 1))
+    assert [states.state("1", at).tolist() for at in (2, 3, 4)] == [[2, 1], [3, 1], [4, 1]]
+    assert states.image("1").tolist() == [[1, 1]]
+
+
+def test_states_go_on_under_another_name_and_are_dropped():
+    runner = Runner()
+    states = AnswerStates(runner)
+    states.keep("1", prompt(1, 9, 5), IMAGE)
+    runner.step(("1", 0, 3))
+    states.go_on("1", "2")
+    runner.step(("2", 3, 2))
+    assert [states.state("2", at).tolist() for at in (2, 3, 4)] == [[2, 1], [3, 2], [4, 2]]
+    states.forget("2")
+    states.forget("2")
+    with pytest.raises(KeyError):
+        states.state("2", 2)
+
+
+def test_not_more_images_are_kept_than_memory_is_meant_for(monkeypatch):
+    monkeypatch.setattr("dualread.models.generation._vllm_states._IMAGES", 2)
+    runner = Runner()
+    states = AnswerStates(runner)
+    for k, name in enumerate("abc"):
+        states.keep(str(k), prompt(1, 9, 5, image=name), IMAGE)
+        runner.step((str(k), 0, 3))
+    assert [states.knows_image(prompt(1, 9, 5, image=name), IMAGE) for name in "abc"] == [False, True, True]
+    assert states.image("0").tolist() == [[1, 0]]  # a request that is being answered keeps its own

@@ -1,0 +1,150 @@
+"""`dualread serve` on vLLM: its answers, states and confidences are those of `dualread score` with transformers."""
+
+import os
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import openai
+import pytest
+
+from dualread.own.scoring.scorer import Scorer
+from tests.commands.serve.running import LESION, user
+from tests.own.scoring import small
+from tests.tiny import build, image
+from tests.with_vllm.conftest import ROOT
+
+PARTS = ("confidence", "psr", "per")
+METHODS = ["question_prior", "rlvr", "sequence_likelihood", "p_state"]
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory):
+    """An exported bundle of a study of each family; vLLM's attention on CPUs needs heads of width 32 or more."""
+    return {family: _bundle(family, tmp_path_factory.mktemp(family)) for family in ("qwen3_vl", "gemma3")}
+
+
+def _bundle(family: str, folder: Path) -> Path:
+    study = small.build(build(family, folder / "checkpoint", hidden_size=64), folder / "results" / "small")
+    return small.exported(study, folder / "bundle", *METHODS, thresholds={"dualread": 0.5})
+
+
+def _command(vllm_python: Path, bundle: Path, *options: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    command = [str(vllm_python), "-m", "dualread", "serve", str(bundle), "--port", "0", *options]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+@contextmanager
+def _serving(vllm_python: Path, bundle: Path, *options: str):
+    running = _command(vllm_python, bundle, *options)
+    try:
+        ready = running.stdout.readline()  # type: ignore[union-attr]
+        assert "is ready" in ready, running.communicate()[1]
+        with openai.OpenAI(base_url=ready.split()[0], api_key="none", max_retries=0, timeout=300) as client:
+            yield client
+    finally:
+        running.send_signal(signal.SIGTERM)
+        out, errors = running.communicate(timeout=60)
+    assert running.returncode == 0, errors
+    assert out.endswith("stopped\n")
+    assert "4 of 4 stored answers are the same" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.fixture(scope="module")
+def client(vllm_python, bundles):
+    with _serving(vllm_python, bundles["qwen3_vl"], "--methods", *METHODS) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def scorer(bundles):
+    return Scorer.load(bundles["qwen3_vl"], methods=METHODS)
+
+
+def _ask(client, *given, **parameters):
+    return client.chat.completions.create(**{"model": "dualread", "messages": [user(*given)], **parameters})
+
+
+def _same(judged, scored):
+    assert [judged[name] for name in PARTS] == pytest.approx([getattr(scored, name) for name in PARTS], abs=1e-5)
+    for name, of in scored.methods.items():
+        assert judged["methods"][name]["confidence"] == pytest.approx(of.confidence, abs=1e-5), name
+    assert (judged["abstain"] is False) == scored.decision.keep
+
+
+def test_answers_and_confidences_are_those_of_score(client, scorer):
+    """At once and again: the second time, images and prompts are in vLLM's cache, and their states are not computed."""
+    asked = [(image(i % 5), f"{LESION} {i % 9}") for i in range(60)]
+    scored = [scorer(*one) for one in asked]
+    for _ in range(2):
+        with ThreadPoolExecutor(24) as pool:
+            replies = list(pool.map(lambda one: _ask(client, *one), asked))
+        for reply, one in zip(replies, scored, strict=True):
+            assert reply.choices[0].message.content == one.completion
+            _same(reply.choices[0].dualread, one)
+    assert len({one.confidence for one in scored}) > 20
+
+
+def test_a_stream_says_the_same(client, scorer):
+    for seed in (1, 2):
+        scored = scorer(image(seed), LESION)
+        first, *middle, last = _ask(client, image(seed), LESION, stream=True)
+        assert first.choices[0].dualread["psr"] == pytest.approx(scored.psr, abs=1e-5)
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in (*middle, last)) == scored.completion
+        _same(last.choices[0].dualread, scored)
+
+
+def test_other_requests_are_answered_without_a_confidence_and_disturb_no_other_one(client, scorer):
+    scored = scorer(image(7), LESION)
+    requests = [
+        {"temperature": 1.0, "n": 3, "seed": 1},
+        {"messages": [user(image(7), image(8), LESION)]},
+        {"messages": [user(LESION)]},
+        {"messages": [{"role": "system", "content": "Be brief."}, user(image(7), LESION)]},
+        {"max_tokens": 3},
+        {},
+    ] * 3
+    with ThreadPoolExecutor(len(requests)) as pool:
+        replies = list(pool.map(lambda more: _ask(client, image(7), LESION, **more), requests))
+    for more, reply in zip(requests, replies, strict=True):
+        if not more:
+            assert reply.choices[0].message.content == scored.completion
+            _same(reply.choices[0].dualread, scored)
+        for choice in reply.choices if more else ():
+            assert choice.dualread["confidence"] is None
+            assert choice.dualread["notes"][0].startswith("no confidence: ")
+    sampled = [[choice.message.content for choice in reply.choices] for reply in replies[::6]]
+    assert len(set(map(tuple, sampled))) == 1  # of one seed
+    assert len(set(sampled[0])) > 1
+
+
+def test_bad_requests_disturb_nothing(client, scorer):
+    for bad in ({"max_tokens": 10**6}, {"messages": [user(b"no image", LESION)]}, {"messages": [user(image(1), " ")]}):
+        with pytest.raises(openai.BadRequestError):
+            _ask(client, image(1), LESION, **bad)
+    _same(_ask(client, image(1), LESION).choices[0].dualread, scorer(image(1), LESION))
+
+
+def test_an_engine_that_reads_images_in_another_way_is_refused(vllm_python, bundles):
+    """vLLM's build for CPUs reads Gemma 3's image tokens causally, without a warning."""
+    running = _command(vllm_python, bundles["gemma3"])
+    out, errors = running.communicate(timeout=300)
+    assert running.returncode == 1
+    assert out == ""
+    assert "this engine does not read what was read when the bundle was written" in errors
+
+
+def test_a_bundle_without_stored_answers_is_refused(vllm_python, bundles, tmp_path):
+    """A bundle without stored answers, by which vLLM could be checked."""
+    bundle = bundles["qwen3_vl"]
+    (bundle / "stored.safetensors").rename(tmp_path / "stored.safetensors")
+    try:
+        running = _command(vllm_python, bundle)
+        assert "no stored answers travel with this reader" in running.communicate(timeout=300)[1]
+    finally:
+        (tmp_path / "stored.safetensors").rename(bundle / "stored.safetensors")
