@@ -10,7 +10,7 @@ from dualread.study.asked import prompt_of
 from dualread.models.training.settings import training_settings
 
 
-def train_actor(w):
+def train_actor(w, part=None):
     actor = STUDY.actors[w.actor]
     spec = TrainActorSpec(
         **model_of(w.backbone),
@@ -22,24 +22,34 @@ def train_actor(w):
         contract=plugin("contracts", plugins.declared("rewards", actor.reward, "CONTRACT")),
         prompt=prompt_of(STUDY, w.actor, SHARDS.in_distribution, "original"),
         settings=training_settings(actor.settings, STUDY.backbones[w.backbone].training),
+        rollouts=plugin("rollouts", part) if part else None,
     )
     inputs = {
         "base": artifact("actors", w.backbone, SHARDS.base, 0),
-        "facts": facts_of(w),
+        "facts": facts_of(w, part),
         "manifest": artifact("manifests", SHARDS.in_distribution, "train"),
     }
     return inputs, [entry(of_actor("actors", w), spec)]
 
 
 def gpus_of_training(w):
-    """One per process that trains the actor."""
-    return training_settings(STUDY.actors[w.actor].settings, STUDY.backbones[w.backbone].training).get("processes", 1)
+    """One per process that trains the actor, and those that do nothing but sample for it."""
+    settings = training_settings(STUDY.actors[w.actor].settings, STUDY.backbones[w.backbone].training)
+    return settings.get("processes", 1) * (1 + settings.get("rollout_gpus", 0))
 
 
-stage(
-    train_actor,
-    artifact("actors", "{backbone}", "{actor}", "{seed}"),
-    after=artifact("leakage"),
-    only=dict(actor=one_of(name for name, actor in STUDY.actors.items() if actor.training)),
-    resources=dict(model_slots=1, gpu=gpus_of_training),
-)
+# One rule per environment: what samples for the trainings on a backbone may need another one.
+for rollouts, environment in TRAINING_ENVIRONMENTS.items():
+
+    stage(
+        train_actor,
+        artifact("actors", "{backbone}", "{actor}", "{seed}"),
+        part=rollouts,
+        after=artifact("leakage"),
+        only=dict(
+            backbone=one_of(sampled_by(rollouts)),
+            actor=one_of(name for name, actor in STUDY.actors.items() if actor.training),
+        ),
+        environment=environment,
+        resources=dict(model_slots=1, gpu=gpus_of_training),
+    )

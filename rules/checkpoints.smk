@@ -1,7 +1,7 @@
 # Checkpoints: the base of each backbone, and actors that are not trained here; and what experiments say about each.
 #
 # REQUIRES results/<study>/manifests/<id data set>/train/
-# PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/ and facts/<same>/
+# PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/, facts/<same>/ and training_facts/<same>/
 
 from dualread.declared.backbones import (
     AdapterSpec,
@@ -27,8 +27,23 @@ def same_as(w):
     return {"same_as": STUDY.actors[w.actor].same_as}
 
 
-def facts_of(w):
-    """The facts of an actor's checkpoint, or of the one that it is trained from."""
+def rollouts_of(backbone):
+    """What samples for the trainings on a backbone; None if the trained model itself does."""
+    return STUDY.backbones[backbone].training.get("rollouts")
+
+
+def sampled_by(rollouts):
+    """The backbones for whose trainings `rollouts` samples."""
+    return [name for name in STUDY.backbones if rollouts_of(name) == rollouts]
+
+
+def facts_of(w, rollouts=None):
+    """The facts of an actor's checkpoint, or of the one that it is trained from.
+
+    A training with `rollouts` reads rows in its own environment, whose transformers may need other facts.
+    """
+    if rollouts:
+        return artifact("training_facts", w.backbone, SHARDS.base, 0)
     actor = SHARDS.checkpoint_of(w.actor)
     if actor in SHARDS.given:
         return of_actor("actors", w)
@@ -79,9 +94,9 @@ def copy_checkpoint(w):
     return {}, [entry(of_actor("actors", w), spec, **inputs)]
 
 
-def probe_checkpoint(w):
-    spec = ProbeCheckpointSpec(**model_of(w.backbone))
-    return {}, [entry(of_actor("facts", w), spec, actor=of_actor("actors", w))]
+def probe_checkpoint(w, part=None):
+    spec = ProbeCheckpointSpec(**model_of(w.backbone), rollouts=plugin("rollouts", part) if part else None)
+    return {}, [entry(of_actor("training_facts" if part else "facts", w), spec, actor=of_actor("actors", w))]
 
 
 BASE = [SHARDS.base] if SHARDS.base else []
@@ -119,3 +134,16 @@ stage(
     only=dict(actor=one_of([*BASE, *COPIED])),
     resources=dict(model_slots=1, gpu=1),
 )
+
+
+for rollouts, environment in TRAINING_ENVIRONMENTS.items():
+    if rollouts:
+
+        stage(
+            probe_checkpoint,
+            artifact("training_facts", "{backbone}", "{actor}", "{seed}"),
+            part=rollouts,
+            only=dict(backbone=one_of(sampled_by(rollouts)), actor=one_of(BASE)),
+            environment=environment,
+            resources=dict(model_slots=1, gpu=1),
+        )

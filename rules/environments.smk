@@ -1,4 +1,4 @@
-# The environment of an engine that cannot run in Snakemake's own and declares another one (`ENVIRONMENT`). It is made
+# Environments of engines that cannot run in Snakemake's own and declare another one (`ENVIRONMENT`). Each is made
 # once, from a lock file, on the machine that runs Snakemake, which needs a package index for it.
 #
 # REQUIRES envs/
@@ -20,13 +20,13 @@ touch {output}
 """
 
 
-def environment_of(engine):
+def environment_of(family, engine):
     """The stamp file of the environment in which an engine runs (its ENVIRONMENT); None if that is Snakemake's own.
 
     A stamp's folder is named by the lock file and by the digest of what is installed and how: studies share it, and an
     edited lock makes another one.
     """
-    if not (environment := declared("generation", engine, "ENVIRONMENT")):
+    if not (environment := declared(family, engine, "ENVIRONMENT")):
         return None
     build = config["machine"].get(environment, "cuda")  # of most environments there is one build
     lock = environment if build == "cuda" else f"{environment}-{build}"
@@ -35,7 +35,12 @@ def environment_of(engine):
     return f"results/environments/{lock}-{digest[:16]}/READY"
 
 
-ENGINE_ENVIRONMENT = environment_of(STUDY.generation.engine)
+ENGINE_ENVIRONMENT = environment_of("generation", STUDY.generation.engine)
+# Of what samples for trainings, by the name that backbones give it; None for the trained model itself.
+TRAINING_ENVIRONMENTS = {
+    name: environment_of("rollouts", name) if name else None
+    for name in dict.fromkeys(backbone.training.get("rollouts") for backbone in STUDY.backbones.values())
+}
 
 
 rule make_environment:
@@ -54,10 +59,10 @@ rule make_environment:
         RECIPE
 
 
-# `snakemake --cores 1 environments` makes the environment of the study's engine and prints where it is.
+# `snakemake --cores 1 environments` makes the environments of the study's engines and prints where they are.
 rule environments:
     input:
-        ENGINE_ENVIRONMENT or [],
+        [stamp for stamp in (ENGINE_ENVIRONMENT, *TRAINING_ENVIRONMENTS.values()) if stamp],
     localrule: True
     shell:
         "echo {input}"

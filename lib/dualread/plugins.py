@@ -39,6 +39,7 @@ FAMILIES = {
     "logs": ("data.logs", "read_log"),
     "readers": ("readers", "score"),
     "rewards": ("models.rewards", "reward"),
+    "rollouts": ("models.rollouts", "open_rollouts"),
     "tables": ("reporting.tables", "build"),
     "training": ("models.training", "train"),
     "writers": ("data.writers", "official_files"),

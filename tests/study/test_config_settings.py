@@ -35,6 +35,45 @@ def test_settings_of_plugins_are_checked_before_anything_runs(changes, message):
     assert message in problems(changes)
 
 
+def of_training(**settings):
+    return {"backbones": {"qwen3-vl-tiny": {"training": settings}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (of_training(rollouts="vlm"), "backbones.qwen3-vl-tiny.training.rollouts: 'vlm': no such plugin in "),
+        (of_training(rollouts="vlm"), "Known: vllm. Did you mean 'vllm'?"),
+        (
+            of_training(rollouts="vllm", rollout_settings={"max_seqs": 3}),
+            "backbones.qwen3-vl-tiny.training.rollout_settings.max_seqs: unknown key. Known: gpu_memory_utilization, ",
+        ),
+        (
+            of_training(rollouts="vllm", temperature=0.9),
+            "backbones.qwen3-vl-tiny.training over actors.rlvr.settings.temperature: 0.9. Expected 1, because an ",
+        ),
+        (
+            of_training(rollouts="vllm", top_p=0.9, importance_sampling={"mode": "token_mask", "clip_max": 2.0}),
+            "backbones.qwen3-vl-tiny.training over actors.rlvr.settings.top_p: 0.9. Expected 1, because importance",
+        ),
+        (
+            of_training(rollouts="vllm", importance_sampling={"mode": "tokens", "clip_max": 2.0}),
+            "importance_sampling.mode: 'tokens' is not",
+        ),
+        (
+            of_training(importance_sampling={"mode": "token_mask", "clip_max": 2.0}),
+            "over actors.rlvr.settings.importance_sampling: nothing but the model samples. Add `rollouts`.",
+        ),
+        (
+            {"actors": {"rlvr": {"settings": {"rollouts": "vllm"}}}},
+            "actors.rlvr.settings.rollouts: only a backbone's `training` may set it. Move it there.",
+        ),
+    ],
+)
+def test_rollouts_are_checked_before_anything_runs(changes, message):
+    assert message in problems(changes)
+
+
 def test_settings_of_a_backbone_and_its_recipe_are_checked():
     settings = {"dtype": "float16"}
     assert "settings.dtype: 'float16' is not allowed. Known: float32, bfloat16." in problems(

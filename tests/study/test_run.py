@@ -33,7 +33,7 @@ def run_of(tmp_path, monkeypatch):
             lock.close()
 
 
-def _run(*, dryrun=False, remote=False):
+def _run(*, dryrun=False, remote=False, **machine):
     """A run of the small study on one machine, or a job of it on another."""
     workflow = SimpleNamespace(
         is_main_process=not remote,
@@ -46,7 +46,8 @@ def _run(*, dryrun=False, remote=False):
         global_resources={"_nodes": SimpleNamespace(value=None)},
         register_resource=lambda name, total: None,
     )
-    return StudyRun(workflow, Config.model_validate({**small(), "study": "small", "store": "results/store"}), RESULTS)
+    study = {**small(), "study": "small", "store": "results/store", "machine": {**small()["machine"], **machine}}
+    return StudyRun(workflow, Config.model_validate(study), RESULTS)
 
 
 def test_a_library_of_another_checkout_is_refused(tmp_path):
@@ -60,6 +61,13 @@ def test_jobs_have_one_thread_and_those_of_a_cluster_know_that_their_gpus_are_as
     assert here.startswith("export OMP_NUM_THREADS=1 ")
     assert ASSIGNED not in here
     assert elsewhere == here.replace("; ", f" {ASSIGNED}=1; ")
+
+
+def test_jobs_are_told_who_watches_trainings_and_no_spec_is(run_of):
+    plain, watched = run_of().exports, run_of(report_to=["trackio", "wandb"], samples_every=10).exports
+    assert "DUALREAD" not in plain
+    told = "DUALREAD_SAMPLES_EVERY=10 DUALREAD_REPORT_TO=trackio,wandb DUALREAD_RESULTS=results/small"
+    assert watched == plain.replace("; ", f" {told}; ")
 
 
 def test_a_file_where_a_folder_has_to_be_stops_the_run_before_it_is_planned(run_of):

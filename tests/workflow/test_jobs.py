@@ -206,6 +206,27 @@ def test_an_environment_is_created_before_its_engine_runs(fresh):
     assert {words[0] for words in others} == {sys.executable}
 
 
+def test_a_training_with_rollouts_by_vllm_and_its_facts_are_of_vllms_environment(fresh):
+    """Facts hold for the version of transformers that found them, so that such a training has facts of its own."""
+    overlay = {"machine": {"vllm": "cpu"}, "backbones": {"qwen3-vl-tiny": {"training": {"rollouts": "vllm"}}}}
+    (fresh.folder / "rollouts.yaml").write_text(yaml.safe_dump(overlay))
+    study = "workflow/studies/smoke.yaml rollouts.yaml"
+    before, after = fresh.snakemake("-n").jobs(), fresh.snakemake("-n", study=study).jobs()
+    # Qwen3-VL has two seeds of four actors, and MedGemma one.
+    assert (before["train_actor"], before["probe_checkpoint"]) == (12, 2)
+    moved = {"make_environment": 1, "probe_checkpoint_vllm": 1, "train_actor_vllm": 8, "train_actor": 4}
+    assert after == before | moved
+    commands = shell_commands(fresh.snakemake("-n", "-p", "--quiet=host", study=study).text)
+    jobs = [line.split() for line in commands if "/bin/python -m dualread.store.run " in line]
+    assert all(words[1].startswith("results/environments/vllm-cpu-") for words in jobs)
+    assert sorted({words[4] for words in jobs}) == ["probe_checkpoint", "train_actor"]
+    planned = [json.loads((fresh.folder / words[5]).read_text()) for words in jobs if words[4] == "train_actor"]
+    assert len(planned) == 8
+    for job in planned:
+        assert job["inputs"]["facts"] == "results/smoke/training_facts/qwen3-vl-tiny/base/0/MANIFEST.json"
+        assert job["entries"][0]["spec"]["rollouts"] == {"module": "models.rollouts.vllm"}
+
+
 def stamp(checkout, study):
     """The stamp file of the study's environment, as `snakemake environments` reports it."""
     run = checkout.snakemake("-n", "-p", "--quiet=host", "environments", study=study)

@@ -299,6 +299,9 @@ class CopyCheckpointSpec(Section):
 class ProbeCheckpointSpec(ModelSpec):
     """Experiments with a checkpoint."""
 
+    rollouts: Plugin | None = None
+    """What samples for the trainings that read the facts, where that has an environment of its own."""
+
 
 class TrainActorSpec(ActorSpec):
     """An actor that is trained from a base."""
@@ -311,3 +314,5 @@ class TrainActorSpec(ActorSpec):
     """The format of the completions that the reward judges."""
     prompt: Prompt
     settings: Wire
+    rollouts: Plugin | None = None
+    """What samples the completions in place of the trained model's own loop."""

@@ -9,11 +9,17 @@ from pydantic import AfterValidator, Field, PrivateAttr
 
 from dualread.declared.answers import Actor, Condition, Generation, Replay, View
 from dualread.declared.backbones import Backbone
-from dualread.declared.base import Above0, Name, Names, Section, Seeds
+from dualread.declared.base import Above0, AtLeastOne, Name, Names, Positive, Section, Seeds
 from dualread.declared.data import Dataset, Phantom
 from dualread.declared.metrics import Contrast, Metrics
 from dualread.declared.readers import Method
 from dualread.declared.tables import Figure, Table
+
+# Those that transformers can find out to be installed.
+Tracker = Literal[
+    "azure_ml", "clearml", "codecarbon", "comet_ml", "dagshub", "dvclive", "kubeflow", "mlflow", "neptune", "swanlab",
+    "tensorboard", "trackio", "wandb",
+]  # fmt: skip
 
 
 class Machine(Section):
@@ -23,6 +29,10 @@ class Machine(Section):
     """Memory that one model job may need."""
     vllm: Literal["cuda", "cpu"]
     """Which build of vLLM is installed where a study needs it."""
+    report_to: AtLeastOne[Tracker] | None = None
+    """Trackers that get the log of each training while it runs; without it, none."""
+    samples_every: Positive | None = None
+    """Steps of a training between two samples of completions and rewards in its log; without it, there are none."""
 
 
 class Only(Section):

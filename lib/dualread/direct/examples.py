@@ -256,11 +256,11 @@ class _Pictures:
             file, frame = locate(self._folder / given)
             if not file.is_file():
                 raise DataError(f"image {str(given)!r}: no such file. Expected a path from {self._folder.absolute()}.")
-            name = f"{sha256_file(file)[:32]}{file.suffix.lower()}"
+            name = f"{sha256_file(file)}{file.suffix.lower()}"
             return (name if frame is None else f"{name}#{frame}"), file
         is_file = isinstance(given, bytes | bytearray | memoryview)
         content = bytes(given) if is_file else _png(read(given).image)
-        return f"{hashlib.sha256(content).hexdigest()[:32]}.image", content
+        return f"{hashlib.sha256(content).hexdigest()}.image", content
 
 
 def _png(picture: Any) -> bytes:

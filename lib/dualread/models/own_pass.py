@@ -81,6 +81,24 @@ def in_float32(model: Any) -> Iterator[None]:
             del layer.forward
 
 
+@contextlib.contextmanager
+def in_bfloat16(model: Any) -> Iterator[None]:
+    """Compute in bfloat16 for a while, as an engine does that has a copy of the weights in bfloat16.
+
+    The weights themselves are kept meanwhile, because they cannot be cast back.
+    """
+    import torch
+
+    kept = [(weight, weight.data) for weight in model.parameters() if weight.is_floating_point()]
+    try:
+        for weight, values in kept:
+            weight.data = values.to(torch.bfloat16)
+        yield
+    finally:
+        for weight, values in kept:
+            weight.data = values
+
+
 def generated(model: Any, inputs: Mapping[str, Any], completion: Sequence[int]) -> Any:
     """Return the logits [C, V] of the model's own `generate`, which is made to say the completion.
 

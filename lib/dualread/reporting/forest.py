@@ -65,22 +65,26 @@ def judged(differences: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """
     given = [None if row["p"] is None else P(row["p"], at_most=bool(row["p_at_most"])) for row in differences]
     retrained = [None if (p := row["p_retrained"]) is None else P(p, at_most=False) for row in differences]
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, list[tuple[float | None, float | None, bool]]] = {}
     for row, p, again in zip(differences, holm(given), holm(retrained), strict=True):
-        adjusted = {"p_holm": p and p.value, "p_holm_retrained": again and again.value}
+        ps = None if p is None else p.value, None if again is None else again.value
+        adjusted = dict(zip(("p_holm", "p_holm_retrained"), ps, strict=True))
         is_above = is_significant({**row, **adjusted}) and row["estimate"] > 0
-        before = found.get(row["method"])
-        found[row["method"]] = {
-            "p": _larger(adjusted["p_holm"], before and before["p"], before is None),
-            "p_retrained": _larger(adjusted["p_holm_retrained"], before and before["p_retrained"], before is None),
-            "above": is_above and (before is None or before["above"]),
+        found.setdefault(row["method"], []).append((*ps, is_above))
+    return {
+        method: {
+            "p": _largest([p for p, _, _ in of]),
+            "p_retrained": _largest([again for _, again, _ in of]),
+            "above": all(is_above for _, _, is_above in of),
         }
-    return found
+        for method, of in found.items()
+    }
 
 
-def _larger(p: float | None, before: float | None, is_first: bool) -> float | None:
-    """Return the larger p-value; None if one is missing, so that no method looks better for it."""
-    return p if is_first else None if p is None or before is None else max(p, before)
+def _largest(p_values: Sequence[float | None]) -> float | None:
+    """Return the largest p-value; None if one is missing, so that no method looks better for it."""
+    known = [p for p in p_values if p is not None]
+    return max(known) if len(known) == len(p_values) else None
 
 
 def rows_of(

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from dualread import plugins
 from dualread.declared.backbones import ProbeCheckpointSpec
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.probe import Probed, probe
@@ -21,6 +22,8 @@ def compute(spec: ProbeCheckpointSpec, inputs: Mapping[str, Path], out: Path) ->
     Raises:
         ArtifactError: The model's answers do not depend on the image, or its states cannot be read.
     """
+    if spec.rollouts is not None:
+        plugins.load_module(spec.rollouts.module).prepare()
     # Flash attention cannot compute in float32.
     attention = {"flash_attention_2": "sdpa"}.get(spec.model["attention"], spec.model["attention"])
     settings = {**spec.model, "dtype": "float32", "attention": attention}

@@ -14,10 +14,13 @@ import polars as pl
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.declared.backbones import TrainActorSpec
 from dualread.declared.columns import TRAIN_LOG
+from dualread.errors import ArtifactError
 from dualread.models.training.job import Assignment
 from dualread.models.training.trainer import SECONDS
 from dualread.models.training.worker import train_together
 from dualread.store import partial
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.manifest import read_manifest
 
 
 def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -27,7 +30,7 @@ def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
         assignment = Assignment(
             spec=spec,
             checkpoint=inputs["base"] / "checkpoint",
-            facts=inputs["facts"] / "facts.json",
+            facts=_facts(inputs["facts"]),
             manifest=inputs["manifest"] / "manifest.parquet",
             images=inputs["manifest"],
             out=out / "checkpoint",
@@ -44,3 +47,22 @@ def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
         f"took {len(rewards)} steps of {seconds.mean():.1f} s on average, {seconds.sum():.0f} s in all:"
         f" reward {rewards[0]:.3f} -> {rewards[-1]:.3f}"
     )
+
+
+def _facts(folder: Path) -> Path:
+    """Return the file of the facts, which are found by the version of transformers that reads rows here.
+
+    Raises:
+        ArtifactError: They were found by another version: the rows that they let it share may be other ones.
+    """
+    import transformers
+
+    if (manifest := folder / MANIFEST_NAME).is_file():
+        found = read_manifest(manifest).action.packages.get("transformers")
+        if found != transformers.__version__:
+            raise ArtifactError(
+                f"{folder}: facts were found by transformers {found}, but {transformers.__version__} trains here."
+                " Expected the same version, because another one may read rows in another way. Probe the checkpoint in"
+                " the environment of the training."
+            )
+    return folder / "facts.json"

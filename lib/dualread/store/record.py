@@ -55,7 +55,8 @@ def measured(seconds: float) -> dict[str, Any]:
     gpu = {}
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
-        gpu = {"gpu": torch.cuda.get_device_name()}
+        most = torch.cuda.max_memory_allocated() / 2**20  # of this process, and without what a job leaves unused
+        gpu = {"gpu": torch.cuda.get_device_name(), "peak_gpu_memory_mb": round(most, 1)}
     return {
         "seconds": round(seconds, 3),
         # The peak of the process so far, including earlier entries; Linux counts in KiB.

@@ -10,11 +10,13 @@ from dualread import plugins
 from dualread.declared.answers import name_and_settings
 from dualread.declared.data import Dataset
 from dualread.declared.metrics import Contrast
+from dualread.declared.plugin_settings import settings_class
 from dualread.declared.readers import Method
 from dualread.declared.study import Config
 from dualread.declared.tables import Figure, Table
 from dualread.evaluation.join import conditions_of
 from dualread.models import prompts
+from dualread.models.training.settings import TrainingSettings, training_settings
 from dualread.readers.declarations import problems
 from dualread.study.given import given
 from dualread.study.references import MEANS
@@ -39,6 +41,7 @@ def contradictions(config: Config) -> Iterator[str]:
         yield from _dataset_contradictions(f"datasets.{name}", dataset)
         yield from _phantom_contradictions(f"datasets.{name}", dataset, config)
     yield from _actor_contradictions(config)
+    yield from _rollout_contradictions(config)
     for name, condition in config.conditions.items():
         if (other := condition.completions) and config.conditions[other].completions:
             yield f"conditions.{name}.completions: {other!r} has no completions of its own. Name one that has."
@@ -96,6 +99,28 @@ def _actor_contradictions(config: Config) -> Iterator[str]:
             yield f"actors.{name}: has {listed}. Expected one; a study removes a key with null."
         if actor.same_as and ((other := config.actors[actor.same_as]).same_as or other.answers):
             yield f"actors.{name}.same_as: {actor.same_as!r} has no checkpoint of its own. Name an actor that has one."
+
+
+def _rollout_contradictions(config: Config) -> Iterator[str]:
+    """An engine of another environment samples for all actors of a backbone, or for none."""
+    for name, actor in config.actors.items():
+        given = {"rollouts", "rollout_settings", "rollout_gpus"} & set(actor.settings or {})
+        for key in sorted(given):
+            yield f"actors.{name}.settings.{key}: only a backbone's `training` may set it. Move it there."
+        if actor.training is None or actor.settings is None or given:
+            continue
+        declared = settings_class("training", actor.training)
+        for other, backbone in config.backbones.items():
+            both = declared.of(training_settings(actor.settings, backbone.training), "settings")
+            assert isinstance(both, TrainingSettings), declared
+            where = f"backbones.{other}.training over actors.{name}.settings"
+            if both.rollouts is not None:
+                if problem := both.unfit_for_an_engine:
+                    yield f"{where}.{problem}. Change it, or leave out `rollouts`."
+                continue
+            for key in ("rollout_settings", "rollout_gpus", "importance_sampling"):
+                if getattr(both, key) is not None:
+                    yield f"{where}.{key}: nothing but the model samples. Add `rollouts`."
 
 
 def _service_contradictions(config: Config) -> Iterator[str]:

@@ -152,6 +152,8 @@ def _named_plugins(config: Config) -> Iterator[tuple[str, str, str]]:
         if pretrain := backbone.source.pretrain:
             yield f"backbones.{name}.source.pretrain.architecture.name", "architectures", pretrain.architecture.name
             yield f"backbones.{name}.source.pretrain.pool.name", "corpora", pretrain.pool.name
+        if isinstance(rollouts := backbone.training.get("rollouts"), str):
+            yield f"backbones.{name}.training.rollouts", "rollouts", rollouts
     for name, actor in config.actors.items():
         if actor.training is not None and actor.reward is not None:
             yield f"actors.{name}.training", "training", actor.training
@@ -208,6 +210,9 @@ def _settings(config: Config) -> Iterator[tuple[str, str, str, Mapping[str, Any]
         if pretrain := backbone.source.pretrain:
             where = f"backbones.{name}.source.pretrain.pool.settings"
             yield where, "corpora", pretrain.pool.name, pretrain.pool.settings
+        if isinstance(rollouts := backbone.training.get("rollouts"), str):
+            settings = backbone.training.get("rollout_settings", {})
+            yield f"backbones.{name}.training.rollout_settings", "rollouts", rollouts, settings
     for name, actor in config.actors.items():
         if actor.training is not None and actor.settings is not None:
             yield f"actors.{name}.settings", "training", actor.training, actor.settings

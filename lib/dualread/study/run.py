@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from dualread.declared.study import Config
+from dualread.declared.study import Config, Machine
 from dualread.devices import ASSIGNED, gpus
 from dualread.errors import ConfigError, DualReadError, did_you_mean, printable
 from dualread.machine import model_slots
@@ -64,6 +64,14 @@ _ENVIRONMENT = {
 }
 
 
+def _watched(machine: Machine, results: str) -> dict[str, str]:
+    """Return what trainings are told about who watches them; they read it from their environment."""
+    found = {} if machine.samples_every is None else {"DUALREAD_SAMPLES_EVERY": str(machine.samples_every)}
+    if machine.report_to is not None:
+        found |= {"DUALREAD_REPORT_TO": ",".join(machine.report_to), "DUALREAD_RESULTS": results}
+    return found
+
+
 def check(repository: Path, snakemake_version: str) -> None:
     """Refuse surroundings in which rules and library would not fit together, or Snakemake would fail.
 
@@ -100,7 +108,8 @@ class StudyRun:
         self._locks: list[IO[str]] = []  # held until this process ends
         # GPUs are assigned by a cluster's scheduler, or taken by the jobs. No command says so, or Snakemake would run
         # its job again elsewhere.
-        variables = {**_ENVIRONMENT, **({ASSIGNED: "1"} if workflow.remote_exec else {})}
+        self._variables = {**_ENVIRONMENT, **_watched(study.machine, results)}
+        variables = {**self._variables, **({ASSIGNED: "1"} if workflow.remote_exec else {})}
         self.exports = f"export {' '.join(f'{name}={value}' for name, value in variables.items())}; "
 
     def before_planning(self) -> None:
@@ -112,7 +121,9 @@ class StudyRun:
         limit(self._workflow, "model_slots", model_slots(self._study.machine.model_job_memory_gb))
         if n_gpus := len(gpus()):
             limit(self._workflow, "gpu", n_gpus)
-        give_rules_the_resources_of_their_stage(self._workflow, StudyShards(self._study).answering)
+        engines = {backbone.training.get("rollouts") for backbone in self._study.backbones.values()} - {None}
+        names = [*StudyShards(self._study).answering, *engines]
+        give_rules_the_resources_of_their_stage(self._workflow, names)
         if not runs_here(self._workflow):
             return
         self._locks.append(free_dead_locks(Path(".snakemake")))
@@ -211,7 +222,7 @@ class StudyRun:
         prefer(self._workflow, first)
         sources = Path(self._study.store, SOURCES_NAME)
         forked = {rule: jobs.stage for rule, jobs in self._rules.items() if not jobs.environment}
-        start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(_ENVIRONMENT))
+        start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(self._variables))
 
     def end_failed(self) -> None:
         """Print what failed jobs said, wherever they ran, below Snakemake's own lines."""

@@ -80,6 +80,29 @@ def test_rollouts_need_room_for_what_is_sampled_at_once():
     assert all_of_them.parts == training(rollouts_per_pass=256).parts  # a step has only 256
 
 
+def test_an_engine_has_its_share_always_or_while_it_samples():
+    of, kl = model(gpu={**model().gpu, "memory": 5e10}), {"kl_coefficient": 0.1}
+
+    def parts(**settings):
+        training = {"rollouts": "vllm", "rollout_settings": settings}
+        return found(of, settings=kl, training=training)["train_actor (rlvr)"].parts
+
+    alone = peaks.training(of.size, batch(4, 1), "bfloat16", rollouts=None, of_step=32, reference=True)
+    assert parts() == {**alone, "vLLM": 0.3 * 5e10}
+    assert parts(gpu_memory_utilization=0.5)["vLLM"] == 2.5e10
+    apart = {"rollouts": "vllm", "rollout_gpus": 1}
+    assert found(of, settings=kl, training=apart)["train_actor (rlvr)"].parts == alone  # on GPUs of its own
+    # Asleep it has nothing, and while it samples there are weights, two moments and the reference of 1e9 parameters.
+    awake = {"weights": 4e9, "Adam": 8e9, "reference model": 4e9, "vLLM": 1.5e10}
+    assert parts(sleep=True) == awake
+    assert 1.6e10 < sum(alone.values()) < sum(awake.values())
+    assert parts(sleep=True, gpu_memory_utilization=0.01) == alone
+    lora = {"lora": {"rank": 2, "alpha": 4}}
+    training = {"rollouts": "vllm", "rollout_settings": {"sleep": True}}
+    adapted = found(of, settings=lora, training=training)["train_actor (rlvr)"].parts
+    assert adapted == {"weights": 2e9, "adapter, Adam": 3 * 320_000 * 4, "vLLM": 1.5e10}
+
+
 def test_the_advice_names_what_does_not_fit():
     at = "set backbones.b.training."
     fits = training(rollouts_per_pass=112).total

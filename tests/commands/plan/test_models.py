@@ -191,6 +191,33 @@ def test_rollouts_have_pieces_of_their_own():
     )
 
 
+def test_an_engine_gets_the_weights_and_samples_all_completions_of_a_step_together():
+    by_vllm = {"rollouts": "vllm", "rollout_settings": {"max_num_seqs": 8}}
+    # On each of two processes, 10 completions of two prompts, each about one image. 8 go on together, so that the 500
+    # tokens take 62.5 steps, but the longest of 8 takes 100 - 50 x 2 / 9. Keys and values are bfloat16.
+    steps = 100 - 100 / 9
+    moved = (steps * 2e9 + 500 * (READ + 25) * 10 * 500 * 4) / 2e12
+    pushed = 1e9 * (4 + 2) / 2e12
+    sampled = 2 * (read(READ, READ) + ENCODED) / RATE + moved + pushed
+    steps, tokens = 100 - 100 / 6, 5 * 50 * 7 / 6
+    own = (read(READ, READ) + ENCODED) / RATE + (steps * 2e9 + tokens * (READ + 25) * 10 * 500 * 6) / 2e12
+    alone = large().train("grpo", trained_with(), 3, "shared")
+    with_vllm = large().train("grpo", trained_with(**by_vllm), 3, "shared")
+    saved = alone - with_vllm
+    assert saved == pytest.approx(3 * 2 * (2 * own - sampled))
+    # more than go on together wait for each other: 500 tokens in 125 steps of 4
+    four = trained_with(rollouts="vllm", rollout_settings={"max_num_seqs": 4})
+    slower = large().train("grpo", four, 3, "shared") - with_vllm
+    assert slower == pytest.approx(3 * 2 * (125 - 100 + 100 / 9) * 2e9 / 2e12)
+    # Two GPUs of their own have 5 completions each, of one prompt. Learning takes as long, and all three wait for it.
+    steps = 100 - 100 / 6
+    sampled_apart = (read(READ, READ) + ENCODED) / RATE + pushed
+    sampled_apart += (steps * 2e9 + 250 * (READ + 25) * 10 * 500 * 4) / 2e12
+    learned = with_vllm / (3 * 2) - sampled
+    apart = large().train("grpo", trained_with(**by_vllm, rollout_gpus=2), 3, "shared")
+    assert apart == pytest.approx(3 * 2 * 3 * (sampled_apart + learned))
+
+
 def test_a_tiny_model_takes_the_measured_time():
     model = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125, "generate": {"samples": 0.25},
                        "replay_answer": 2.0, "start": {"model": 3, "training": 4}})  # fmt: skip

@@ -92,6 +92,7 @@ def test_every_value_of_the_paper(paper, row):
 
 def test_the_rows_that_the_paper_lacks(paper):
     added = {"Hardware", "Software", "Calibration error", "Max prompt / answer length", "Generation engine"}
+    added |= {"Rollouts sampled by"}
     assert set(paper[1]) - set(PAPER) == {*added, "SAPLMA head", "BICR head"}
     assert paper[1]["Max prompt / answer length"] == (
         "$4096$ (MedGemma1.5-4B: $1024$) / $256$ (VL-Cal.: $512$)"  # of what is reported, not of the training
@@ -155,6 +156,15 @@ def test_a_condition_with_a_decoding_of_its_own_is_named():
 def test_an_engine_with_its_own_environment_is_named_as_such(paper):
     assert paper[1]["Generation engine"].startswith(r"vllm\_engine, in an environment of its own")
     assert rows_of({})[1]["Generation engine"].startswith(r"transformers\_engine, in the environment of all")
+
+
+def test_what_samples_for_trainings_is_named_where_it_is_an_engine(paper):
+    assert paper[1]["Rollouts sampled by"] == "vllm, no importance-sampling correction"
+    assert "Rollouts sampled by" not in rows_of({})[1]
+    corrected = {"rollouts": "vllm", "importance_sampling": {"mode": "token_truncate", "clip_max": 2.0}}
+    rows = rows_of({"backbones": {"medgemma-tiny": {"training": corrected}}})[1]
+    with_medgemma = r"MedGemma (tiny): vllm, importance-sampling correction (token\_truncate, $\le2.0$)"
+    assert rows["Rollouts sampled by"] == f"the trained model ({with_medgemma})"
 
 
 def test_a_changed_setting_is_printed():

@@ -81,8 +81,9 @@ def values_of(found: Evaluation, cells: Cells) -> pl.DataFrame:
         for row in metrics.iter_rows(named=True)
         if row["reason"] != NO_PAIRS
     ]
-    names = {"study": Path(cells.source).name, "backbone": "", "dataset": cells.dataset or ""}
-    return pl.DataFrame(list(rows_of(rows, [], {method: method for method in cells.methods}, **names)), schema=VALUES)
+    labels, source = {method: method for method in cells.methods}, Path(cells.source).name
+    shown = rows_of(rows, [], labels, study=source, backbone="", dataset=cells.dataset or "")
+    return pl.DataFrame(list(shown), schema=VALUES)
 
 
 def render(found: Evaluation, folder: Path, suffixes: Sequence[str]) -> str:

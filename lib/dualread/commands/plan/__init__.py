@@ -19,6 +19,7 @@ these numbers were estimated. Run it in the folder of the repository, with the s
     dualread plan                                                          the study of config.yaml
     dualread plan --configfile workflow/studies/paper.yaml --gpus 8        another study
     dualread plan --configfile workflow/studies/paper.yaml workflow/selections/rlvr.yaml      a part of it
+    dualread plan --configfile workflow/studies/paper.yaml --measured      beside what its results took so far
 
 The times of tiny models were measured. The times of larger models are computed from the `size` of their backbone and
 can be wrong by a factor of two. Results that are already in the store are included, although they cost nothing.
@@ -37,6 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         help="laid over lib/dualread/commands/plan/costs.yaml, such as workflow/costs/rtx_4090.yaml",
+    )
+
+    parser.add_argument(
+        "--measured", action="store_true", help="compare the time of each stage with what the study's results took"
     )
 
 
@@ -58,6 +63,12 @@ def run(options: argparse.Namespace) -> int:
     config = load(options.configfile, root)
     results = Path("results", config.study)
     costs = options.costs or COSTS
+    if options.measured:
+        from dualread.commands.plan.measured import comparison
+
+        for line in comparison(config, root=root, files=options.configfile, costs=costs):
+            print(line)
+        return 0
     machine = {"cores": options.cores, "gpus": options.gpus}
     for line in forecast(config, root=root, results=results, files=options.configfile, costs=costs, **machine):
         print(line)

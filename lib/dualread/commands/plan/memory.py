@@ -69,20 +69,30 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
             pixels=model.pixels[1],
         )
 
+    engine = settings.engine
+
     def parts(rows: int, sampled: int, processes: int) -> dict[str, float]:
         of_step = completions // processes
         batch = batch_of(min(rows, of_step))
-        return peaks.training(
+        found = peaks.training(
             model.size,
             batch,
             model.dtype,
-            rollouts=batch_of(min(sampled, of_step)),
+            rollouts=None if engine is not None else batch_of(min(sampled, of_step)),
             of_step=of_step,
             reference=bool(settings.kl_coefficient),
             recompute=on_gpu,
             logits=None if on_gpu else peaks.logits_on_cpu(model.size, batch),
             adapter=adapter,
         )
+        if engine is None or settings.rollout_gpus:
+            return found
+        vllm = {"vLLM": engine.gpu_memory_utilization * model.gpu["memory"]}
+        if not engine.sleep:
+            return {**found, **vllm}
+        reference = bool(settings.kl_coefficient)
+        awake = {**peaks.between_steps(model.size, model.dtype, reference=reference, adapter=adapter), **vllm}
+        return max(found, awake, key=lambda parts: sum(parts.values()))
 
     rows, processes = settings.completions_per_pass, settings.processes
 
@@ -92,7 +102,7 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
         for passed, shared in fewer + [(1, n) for n in range(processes + 1, _MOST_PROCESSES + 1)]:
             if completions % (passed * shared) and (passed, shared) != (rows, processes):
                 continue
-            before = settings.model_copy(update={"completions_per_pass": passed}).sampled_at_once
+            before = 1 if engine else settings.model_copy(update={"completions_per_pass": passed}).sampled_at_once
             for sampled in range(before, 0, -1):
                 if sum(parts(passed, sampled, shared).values()) <= room:
                     return _set(
@@ -101,7 +111,8 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
                         rollouts_per_pass=(before, sampled),
                         processes=(processes, shared),
                     )
-        return _no_batch(sum(parts(1, 1, processes).values()))
+        least = _no_batch(sum(parts(1, 1, processes).values()))
+        return least if engine is None else f"lower rollout_settings.gpu_memory_utilization; with it as it is, {least}"
 
     found = parts(rows, settings.sampled_at_once, processes)
     return Need(stage=f"train_actor ({actor})", backbone=name, parts=found, advice=advice)

@@ -41,7 +41,7 @@ class Model(Protocol):
         ...
 
     def train(self, algorithm: str, settings: TrainingSettings, steps: int, prompt: str) -> float:
-        """Return the seconds to train an actor, summed over its processes."""
+        """Return the seconds to train an actor, summed over its GPUs, those that only sample included."""
         ...
 
     def generate(self, kind: str, asked: ShardSpec, n_questions: int, n_images: int) -> float:
@@ -135,11 +135,14 @@ class Large:
     def train(self, algorithm: str, settings: TrainingSettings, steps: int, prompt: str) -> float:
         """See `Model`."""
         processes, group = settings.processes, settings.group_size
-        n = settings.prompts_per_step * group // processes
+        n, apart = settings.prompts_per_step * group // processes, settings.rollout_gpus or 0
         rows = min(settings.completions_per_pass, n)
-        sampled = min(settings.sampled_at_once, n)
-        rollouts = ceil(n / sampled) * self._rollouts(settings, sampled, prompt)
-        return steps * processes * (rollouts + self._learning(algorithm, settings, n, rows, prompt))
+        if settings.rollouts is not None:
+            rollouts = self._by_an_engine(settings, ceil(n / max(1, apart)), prompt)
+        else:
+            sampled = min(settings.sampled_at_once, n)
+            rollouts = ceil(n / sampled) * self._rollouts(settings, sampled, prompt)
+        return steps * processes * (1 + apart) * (rollouts + self._learning(algorithm, settings, n, rows, prompt))
 
     def _rollouts(self, settings: TrainingSettings, rows: int, prompt: str) -> float:
         """Return the seconds to sample one piece of a process's completions."""
@@ -149,6 +152,18 @@ class Large:
         # Keys are kept in float32 while the model is trained, values in the precision of the forward pass.
         key_values = _FP32 + BYTES[self.dtype]
         return seconds + self._batch(rows, read, budget, key_values, least=self.least_training_step)
+
+    def _by_an_engine(self, settings: TrainingSettings, n: int, prompt: str) -> float:
+        """Return the seconds in which an engine gets new weights and samples `n` completions."""
+        at_once, budget = settings.engine.max_num_seqs, settings.max_completion_tokens
+        own, mean = self.prompt_tokens(prompt), self.completion_tokens(budget)
+        read = ceil(n / settings.group_size) * (reading(self.size, own, own) + self._encoded())
+        # The longest row of those that begin together; more of them begin as others end.
+        steps = max(n * mean / at_once, longest_of(min(n, at_once), mean, budget))
+        each, least = BYTES[self.dtype], self.gpu["least_step_seconds"].get(settings.rollouts, self.least_training_step)
+        pushed = self.size["parameters"] * (_FP32 + each) / (self.gpu["bandwidth"] * self.gpu["bandwidth_share"])
+        sampled = self._steps(steps, n * mean, own + mean / 2, 2 * each, least=least)
+        return self._seconds(read) + pushed + sampled
 
     def _learning(self, algorithm: str, settings: TrainingSettings, n: int, rows: int, prompt: str) -> float:
         """Return the seconds to learn from the completions of a step on one process; all are as long as the longest."""

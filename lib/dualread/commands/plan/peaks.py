@@ -112,7 +112,7 @@ def training(
     batch: Batch,
     dtype: str,
     *,
-    rollouts: Batch,
+    rollouts: Batch | None,
     of_step: float,
     reference: bool,
     recompute: bool = True,
@@ -128,7 +128,7 @@ def training(
     Args:
         size: The model.
         batch: The completions of one pass.
-        rollouts: The completions that are sampled at once.
+        rollouts: The completions that are sampled at once; None if an engine samples them.
         dtype: The precision of the forward pass; the weights are float32.
         of_step: Completions of a step on this process.
         reference: Whether there is a KL penalty, and therefore a second model.
@@ -139,7 +139,9 @@ def training(
     each, n = BYTES[dtype], size["parameters"]
     mixed = dtype != "float32"
     # Keys are normed and rotated in float32, values are what a projection returns.
-    sampling = _completing(size, rollouts, each, _key_values(size, _FP32, each), sampled=True)
+    sampling = (
+        {} if rollouts is None else _completing(size, rollouts, each, _key_values(size, _FP32, each), sampled=True)
+    )
     images = of_step * batch.pixels * size["values_per_pixel"] * _FP32
     if logits is None:
         logits = min(batch.rows * batch.made, HEAD_TOKENS) * _HEAD_ENTRIES * each
@@ -161,6 +163,14 @@ def training(
         "bfloat16 copies": n * each if mixed else 0,
         **({"one pass": learning} if learning > sum(sampling.values()) else {"rollouts": sum(sampling.values())}),
     }
+
+
+def between_steps(size: Size, dtype: str, *, reference: bool, adapter: float | None) -> dict[str, float]:
+    """Return what one process of a training holds while an engine samples: neither gradients nor activations."""
+    n = size["parameters"]
+    if adapter is not None:
+        return {"weights": n * BYTES[dtype], "adapter, Adam": 3 * adapter * _FP32}
+    return {"weights": n * _FP32, "Adam": 2 * n * _FP32, "reference model": n * _FP32 if reference else 0}
 
 
 def adapter_parameters(size: Size, rank: float, *, vision: bool) -> float:

@@ -43,7 +43,7 @@ def forecast(
     """
     units = laid_over(*(read(file) for file in (COSTS, costs)))
     study = PlannedStudy(config, units, root=root, results=results, files=files)
-    work = _by_stage(work_of(study))
+    work = by_stage(work_of(study))
     yield from _heading(study)
     yield from ("", "questions", *_questions(study))
     yield from ("", "work, without anything that the store may already hold", *_work(work))
@@ -75,7 +75,7 @@ def _questions(study: PlannedStudy) -> Iterator[str]:
     yield from _indented(aligned(rows, numbers=(2, 3)))
 
 
-def _by_stage(work: Iterator[Work]) -> list[Work]:
+def by_stage(work: Iterator[Work]) -> list[Work]:
     """Return one row per stage and kind of item, in the order of the pipeline."""
     found: dict[tuple[str, str], list[Work]] = {}
     for row in work:
@@ -97,18 +97,18 @@ def _by_stage(work: Iterator[Work]) -> list[Work]:
 def _work(work: Sequence[Work]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("stage", "jobs", "models", "items", "", "one core", "one GPU")]
     for row in work:
-        times = [_time(row.seconds[device]) for device in ("cpu", "gpu")]
+        times = [time_text(row.seconds[device]) for device in ("cpu", "gpu")]
         rows.append((row.stage, _count(row.jobs), _count(row.models), f"{row.items:,}", row.what, *times))
     jobs, models = (sum(getattr(row, name) for row in work) for name in ("jobs", "models"))
-    total = [_time(_total(work, device)) for device in ("cpu", "gpu")]
+    total = [time_text(_total(work, device)) for device in ("cpu", "gpu")]
     rows.append(("total", _count(jobs), _count(models), "", "", *total))
     yield from _indented(aligned(rows, numbers=(1, 2, 3, 5, 6)))
 
 
 def _together(study: PlannedStudy, work: Sequence[Work], cores: int, gpus: int) -> Iterator[str]:
-    yield f"on {cores} CPU cores about {_time(_total(work, 'cpu') / cores / study.costs['cpu']['busy_share'])}"
+    yield f"on {cores} CPU cores about {time_text(_total(work, 'cpu') / cores / study.costs['cpu']['busy_share'])}"
     if seconds := _total(work, "gpu"):
-        yield f"on {gpus} GPU{'s' * (gpus > 1)} about {_time(seconds / gpus)}, if no GPU is ever idle"
+        yield f"on {gpus} GPU{'s' * (gpus > 1)} about {time_text(seconds / gpus)}, if no GPU is ever idle"
 
 
 def _memory(study: PlannedStudy) -> Iterator[str]:
@@ -199,7 +199,8 @@ def _total(work: Sequence[Work], device: str) -> float:
     return sum(row.seconds[device] for row in work)
 
 
-def _time(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """Return seconds as text, in hours where they are many."""
     if not seconds:
         return "-"
     if seconds < 120:

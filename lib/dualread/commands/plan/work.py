@@ -197,6 +197,8 @@ def _of_bases(study: PlannedStudy, backbone: str, model: Model) -> Iterator[Work
     if not study.needs_base:
         return
     yield _probed(model)
+    if "rollouts" in study.config["backbones"][backbone].get("training", {}) and study.trained:
+        yield _probed(model)  # once more, in the environment of the trainings
     recipe = study.config["backbones"][backbone]["source"].get("pretrain")
     if recipe is None:
         yield Work(stage="copy_checkpoint", what="checkpoints", jobs=1, items=1)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread.declared.base import Wire
-from dualread.errors import ConfigError, DataError
+from dualread.errors import ConfigError, DataError, DualReadError
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.generation._vllm_states import AnswerStates, image_spans
 
@@ -92,6 +92,7 @@ class Core:
     """
 
     def __init__(self, checkpoint: Path, settings: Wire, encoder: Encoder, engine: Wire, most_images: int = 1):
+        """`engine` has `max_num_seqs`, and perhaps `gpu_memory_utilization` and `sleep`."""
         import torch
 
         with warnings.catch_warnings():
@@ -106,6 +107,7 @@ class Core:
             positions = config.get_text_config().max_position_embeddings
             self.max_tokens = min(settings["max_prompt_tokens"] + _ROOM_FOR_COMPLETIONS, positions)
             on_gpu = {name: value for name, value in engine.items() if name == "gpu_memory_utilization"}
+            on_gpu |= {"enable_sleep_mode": True} if engine.get("sleep") else {}
             arguments = EngineArgs(
                 model=str(checkpoint),
                 trust_remote_code=False,
@@ -123,8 +125,10 @@ class Core:
                 disable_log_stats=True,
                 use_tqdm_on_load=False,
                 **(on_gpu if torch.cuda.is_available() else _ON_CPU),
+                distributed_executor_backend=_executor(),
             )
             self._engine = LLMEngine.from_engine_args(arguments, usage_context=UsageContext.LLM_CLASS)
+        self._sleeps = bool(engine.get("sleep")) and torch.cuda.is_available()
         self._in_flight = 2 * engine["max_num_seqs"]
         self._encoder = encoder
 
@@ -209,6 +213,37 @@ class Core:
                 if output.finished:
                     running -= len(output.outputs)
                     yield int(output.request_id), output
+
+    def load(self, weights: Iterable[tuple[str, Any]]) -> None:
+        """Replace all weights by (name, tensor), named as in a checkpoint; forget what was computed with the old ones.
+
+        The engine may be asleep, and is awake afterwards. Tied weights have to be given under both names, because vLLM
+        keeps a packed copy of the head on CPUs. What is not given keeps its old value, without a warning.
+        """
+        if self._sleeps:
+            self._engine.wake_up(["weights"])
+        self._engine.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(weights)})
+        if self._sleeps:
+            self._engine.wake_up(["kv_cache"])
+        # By itself, vLLM forgets only its encoder's outputs, and not that it had them: it would look for them in vain.
+        self._engine.reset_mm_cache()
+        self._engine.reset_encoder_cache()
+        if not self._engine.reset_prefix_cache():
+            raise DualReadError("vLLM keeps prefixes of old weights, because requests are running. Expected none.")
+
+    def sleep(self) -> None:
+        """Give the GPU's memory back until the next `load`, if the engine was opened with `sleep`."""
+        if self._sleeps:
+            self._engine.sleep(level=2)  # weights are not kept, because `load` brings them all
+
+    def close(self) -> None:
+        """End the engine. vLLM also disconnects this process from others; without this call, at any time after it."""
+        self._engine.engine_core.shutdown()
+
+
+def _executor() -> str | None:
+    """Return vLLM's executor: processes that train together are connected when it starts, but each samples alone."""
+    return "external_launcher" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
 
 
 def _register_model(checkpoint: Path, max_image_tokens: int, most_images: int) -> None:

@@ -3,6 +3,7 @@
 vLLM's own data parallelism is not used: it is made for a server, and does not split a list of requests.
 """
 
+import itertools
 import multiprocessing
 import os
 import traceback
@@ -18,6 +19,8 @@ from dualread.errors import DualReadError
 from dualread.models.backbones.encode import Encoder
 from dualread.models.generation.base import Completion, Engine, Loglikelihoods, Request, SeededDecoding
 from dualread.progress import work_on
+
+_LAUNCHED = ("WORLD_SIZE", "RANK", "LOCAL_RANK")  # of a process that trains together with others; engines are alone
 
 
 def visible_gpus() -> list[str]:
@@ -88,22 +91,46 @@ class DataParallelEngine:
 
     def _call_all(self, method: str, requests: Sequence[Request], arguments: Callable[[list[int]], Any]) -> list[Any]:
         parts = partition(requests, len(self._workers))
-        for worker, part in zip(self._workers, parts, strict=True):
-            worker.send((method, arguments(part)))
         results: dict[int, Any] = {}
-        for number, (worker, part) in enumerate(zip(self._workers, parts, strict=True)):
-            try:
-                outcome = worker.recv()
-            except EOFError as error:
-                raise DualReadError(
-                    f"generation: process {number} of {len(parts)} ended without an answer, perhaps for lack of memory."
-                    " Expected one result per request. Run the same command again; if it happens again, lower"
-                    " generation.settings.max_num_seqs."
-                ) from error
-            if isinstance(outcome, Exception):
-                raise outcome
+        for part, outcome in zip(parts, self.call(method, [arguments(part) for part in parts]), strict=True):
             results.update(zip(part, outcome, strict=True))
         return [results[i] for i in range(len(results))]
+
+    def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return what `method` of each engine returns for its own arguments.
+
+        Raises:
+            DualReadError: A process ended.
+        """
+        for worker, own in zip(self._workers, arguments, strict=True):
+            worker.send((method, own))
+        outcomes = []
+        for number, worker in enumerate(self._workers):
+            try:
+                outcomes.append(worker.recv())
+            except EOFError as error:
+                raise DualReadError(
+                    f"generation: process {number} of {len(self._workers)} ended without an answer, perhaps for lack of"
+                    " memory. Expected one result per request. Run the same command again; if it happens again, lower"
+                    " max_num_seqs."
+                ) from error
+            if isinstance(outcomes[-1], Exception):
+                raise outcomes[-1]
+        return outcomes
+
+    def call_each(self, method: str, *arguments: Any) -> list[Any]:
+        """Return what `method` of each engine returns for the same arguments; see `call`."""
+        return self.call(method, [arguments] * len(self._workers))
+
+    def spans(self, n: int) -> list[tuple[int, int]]:
+        """Return (start, end) of each engine's part of `n` rows in their order; sizes differ by at most one."""
+        ends = [n * k // len(self._workers) for k in range(len(self._workers) + 1)]
+        return list(itertools.pairwise(ends))
+
+    def close(self) -> None:
+        """End the processes when their calls are finished."""
+        for worker in self._workers:
+            worker.close()
 
 
 def _serve(
@@ -116,6 +143,8 @@ def _serve(
     for descriptor in lease:
         descriptor.detach()
     os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+    for name in _LAUNCHED:
+        os.environ.pop(name, None)
     work_on(f"GPU {gpu}")
     engine = None
     while True:

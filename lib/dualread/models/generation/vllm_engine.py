@@ -17,7 +17,7 @@ from dualread.declared.recorded import USUAL, Facts
 from dualread.errors import ConfigError
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
-from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.backbones.processor import forbidden_token_ids, load_processor
 from dualread.models.generation._vllm import Core, prepare
 from dualread.models.generation.base import Completion, Engine, Loglikelihoods, Request, SeededDecoding
@@ -56,6 +56,11 @@ def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = U
     check(checkpoint, settings)  # so that every engine refuses the same checkpoints, whatever vLLM would accept
     if len(gpus := visible_gpus()) <= 1:
         return VllmEngine(checkpoint, settings, engine)
+    return open_in_processes(checkpoint, settings, engine, gpus)
+
+
+def open_in_processes(checkpoint: Path, settings: Wire, engine: Wire, gpus: Sequence[str]) -> DataParallelEngine:
+    """Open `checkpoint` on each of `gpus`, as CUDA_VISIBLE_DEVICES names them; other arguments as in `open_engine`."""
     encoder, stop, _ = encoder_of(checkpoint, settings)
     return DataParallelEngine(VllmEngine, (checkpoint, dict(settings), dict(engine)), gpus, encoder, stop)
 
@@ -72,11 +77,53 @@ class VllmEngine:
         """Complete `requests`; see `Engine.generate`."""
         order = by_image(requests)
         results: list[list[Completion]] = [[] for _ in requests]
-        asked = ((requests[i].row, self._given(requests[i]), self._sampling(requests[i], decoding)) for i in order)
+        # A row's samples do not depend on the other requests.
+        seeds = (derive_seed("sample", decoding.seed, requests[i].row) for i in order)
+        given = ((requests[i].row, self._given(requests[i])) for i in order)
+        asked = ((*of_row, self._sampling(decoding, seed)) for of_row, seed in zip(given, seeds, strict=True))
         for position, output in track(self._core.run(asked), total=len(order), label="generating (prompts)"):
             made = sorted(output.outputs, key=lambda one: one.index)
             results[order[position]] = [self._completion(output.prompt_token_ids, one) for one in made]
         return results
+
+    def sample(
+        self, prompts: Sequence[Prompt], decoding: SeededDecoding, seeds: Sequence[int]
+    ) -> list[tuple[list[int], list[float]]]:
+        """Return the ids of one completion per prompt, each of a random stream of its own, and their log-probabilities.
+
+        Args:
+            prompts: The encoded prompts; equal ones are read once.
+            decoding: How tokens are chosen; `n_samples` and `seed` are not read.
+            seeds: The seed of each completion.
+        """
+        one = decoding.model_copy(update={"n_samples": 1})
+        asked = (
+            (prompt.row, self._core.given(prompt, ()), self._sampling(one, seed))
+            for prompt, seed in zip(prompts, seeds, strict=True)
+        )
+        made: dict[int, tuple[list[int], list[float]]] = {}
+        for position, output in self._core.run(asked):
+            made[position] = _tokens(output.outputs[0])
+        return [made[i] for i in range(len(prompts))]
+
+    def load(self, weights: Iterable[tuple[str, Any]]) -> None:
+        """Replace all weights by (name, tensor); see `Core.load`."""
+        self._core.load(weights)
+
+    def load_file(self, file: Path) -> None:
+        """Replace all weights by those of a file of safetensors; see `Core.load`."""
+        from safetensors import safe_open
+
+        with safe_open(file, "pt") as opened:
+            self._core.load((name, opened.get_tensor(name)) for name in opened.keys())  # noqa: SIM118  # no mapping
+
+    def sleep(self) -> None:
+        """Give the GPU's memory back until the next `load`; see `Core.sleep`."""
+        self._core.sleep()
+
+    def close(self) -> None:
+        """End the engine; see `Core.close`."""
+        self._core.close()
 
     def loglikelihoods(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
@@ -111,8 +158,8 @@ class VllmEngine:
         encoded = self.encoder.prompt(request.text, image=request.image, row=request.row)
         return self._core.given(encoded, request.prefix)
 
-    def _sampling(self, request: Request, decoding: SeededDecoding) -> dict[str, Any]:
-        return sampling(decoding, request.row, self._forbidden, self.stop)
+    def _sampling(self, decoding: SeededDecoding, seed: int) -> dict[str, Any]:
+        return sampling(decoding, seed, self._forbidden, self.stop)
 
     def _single_tokens(
         self, requests: Sequence[Request], asked: Sequence[tuple[int, tuple[int, ...], list[int]]]
@@ -125,29 +172,34 @@ class VllmEngine:
             yield requests[i].row, extended, {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}
 
     def _completion(self, prompt: Sequence[int], made: Any) -> Completion:
-        tokens = list(made.token_ids)
+        tokens, log_probs = _tokens(made)
         return Completion(
             prompt_token_ids=prompt,
             token_ids=tokens,
-            token_log_probs=[said[token].logprob for said, token in zip(made.logprobs, tokens, strict=True)],
+            token_log_probs=log_probs,
             text=self.encoder.tokenizer.decode(tokens, skip_special_tokens=True),
             finish_reason=made.finish_reason,
         )
 
 
-def sampling(decoding: SeededDecoding, row: str, forbidden: Iterable[int], stop: Iterable[int]) -> dict[str, Any]:
-    """Return the sampling parameters of a request with the name `row`."""
+def sampling(decoding: SeededDecoding, seed: int, forbidden: Iterable[int], stop: Iterable[int]) -> dict[str, Any]:
+    """Return the sampling parameters of a request; vLLM seeds its sample k with `seed` + k."""
     return {
         "temperature": decoding.temperature,
         "top_p": decoding.top_p,
         "n": decoding.n_samples,
         "max_tokens": decoding.max_completion_tokens,
-        # vLLM seeds sample k with this + k, so a row's samples do not depend on the other requests.
-        "seed": derive_seed("sample", decoding.seed, row),
+        "seed": seed,
         "logprobs": 0,  # only that of the chosen id
         "logit_bias": dict.fromkeys(forbidden, -float("inf")),
         "stop_token_ids": sorted(stop),
     }
+
+
+def _tokens(made: Any) -> tuple[list[int], list[float]]:
+    """Return the ids of one of vLLM's outputs, and their log-probabilities."""
+    tokens = list(made.token_ids)
+    return tokens, [said[token].logprob for said, token in zip(made.logprobs, tokens, strict=True)]
 
 
 def next_ids(continuations: Sequence[Sequence[int]], most: int) -> Iterator[tuple[tuple[int, ...], list[int]]]:

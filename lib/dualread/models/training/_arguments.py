@@ -1,10 +1,12 @@
 """The trainer's arguments. All that matter are set explicitly, so that other defaults of a new TRL change nothing."""
 
+import dataclasses
 import os
 from typing import Any
 
 from dualread.errors import ConfigError
 from dualread.models.training._checkpoints import KEPT
+from dualread.models.training._watched import tracking
 from dualread.models.training.job import Job
 from dualread.models.training.settings import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE, TrainingSettings
 
@@ -25,10 +27,14 @@ def arguments(job: Job) -> Any:
 
     settings = job.settings
     on_cpu = not torch.cuda.is_available()
+    # transformers 5.19, which vLLM needs, knows the older name alone.
+    known = {field.name for field in dataclasses.fields(GRPOConfig)}
+    recompute = "activation_checkpointing" if "activation_checkpointing" in known else "gradient_checkpointing"
     return GRPOConfig(
         **_batches(settings),
         chat_template_kwargs=dict(job.backbone_settings.get("chat_template", {})),
         **_saving(job),
+        **_correction(settings),
         num_generations=settings.group_size,
         num_train_epochs=1,  # the rows already contain every pass over the data
         shuffle_dataset=False,  # and are already in order
@@ -51,12 +57,12 @@ def arguments(job: Job) -> Any:
         weight_decay=settings.weight_decay,
         max_grad_norm=settings.clip_norm,
         bf16=job.backbone_settings["dtype"] == "bfloat16",
-        activation_checkpointing=not on_cpu,
+        **{recompute: not on_cpu},
         use_cpu=on_cpu,
         seed=job.seed,
         logging_steps=1,
         logging_strategy="steps",
-        report_to="none",
+        **tracking(job.name),
         disable_tqdm=True,
         log_multimodal=False,
         dataloader_pin_memory=not on_cpu,
@@ -78,6 +84,13 @@ def _batches(settings: TrainingSettings) -> dict[str, Any]:
         "per_device_train_batch_size": per_pass,
         "gradient_accumulation_steps": completions_per_step // (per_pass * n_processes()),
     }
+
+
+def _correction(settings: TrainingSettings) -> dict[str, Any]:
+    """Return the correction for the difference between engine and trainer; `trainer.run` switches it on."""
+    if (wanted := settings.importance_sampling) is None:
+        return {}
+    return {"vllm_importance_sampling_mode": wanted.mode, "vllm_importance_sampling_clip_max": wanted.clip_max}
 
 
 def _saving(job: Job) -> dict[str, Any]:

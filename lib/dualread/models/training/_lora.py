@@ -69,6 +69,25 @@ def base_of(model: Any) -> Any:
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
+def merged_weights(model: Any) -> Iterator[tuple[str, Any]]:
+    """Yield (name, tensor) of all weights as one model has them, with an adapter added; the model is not changed.
+
+    A tied weight comes under each of its names.
+    """
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    base = base_of(model)
+    adapted = {name: layer for name, layer in base.named_modules() if isinstance(layer, BaseTunerLayer)}
+    for name, tensor in base.state_dict().items():
+        owner, _, rest = name.partition(".base_layer.")
+        if rest == "weight" and (layer := adapted.get(owner)):
+            [adapter] = layer.active_adapters
+            tensor = (tensor.float() + layer.get_delta_weight(adapter).float()).to(tensor.dtype)
+        elif not rest and any(name.startswith(f"{of}.") for of in adapted):
+            continue  # a part of the adapter
+        yield (f"{owner}.{rest}" if rest else name), tensor.detach()
+
+
 def save(model: Any, job: Job) -> None:
     """Write the trained checkpoint: the weights that were trained, or the base with the adapter merged into them."""
     if job.settings.lora is None:

@@ -41,10 +41,16 @@ class Reference:
 
 
 def compared(trainer: type, completion_type: int) -> type:
-    """Return a subclass of a GRPOTrainer that ends its first step if its log-probabilities are not the model's."""
+    """Return a subclass of a GRPOTrainer that ends its first step if its log-probabilities are not the model's.
+
+    Its `rounding_of_an_engine` is by how much log-probabilities of a model differ whose weights and states are all in
+    bfloat16, if the trainer computes in bfloat16: the mean over the tokens that are compared, in nats.
+    """
     import torch
 
     class ComparedTrainer(trainer):
+        is_sampled_by_an_engine = False
+        rounding_of_an_engine = 0.0
         _awaited: dict[int, Reference] | None = None  # by row of the first step; None before it
         _found: list[tuple[np.ndarray, Reference]]
         _log_probs: Any
@@ -104,6 +110,9 @@ def compared(trainer: type, completion_type: int) -> type:
                     exact = read()
                 with self.accelerator.autocast():
                     rounded = read() if self.args.bf16 else exact
+                if self.args.bf16 and self.is_sampled_by_an_engine:
+                    with torch.autocast(model.device.type, enabled=False), own_pass.in_bfloat16(model):
+                        self.rounding_of_an_engine = own_pass.mean_difference(read(), exact)
             found = zip(chosen, exact, rounded, strict=True)
             return {i: Reference(exact=in_float32, rounded=own) for i, in_float32, own in found}
 

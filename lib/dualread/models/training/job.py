@@ -1,5 +1,6 @@
 """One actor to train: an `Assignment` from a stage, in plain values, and the `Job` that an algorithm gets."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from dualread.declared.columns import MANIFEST
 from dualread.declared.recorded import Facts
 from dualread.errors import ConfigError
 from dualread.models.conditions import Asked, asked
+from dualread.models.generation.data_parallel import visible_gpus
 from dualread.models.training.settings import TrainingSettings
 from dualread.seeding import derive_seed
 
@@ -33,6 +35,9 @@ class Job:
         backbone_settings: The `settings` of the backbone's config entry.
         reward: The reward's module.
         settings: The algorithm's own `Settings`.
+        name: What a tracker calls the training.
+        rollouts: The module of what samples in place of the model itself; None if nothing does.
+        rollout_gpus: The GPUs of what samples, as CUDA_VISIBLE_DEVICES names them; none if it shares the trainer's.
         seed: Seed of the order of the questions and of the rollouts.
         out: Folder for the trained checkpoint.
         scratch: Folder for the trainer's own files.
@@ -51,6 +56,9 @@ class Job:
     out: Path
     scratch: Path
     checkpoints: Path | None = None
+    name: str = "actor"
+    rollouts: ModuleType | None = None
+    rollout_gpus: Sequence[str] = ()
 
     @property
     def model(self) -> Wire:
@@ -92,14 +100,18 @@ class Assignment(Section):
 
     def train(self) -> list[dict[str, Any]]:
         """Train in this process; return the log."""
-        return self._algorithm.train(self.job())
+        gpus = _rollout_gpus(self.spec.settings)
+        if self.spec.rollouts is not None:
+            plugins.load_module(self.spec.rollouts.module).prepare()
+        return self._algorithm.train(self.job(gpus))
 
-    def job(self) -> Job:
+    def job(self, rollout_gpus: Sequence[str] = ()) -> Job:
         """Return the job; it does not depend on the order of the manifest's rows."""
         spec = self.spec
         manifest = read_table(self.manifest, MANIFEST).sort("sample_id")
         return Job(
             checkpoint=self.checkpoint,
+            name=f"{spec.backbone}/{spec.actor}/{spec.seed}",
             facts=Facts.read(self.facts),
             questions=list(asked(manifest, prompt=spec.prompt.name)),
             references=manifest["reference_answers"].to_list(),
@@ -111,6 +123,8 @@ class Assignment(Section):
             out=self.out,
             scratch=self.scratch,
             checkpoints=self.checkpoints,
+            rollouts=None if spec.rollouts is None else plugins.load_module(spec.rollouts.module),
+            rollout_gpus=rollout_gpus,
         )
 
     def to_json(self) -> str:
@@ -122,3 +136,27 @@ class Assignment(Section):
     def from_json(cls, text: str) -> "Assignment":
         """Return the assignment that `to_json` wrote."""
         return cls.model_validate_json(text)
+
+
+def _rollout_gpus(settings: Wire) -> list[str]:
+    """Return the GPUs that sample for this process alone; on CPUs, an empty name for each process that does.
+
+    Called before CUDA starts, which does not look again at CUDA_VISIBLE_DEVICES. The GPUs of the trainers come first. A
+    single trainer is left with its own, because transformers would spread its batches over all that it sees.
+
+    Raises:
+        ConfigError: There are GPUs, but not enough.
+    """
+    if not (n := settings.get("rollout_gpus", 0)):
+        return []
+    if not (visible := visible_gpus()):
+        return [""] * n
+    processes, rank = (int(os.environ.get(name, usual)) for name, usual in (("WORLD_SIZE", "1"), ("LOCAL_RANK", "0")))
+    if len(visible) < (needed := processes * (1 + n)):
+        raise ConfigError(
+            f"training: rollout_gpus: {n}, but this machine has {len(visible)} GPU(s). Expected {needed}: for each of"
+            f" {processes} process(es) one to learn and {n} to sample. Set a smaller number, or leave it out."
+        )
+    if processes == 1:
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible[0]
+    return visible[processes + rank * n :][:n]

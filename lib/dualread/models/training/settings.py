@@ -4,11 +4,22 @@ This file is read without importing an algorithm, so it imports nothing slow.
 """
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dualread.declared.base import AS_GIVEN, Above0, AtLeast0, AtLeastOne, BelowOne, Listed, Positive, Section, Wire
+from dualread.declared.base import (
+    AS_GIVEN,
+    Above0,
+    AtLeast0,
+    AtLeastOne,
+    BelowOne,
+    Listed,
+    Name,
+    Positive,
+    Section,
+    Wire,
+)
 from dualread.declared.plugin_settings import settings_class
 from dualread.errors import ConfigError
 
@@ -33,6 +44,15 @@ class Lora(Section):
     """Names of the adapted layers; by default all linear layers of the language model."""
     vision: bool = False
     """Whether the default targets include the linear layers outside the language model, except for the head."""
+
+
+class ImportanceSampling(Section):
+    """TRL's correction for tokens that an engine drew with slightly other probabilities than those of the loss."""
+
+    mode: Literal["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
+    """Whether ratios of probabilities are of tokens or of completions, and are cut at `clip_max` or are 0 above it."""
+    clip_max: Annotated[Above0, AS_GIVEN]
+    """The largest ratio."""
 
 
 class TrainingSettings(Section):
@@ -82,11 +102,39 @@ class TrainingSettings(Section):
     rounded in another order, so another number of processes gives an actor of its own."""
     lora: Lora | None = None
     """A LoRA adapter, in place of all weights."""
+    rollouts: Name | None = None
+    """What samples the completions in place of the trained model: lib/dualread/models/rollouts/<name>.py. Only a
+    backbone's `training` may set this and the next two, because it chooses the environment of the training."""
+    rollout_settings: Wire | None = None
+    """Settings of `rollouts`."""
+    rollout_gpus: Positive | None = None
+    """GPUs that do nothing but sample, for each of the `processes`; by default both share a GPU."""
+    importance_sampling: ImportanceSampling | None = None
+    """TRL's correction for what `rollouts` sampled; none by default."""
 
     @property
     def sampled_at_once(self) -> int:
         """The largest number of completions that the trained model samples at once."""
         return self.rollouts_per_pass or self.completions_per_pass
+
+    @property
+    def engine(self) -> Any:
+        """The `Settings` of `rollouts`; None if the trained model samples."""
+        if self.rollouts is None:
+            return None
+        return settings_class("rollouts", self.rollouts).of(self.rollout_settings or {}, "rollout_settings")
+
+    @property
+    def unfit_for_an_engine(self) -> str | None:
+        """Why no engine can sample for this training; None if one can."""
+        if self.temperature != 1:
+            return (
+                f"temperature: {self.temperature}. Expected 1, because an engine gives log-probabilities before the"
+                " temperature, and they are compared with those of the loss"
+            )
+        if self.importance_sampling is not None and self.top_p != 1:
+            return f"top_p: {self.top_p}. Expected 1, because importance_sampling needs what was sampled from"
+        return None
 
     def longest_prompt(self, backbone_settings: Wire) -> int:
         """Return the largest number of tokens in a prompt, image tokens included.

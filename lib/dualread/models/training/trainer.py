@@ -18,11 +18,13 @@ from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.models.rewards import base
-from dualread.models.training import _lora
+from dualread.models.rollouts.base import Rollouts
+from dualread.models.training import _lora, _watched
 from dualread.models.training._arguments import arguments, n_processes
 from dualread.models.training._checkpoints import newest_complete, seal
 from dualread.models.training._reference import compared
 from dualread.models.training._rollouts import for_sampling, roll_out
+from dualread.models.training._sampled import DIFFERENCE, opened_rollouts, sampled_by
 from dualread.models.training.job import Job
 from dualread.progress import say, track
 from dualread.seeding import generator
@@ -42,6 +44,8 @@ _LOGGED = {
     "learning_rate": "learning_rate",
     "clip_ratio/region_mean": "clipped",
     "step_time": SECONDS,
+    DIFFERENCE: "rollout_difference",
+    "sampling/importance_sampling_ratio/mean": "importance_ratio",
 }
 
 
@@ -54,6 +58,12 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     Returns:
         The train log, one row (step, name, value) per step and quantity, including the steps before a kill.
     """
+    options = arguments(job)  # several processes are connected by this
+    with opened_rollouts(job) as rollouts:
+        return _train(job, options, rollouts, subclass)
+
+
+def _train(job: Job, options: Any, rollouts: Rollouts | None, subclass: Callable[[type], type]) -> list[dict[str, Any]]:
     from transformers import PrinterCallback
     from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -63,16 +73,19 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     n_rows = len(job.questions)
     steps = settings.steps_over(n_rows)
     order = training_order(n_rows, steps=steps, prompts_per_step=settings.prompts_per_step, seed=job.seed)
-    trainer = _careful(compared(subclass(GRPOTrainer), job.facts.completion_type), job)(
+    checked = compared(subclass(GRPOTrainer), job.facts.completion_type)
+    trainer = _careful(sampled_by(rollouts, checked, job) if rollouts else checked, job)(
         model=model,
         reward_funcs=[_reward_function(job.reward)],
-        args=arguments(job),
+        args=options,
         train_dataset=_dataset(job.questions, job.references, job.images, order),
         processing_class=processor,
         callbacks=[_step_callback(steps)],
         **_lora.given_to_trainer(job, model),
     )
     trainer.remove_callback(PrinterCallback)
+    # Read by the loss alone: `_careful` has its own rollouts.
+    trainer.use_vllm = settings.importance_sampling is not None
     with warnings.catch_warnings():
         # trl 1.16 uses a name that transformers 5.23 renamed, and warns at every step.
         warnings.simplefilter("ignore", FutureWarning)
@@ -123,7 +136,14 @@ def _careful(trainer: type, job: Job) -> type:
             self._prompts = {
                 name: encode(row["prompt"][0]["content"], image=row["image"], row=name) for name, row in one_of.items()
             }
-            return super()._generate_and_score_completions(inputs)
+            output = super()._generate_and_score_completions(inputs)
+            if _watched.are_due(step := self.state.global_step) and self.is_world_process_zero():
+                names, n = [row["sample_id"] for row in inputs], len(inputs)  # TRL has those of all processes
+                texts = [made[0]["content"] for made in list(self._logs["completion"])[:n]]
+                [rewards] = self._logs["rewards"].values()
+                for line in _watched.samples(step, names, texts, list(rewards)[:n]):
+                    say(line)
+            return output
 
         def _tokenize_prompts(self, prompts: Any) -> tuple[list[list[int]], list[list[Any]], dict[str, Any]]:
             # The ids that generation and replay read; TRL calls processors in a way that not all of them allow.
@@ -142,6 +162,8 @@ def _careful(trainer: type, job: Job) -> type:
         def _generate_single_turn(self, prompt_ids: Any, *arguments: Any, **named: Any) -> Any:
             first = self.accelerator.process_index * len(self._rows)
             prompts = [self._prompts[row["sample_id"]] for row in self._rows]
+            if self.is_sampled_by_an_engine:
+                return self.roll_out(prompts, first=first)
             with self.accelerator.autocast(), for_sampling(self.model):
                 made = roll_out(self._opened, prompts, job, step=self.state.global_step, first=first)
             return made, None  # no log-probabilities: TRL reads them only from another engine

@@ -19,6 +19,7 @@ from dualread.models.replay.positions import Positions, locate
 from dualread.own.scoring.answering import Answered, as_answered
 from dualread.own.serving.actor import Begun, Broken, Ended, Event, Said
 from dualread.own.serving.asked import Asked
+from dualread.seeding import derive_seed
 
 # What readers may read here: vLLM shows the states of the final layer alone.
 FEATURES = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "answer_log_prob")
@@ -70,12 +71,13 @@ class OnVllm:
     def add(self, name: str, asked: Asked) -> None:
         """See `ServingActor.add`."""
         decoding = asked.decoding.model_copy(update={"n_samples": 1})
-        parameters = sampling(decoding, asked.prompt.row, self._forbidden, self.stop)
+        seed = derive_seed("sample", decoding.seed, asked.prompt.row)
+        parameters = sampling(decoding, seed, self._forbidden, self.stop)
         try:
             given = self._core.given(asked.prompt, ())
             for index in range(asked.decoding.n_samples):
                 row = _Row(name=name, asked=asked, index=index)
-                self._begin(row, given, {**parameters, "seed": parameters["seed"] + index})
+                self._begin(row, given, {**parameters, "seed": seed + index})
         except (DualReadError, ValueError) as error:  # ValueError: vLLM, of what it cannot do
             self.abort(name)
             self._refused.append(Broken(name=name, error=in_a_line(error)))

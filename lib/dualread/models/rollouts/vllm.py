@@ -1,0 +1,106 @@
+"""vLLM samples the completions of a training, in the trainer's process and on its GPU, or on GPUs of its own.
+
+All weights are replaced before each step. On the trainer's GPU, vLLM gives its memory back while the model learns, with
+`sleep`; without it, both have to fit beside each other, and `gpu_memory_utilization` says how much of the memory is
+vLLM's. GPUs of its own have one process each, which gets the weights as a file in memory.
+"""
+
+import tempfile
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dualread.declared.base import AS_GIVEN, Positive, Section, Wire
+from dualread.models.backbones.encode import Prompt
+from dualread.models.generation import vllm_engine
+from dualread.models.generation.base import SeededDecoding
+from dualread.models.generation.data_parallel import DataParallelEngine
+
+ENVIRONMENT = "vllm"
+_IN_MEMORY = Path("/dev/shm")  # a file system of Linux; elsewhere, weights go through a folder for temporary files
+
+
+class Settings(Section):
+    """How vLLM samples for a training."""
+
+    max_num_seqs: Positive = 256
+    """Completions at once on one GPU, by default 256."""
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1), AS_GIVEN] = 0.3
+    """vLLM's share of the GPU's memory, weights included, by default 0.3."""
+    sleep: bool = False
+    """Whether vLLM gives its memory back while the model learns, by default not."""
+
+
+def prepare() -> None:
+    """Prepare this process; see `models.generation._vllm.prepare`."""
+    vllm_engine.prepare()
+    # Nothing here uses trl's own code for vLLM, which knows vLLM up to 0.31.
+    warnings.filterwarnings("ignore", "TRL currently supports vLLM")
+
+
+def open_rollouts(
+    checkpoint: Path, model: Wire, settings: Wire, gpus: Sequence[str] = ()
+) -> "VllmRollouts | DistantRollouts":
+    """Open `checkpoint` in vLLM; see `dualread.models.rollouts`."""
+    arguments = (checkpoint, dict(model), Settings.of(settings, "rollout_settings").wire())
+    if not gpus:
+        return VllmRollouts(vllm_engine.VllmEngine(*arguments))
+    return DistantRollouts(vllm_engine.open_in_processes(*arguments, gpus), model["dtype"])
+
+
+class VllmRollouts:
+    """Implements `dualread.models.rollouts.base.Rollouts` with one engine in this process."""
+
+    def __init__(self, engine: vllm_engine.VllmEngine):
+        self._engine = engine
+        engine.sleep()
+
+    def roll_out(
+        self,
+        weights: Iterable[tuple[str, Any]],
+        prompts: Sequence[Prompt],
+        decoding: SeededDecoding,
+        seeds: Sequence[int],
+    ) -> list[tuple[list[int], list[float]]]:
+        """See `Rollouts.roll_out`."""
+        self._engine.load(weights)
+        made = self._engine.sample(prompts, decoding, seeds)
+        self._engine.sleep()
+        return made
+
+    def close(self) -> None:
+        """See `Rollouts.close`."""
+        self._engine.close()
+
+
+class DistantRollouts:
+    """The same with engines in processes of their own, of which each samples a part of the completions."""
+
+    def __init__(self, engines: DataParallelEngine, dtype: str):
+        self._engines, self._dtype = engines, dtype
+
+    def roll_out(
+        self,
+        weights: Iterable[tuple[str, Any]],
+        prompts: Sequence[Prompt],
+        decoding: SeededDecoding,
+        seeds: Sequence[int],
+    ) -> list[tuple[list[int], list[float]]]:
+        """See `Rollouts.roll_out`."""
+        import torch
+        from safetensors.torch import save_file
+
+        with tempfile.TemporaryDirectory(dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None) as folder:
+            file, dtype = Path(folder, "weights.safetensors"), getattr(torch, self._dtype)
+            # Copied, because safetensors refuses two names of one tensor.
+            save_file({name: tensor.to("cpu", dtype, copy=True).contiguous() for name, tensor in weights}, file)
+            self._engines.call_each("load_file", file)
+        parts = [(list(prompts[i:j]), decoding, list(seeds[i:j])) for i, j in self._engines.spans(len(prompts))]
+        return [row for rows in self._engines.call("sample", parts) for row in rows]
+
+    def close(self) -> None:
+        """See `Rollouts.close`."""
+        self._engines.close()

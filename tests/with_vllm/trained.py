@@ -1,0 +1,237 @@
+# ruff: noqa: E402
+"""Train tiny actors with rollouts by vLLM; run in vLLM's environment.
+
+python trained.py FOLDER CASE [CASE ...]
+
+Writes FOLDER/<case>.json for each case of `CASES`, or FOLDER/<case>-<process>.json where several processes run this:
+the train log, the error that ended the training if one did, and, by step, the completions of the process and the
+largest difference between vLLM's log-probabilities and single-row passes of the policy. For "weights of <family>": the
+digests of vLLM's weights, before and after changed ones are pushed, and as it reads them from a checkpoint.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from dualread.models.rollouts import vllm
+
+vllm.prepare()
+
+import numpy as np
+import torch
+
+from dualread.declared.recorded import Facts
+from dualread.errors import DualReadError
+from dualread.models import own_pass, prompts
+from dualread.models.backbones.checkpoint import copy_processor, load
+from dualread.models.conditions import Asked
+from dualread.models.training import _sampled, dcpo, grpo, trainer, vl_calibration
+from dualread.models.training._lora import base_of
+from dualread.models.training.job import Job
+from tests.tiny import GRPO, MODEL, build, image
+
+# vLLM shares whole blocks of 32 tokens between prompts.
+QUESTIONS = [" ".join([text] * 12) for text in ("Is this a CT scan?", "What is the size of the lesion?", "Where?")]
+
+
+def by_length(found: Any, **_: Any) -> list[float]:
+    """Return rewards that differ, so that every step changes the weights."""
+    return [float(len(verdict.completion)) for verdict in found]
+
+
+BY_LENGTH = types.SimpleNamespace(CONTRACT="single", reward=by_length, calibration_reward=by_length)
+
+
+def job(
+    folder: Path,
+    name: str,
+    *,
+    family: str = "qwen3_vl",
+    dtype: str = "float32",
+    gpus: Any = (),
+    algorithm: Any = None,
+    **settings: Any,
+) -> Job:
+    """Six steps of all three questions, so that every prompt and every image is met again with other weights."""
+    checkpoint = folder / family
+    if not checkpoint.exists():
+        build(family, checkpoint, hidden_size=64)  # vLLM's attention on CPUs needs heads of width 32 or more
+    for i in range(3):
+        image(i).save(folder / f"{i}.png")
+    changes = {"steps": 6, "prompts_per_step": 3, "completions_per_pass": 3, "rollouts": "vllm"}
+    return Job(
+        checkpoint=checkpoint,
+        facts=Facts(),
+        questions=[
+            Asked(sample_id=str(i), text=prompts.render("shared", question=q), image_file=f"{i}.png", image_id=str(i))
+            for i, q in enumerate(QUESTIONS)
+        ],
+        references=[["yes"], ["large"], ["left"]],
+        images=folder,
+        backbone_settings={**MODEL, "dtype": dtype},
+        reward=settings.pop("reward", BY_LENGTH),
+        settings=(algorithm or grpo).Settings(**GRPO | changes | settings),
+        seed=1,
+        out=folder / f"{name} out",
+        scratch=folder / f"{name} scratch",
+        checkpoints=settings.get("save_every") and folder / "kept",
+        rollouts=vllm,
+        rollout_gpus=gpus,
+    )
+
+
+def against_single_rows(found: list[float], completions: list[Any]) -> Any:
+    """Note completions, and how much vLLM's log-probabilities differ from those of single-row passes, in each step."""
+    right = _sampled.sampled_by
+
+    def noting(*arguments: Any) -> type:
+        class Noting(right(*arguments)):
+            def roll_out(self, prompts: Any, *, first: int) -> Any:
+                made = super().roll_out(prompts, first=first)
+                completions.append(made[0])
+                self.model.eval()
+                with torch.no_grad():
+                    rows = zip(self._rows, *made, strict=True)
+                    found.append(max(self._difference(*row) for row in rows))
+                self.model.train()
+                return made
+
+            def _difference(self, row: Any, ids: list[int], log_probs: list[float]) -> float:
+                inputs = self._opened.encoder.inputs(row["prompt"][0]["content"], row["image"])
+                return float(
+                    np.abs(own_pass.log_probs(base_of(self.model), inputs, ids, 0) - np.array(log_probs)).max()
+                )
+
+        return Noting
+
+    return replaced(trainer, "sampled_by", noting)
+
+
+@contextlib.contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def without(*parts: str) -> Any:
+    """Push only those weights whose names contain none of `parts`."""
+    right = _sampled.merged_weights
+    pushed = lambda model: ((n, of) for n, of in right(model) if not any(part in n for part in parts))  # noqa: E731
+    return replaced(_sampled, "merged_weights", pushed)
+
+
+@contextlib.contextmanager
+def keeping(*caches: str) -> Iterator[None]:
+    """Let vLLM keep what `Core.load` makes it forget."""
+    from vllm.v1.engine.llm_engine import LLMEngine
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+    with contextlib.ExitStack() as kept:
+        for cache in caches:
+            for owner in (LLMEngine, GPUModelRunner):
+                if hasattr(owner, cache):
+                    kept.enter_context(replaced(owner, cache, lambda *_: True))
+        yield
+
+
+class Killed(BaseException):
+    """Simulates a kill."""
+
+
+def dying(calls: int) -> Any:
+    left = iter(range(calls))
+
+    def reward(found: Any, **_: Any) -> list[float]:
+        if next(left, None) is None:
+            raise Killed
+        return BY_LENGTH.reward(found)
+
+    return types.SimpleNamespace(CONTRACT="single", reward=reward)
+
+
+ALL = ("model", "lm_head")  # of which each name has one
+CORRECTED = {"importance_sampling": {"mode": "token_truncate", "clip_max": 2.0}}
+LORA = {"rank": 4, "alpha": 8, "vision": True}
+IMAGES = ("reset_encoder_cache", "reset_mm_cache")
+# {name: (the algorithm, changes of the job, a planted fault)}
+CASES: dict[str, tuple[Any, dict[str, Any], Callable[[], Any]]] = {
+    "plain": (grpo, {}, contextlib.nullcontext),
+    "again": (grpo, {}, contextlib.nullcontext),
+    "by two": (grpo, {"processes": 2}, contextlib.nullcontext),
+    "apart": (grpo, {"gpus": ("", "")}, contextlib.nullcontext),
+    "lora": (grpo, {"lora": LORA}, contextlib.nullcontext),
+    "bfloat16": (grpo, {"dtype": "bfloat16"}, contextlib.nullcontext),
+    "corrected": (grpo, CORRECTED, contextlib.nullcontext),
+    "dcpo": (dcpo, {"gamma": 0.5, "kl_coefficient": 1e-3}, contextlib.nullcontext),
+    "vl_calibration": (
+        vl_calibration,
+        {"patch_pixels": 14},
+        contextlib.nullcontext,
+    ),
+    "killed": (grpo, {"save_every": 1, "reward": dying(3)}, contextlib.nullcontext),
+    "resumed": (grpo, {"save_every": 1}, contextlib.nullcontext),
+    "stale": (grpo, {}, lambda: without(*ALL)),
+    "stale head": (grpo, {}, lambda: without("lm_head")),
+    "stale vision": (grpo, {}, lambda: without("visual")),
+    "stale prefixes": (grpo, {}, lambda: keeping("reset_prefix_cache")),
+    "stale images": (grpo, {}, lambda: keeping(*IMAGES)),
+    "causal image tokens": (grpo, {"family": "gemma3"}, contextlib.nullcontext),
+}
+
+
+def digests(folder: Path, family: str) -> dict[str, Any]:
+    """Return the digests of vLLM's own weights: at first, when changed ones are pushed, and opened with these."""
+    opened = job(folder, "weights", family=family)
+    model, changed = load(opened.checkpoint, MODEL), folder / f"{family} changed"
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.1 * torch.randn(weight.shape, generator=generator))
+    model.save_pretrained(changed)
+    copy_processor(opened.checkpoint, changed)
+
+    def weights_of(rollouts: Any) -> dict[str, str]:
+        [found] = rollouts._engine._core._engine.collective_rpc("compute_weight_checksums")
+        return found
+
+    with contextlib.closing(vllm.open_rollouts(opened.checkpoint, MODEL, {})) as rollouts:
+        before = weights_of(rollouts)
+        rollouts._engine.load(_sampled.merged_weights(model))
+        pushed = weights_of(rollouts)
+    with contextlib.closing(vllm.open_rollouts(changed, MODEL, {})) as rollouts:
+        return {"before": before, "pushed": pushed, "read": weights_of(rollouts)}
+
+
+def main(folder: Path, *names: str) -> None:
+    for name in names:
+        if name.startswith("weights of "):
+            found = digests(folder, name.removeprefix("weights of "))
+            (folder / f"{name}.json").write_text(json.dumps(found))
+            continue
+        algorithm, changes, planted = CASES[name]
+        made, found, completions, said = job(folder, name, algorithm=algorithm, **changes), [], [], {}
+        with planted(), against_single_rows(found, completions):
+            try:
+                said["log"] = algorithm.train(made)
+            except DualReadError as error:
+                said["error"] = f"{type(error).__name__}: {error}"
+            except Killed:
+                said["error"] = "killed"
+        process = f"-{os.environ['RANK']}" if "RANK" in os.environ else ""
+        said |= {"differences": found, "completions": completions}
+        (folder / f"{name}{process}.json").write_text(json.dumps(said))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])
