@@ -30,8 +30,8 @@ def draw_figure(w):
         key: tuple(Labeled(name=name, label=getattr(STUDY, key)[name].label) for name in names)
         for key, names in shown.items()
     }
-    conditions = SHARDS.strengths() if reads == "metrics" else None
-    layout = FigureLayout(study=STUDY.study, **labeled, conditions=conditions)
+    of_metrics = dict(conditions=SHARDS.strengths(), layers=SHARDS.depths(shown["methods"])) if reads == "metrics" else {}
+    layout = FigureLayout(study=STUDY.study, **labeled, **of_metrics)
     spec = DrawFigureSpec(figure=plugin("figures", w.figure), layout=layout)
     if reads == "metrics":
         inputs = {"metrics": artifact("metrics")}

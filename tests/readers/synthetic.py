@@ -94,6 +94,13 @@ def _black(name: str, given: Examples, rng: np.random.Generator) -> View:
     return View(name=name, source={"h_pre": tensor}.__getitem__, rows=rows)
 
 
+def _layers(name: str, given: Examples, rng: np.random.Generator) -> View:
+    """States of one layer."""
+    return View(
+        name=name, source={"h_ans_at_0.5": given.answers.features("h_ans")}.__getitem__, rows=np.arange(len(given))
+    )
+
+
 def _samples(name: str, given: Examples, rng: np.random.Generator) -> View:
     """Eight samples; correct answers are repeated more often, and one sample in ten is invalid."""
     texts = []
@@ -119,7 +126,14 @@ def _choices(name: str, given: Examples, rng: np.random.Generator) -> View:
     return View(name=name, log_probs=dict(zip(names, log_probs.T, strict=True)))
 
 
-_VIEWS = {"black": _black, "samples": _samples, "distorted": _samples, "yes_no": _choices, "integers": _choices}
+_VIEWS = {
+    "black": _black,
+    "layers": _layers,
+    "samples": _samples,
+    "distorted": _samples,
+    "yes_no": _choices,
+    "integers": _choices,
+}
 _VIEWS |= dict.fromkeys(("asked_1", "asked_2", "asked_3"), _replies)
 
 

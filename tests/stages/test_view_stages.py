@@ -133,6 +133,16 @@ def test_a_black_view_differs_where_the_image_counts(answered, view, monkeypatch
     assert np.ptp(state.features("h_global"), axis=0).max() < 1e-4 < np.ptp(own["h_global"], axis=0).max()
 
 
+def test_a_view_of_layers_has_their_states_alone(answered, view, monkeypatch):
+    monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
+    layers = view(replay, "layers", image="original", shows="donor", completions="donor", layers=(0.5, 1.0))
+    (state,) = read_views(("layers",), {"layers": layers}, answers_of(answered), where="here")
+    real = read_tensors(view(replay, "real", completions="donor") / "features.safetensors")
+    assert set(read_tensors(layers / "features.safetensors")) == {"h_ans_at_0.5", "h_ans_at_1"}
+    np.testing.assert_allclose(state.features("h_ans_at_1"), real["h_ans"], atol=1e-5)
+    assert np.abs(state.features("h_ans_at_0.5") - real["h_ans"]).max() > 1e-2
+
+
 def test_a_view_of_other_answers_is_refused(answered, view):
     folder = view(generate, "samples", decoding=SAMPLED)
     answers = answers_of(answered)
@@ -148,3 +158,20 @@ def test_the_choices_of_a_question_without_an_answer_cannot_be_scored(answered, 
     write_table(path, read_table(path, GENERATIONS).head(1), GENERATIONS)
     with pytest.raises(ArtifactError, match=rf"donor/stated: {len(pairs) - 1} questions without an answer"):
         view(generate, "stated", **INTEGERS)
+
+
+def test_each_draw_is_asked_about_a_picture_of_its_own(answered, view, hospital):
+    """Three draws of two samples each: the same prompts, other pictures, and other samples."""
+    noise = specs.image("noise", strength=1.0)
+    asked = {"image": noise, "shows": "donor", "decoding": specs.decoding(temperature=1.0, n_samples=2)}
+    drawn = read_table(view(generate, "drawn", **asked, draws=3) / "generations.parquet", GENERATIONS)
+    once = read_table(view(generate, "once", **asked) / "generations.parquet", GENERATIONS)
+    names = read_table(hospital["pairs"] / "pairs.parquet", PAIRS)["sample_id"]
+    assert drawn.sort("sample_id", "sample_index").select("sample_id", "sample_index").rows() == [
+        (name, index) for name in sorted(names) for index in range(6)
+    ]
+    assert once.group_by("sample_id").len()["len"].to_list() == [2] * len(names)
+    prompts_of = drawn.group_by("sample_id").agg(pl.col("prompt_sha256").n_unique())
+    assert set(prompts_of["prompt_sha256"]) == {1}
+    first, second = (drawn.filter(pl.col("sample_index") == index).sort("sample_id") for index in (0, 2))
+    assert first["token_log_probs"].to_list() != second["token_log_probs"].to_list()

@@ -19,7 +19,7 @@ GREEDY = {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_toke
 
 # The files that docs/your-methods.md adds, by their paths below the library.
 PAGE = (ROOT / "docs/your-methods.md").read_text()
-FILES = dict(re.findall(r"`lib/dualread/([\w/]+\.py)`\n\n```python\n(.*?)```", PAGE, re.DOTALL))
+FILES = dict(re.findall(r"`([\w/]+\.py)`\n\n```python\n(.*?)```", PAGE, re.DOTALL))
 PROMPT = "State how sure you are as low or high. <answer>...</answer><confidence>...</confidence>\n{QUESTION}"
 
 

@@ -191,6 +191,8 @@ class View(Section):
     lib/dualread/models/images. Without decoding and choices, the view gives the states of the same completion."""
     draws: Annotated[int, Field(ge=2, le=1000)] | None = None
     """How often the image change is drawn; each draw is asked for as many completions as the decoding says."""
+    layers: Annotated[Distinct[Share], Field(min_length=1)] | None = None
+    """Depths of layers, from 0 to 1, of which the states of the answer are given; in a view of states alone."""
     decoding: Decoding | None = None
     """Further completions, drawn in this way."""
     choices: Choices | None = None
@@ -204,6 +206,8 @@ class View(Section):
             raise ValueError(f"has {what}. Expected `decoding` or `choices`, or else an `image`.")
         if self.draws is not None and not (self.image and self.decoding):
             raise ValueError("has `draws`. Expected an `image` that is drawn, and the `decoding` of its completions.")
+        if self.layers is not None and given:
+            raise ValueError("has `layers`. Expected an `image` without `decoding` and `choices`.")
         return self
 
     @property
@@ -271,6 +275,8 @@ class ShardSpec(Shard):
     """For a view with an image change of its own, that of its condition, to which the view's is applied."""
     draws: int | None = None
     """How often the image change is drawn for each question; None for once."""
+    layers: Listed[Share] | None = None
+    """Depths of the layers whose states a view gives; None for the states that a replay gives."""
     answer_contract: Plugin | None = None
     """How the committed completions are parsed, for a prompt that contains the answer. Questions whose completion has
     no answer are not asked."""

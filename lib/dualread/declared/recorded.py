@@ -12,7 +12,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from dualread.declared.answers import Choices, Decoding, Image, Kappa
 from dualread.declared.backbones import OpenedModel
-from dualread.declared.base import Listed, Name, Positive, Section, Sha256, Wire, Word
+from dualread.declared.base import Listed, Name, Positive, Section, Sha256, Share, Wire, Word
 
 # What is read once for all rows that share it; the last one shares nothing and caches nothing. The fastest comes first.
 Shared = Literal["image prefix", "prompt", "nothing"]
@@ -95,6 +95,8 @@ class RequiredView(Section):
     """Which image is shown, or what is done to it; "original" is the question's own."""
     draws: Positive | None = None
     """How often the image change is drawn; None for once, and then it is not recorded."""
+    layers: Listed[Share] | None = None
+    """Depths of the layers whose states the view gives; not recorded where there are none."""
     prompt: PromptText
     decoding: Decoding | None = None
     """How completions are drawn; None where choices are scored."""
@@ -106,7 +108,9 @@ class RequiredView(Section):
     @model_serializer(mode="wrap")
     def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Write what views could always have; what they can have since then only where they have it."""
-        return {name: value for name, value in write(self).items() if name != "draws" or value is not None}
+        return {
+            name: value for name, value in write(self).items() if name not in ("draws", "layers") or value is not None
+        }
 
 
 class Requirements(Section):

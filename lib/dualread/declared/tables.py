@@ -151,6 +151,8 @@ class FigureLayout(Section):
     datasets: Listed[Labeled] = ()
     conditions: Listed[LabeledCondition] | None = None
     """All but the original; None for figures that read no metrics."""
+    layers: dict[str, float] | None = None
+    """By method, the depth of the layer that it reads; None for figures that read no metrics."""
 
 
 class DrawFigureSpec(Section):

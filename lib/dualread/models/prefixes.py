@@ -5,7 +5,7 @@ share them. Where a prompt's tokens see each other in both directions, rows shar
 are not all that a model remembers, each row is read alone. `facts.Facts.shared` says which of these is right.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ class Read:
         rows: Their positions in the batch.
         start: The token whose state comes first.
         states: Final-layer states [n, columns, D], padded on the right: column c is of token `start` + c.
-        middle: States of the wanted layer [n, columns - 1, D]: column c is of token `start` + 1 + c; None if unwanted.
+        layers: States of each wanted layer [n, columns - 1, D] by its number: column c is of token `start` + 1 + c.
         image_states: Final-layer states of the image tokens of each row [M, D].
         offsets: What to add to the column of a later token to get its position [n]; None where nothing is shared.
         cache: Keys and values of all columns of every layer; None where nothing is shared.
@@ -35,14 +35,19 @@ class Read:
     rows: list[int]
     start: int
     states: Any
-    middle: Any
+    layers: Mapping[int, Any]
     image_states: list[Any]
     offsets: Any
     cache: Any
 
 
 def read_rows(
-    opened: Opened, prompts: Sequence[Prompt], ids: Sequence[Sequence[int]], *, room: int = 0, layer: int | None = None
+    opened: Opened,
+    prompts: Sequence[Prompt],
+    ids: Sequence[Sequence[int]],
+    *,
+    room: int = 0,
+    layers: Sequence[int] = (),
 ) -> Iterator[Read]:
     """Read the rows of a batch: what they share once, then what follows it in each row.
 
@@ -51,21 +56,21 @@ def read_rows(
         prompts: The prompt of each row.
         ids: The tokens of each row: its prompt, and whatever follows it.
         room: Number of tokens by which the caller extends every row of a pass.
-        layer: A layer whose states are wanted besides those of the last one.
+        layers: Layers whose states are wanted besides those of the last one.
     """
     if opened.encoder.facts.shared == NOTHING:
         for i, prompt in enumerate(prompts):
-            yield _read_whole(opened, [replace(prompt, token_ids=tuple(ids[i]))], [i], layer=layer)
+            yield _read_whole(opened, [replace(prompt, token_ids=tuple(ids[i]))], [i], layers=layers)
         return
     for prefixes, prefix_of in _read_prefixes(opened, prompts):
         n_left = {i: len(ids[i]) - prefixes.states.shape[1] + room for i in prefix_of}
         rows: list[int] = []
         for row in sorted(n_left, key=lambda i: (n_left[i], i)):
             if rows and n_left[row] * (len(rows) + 1) > PASS_TOKENS:
-                yield _read_rest(opened, prefixes, prefix_of, rows, ids, layer)
+                yield _read_rest(opened, prefixes, prefix_of, rows, ids, layers)
                 rows = []
             rows.append(row)
-        yield _read_rest(opened, prefixes, prefix_of, rows, ids, layer)
+        yield _read_rest(opened, prefixes, prefix_of, rows, ids, layers)
 
 
 def _read_prefixes(opened: Opened, prompts: Sequence[Prompt]) -> Iterator[tuple[Read, dict[int, int]]]:
@@ -95,13 +100,13 @@ def _read_prefixes(opened: Opened, prompts: Sequence[Prompt]) -> Iterator[tuple[
 
 
 def _read_whole(
-    opened: Opened, prompts: Sequence[Prompt], rows: list[int], *, cache: Any = None, layer: int | None = None
+    opened: Opened, prompts: Sequence[Prompt], rows: list[int], *, cache: Any = None, layers: Sequence[int] = ()
 ) -> Read:
     """Read prompts of one length from their first token on, into `cache` if there is one."""
     model, encoder = opened.model, opened.encoder
     batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts).items()}
     images = encoder.shared_images(model, prompts)
-    wanted = {} if layer is None else {"output_hidden_states": [layer]}
+    wanted = {"output_hidden_states": list(layers)} if layers else {}
     cached = {"use_cache": False} if cache is None else {"use_cache": True, "past_key_values": cache}
     with parts.positions(model) as seen:
         output = model.model(**batch, **images, **wanted, **cached)
@@ -111,7 +116,7 @@ def _read_whole(
         rows=rows,
         start=0,
         states=output.last_hidden_state,
-        middle=None if layer is None else output.hidden_states[layer][:, 1:],
+        layers={layer: output.hidden_states[layer][:, 1:] for layer in layers},
         image_states=[states[turn][ids[turn] == encoder.image_token_id] for states, ids, turn in of_rows],
         offsets=None if cache is None else parts.position_offsets(seen, batch["input_ids"]),
         cache=cache,
@@ -124,7 +129,7 @@ def _read_rest(
     prefix_of: dict[int, int],
     rows: list[int],
     ids: Sequence[Sequence[int]],
-    layer: int | None,
+    layers: Sequence[int],
 ) -> Read:
     import torch
     from transformers import DynamicCache
@@ -133,14 +138,14 @@ def _read_rest(
     left = [ids[i][start:] for i in rows]
     at = torch.tensor([prefix_of[i] for i in rows], device=model.device)
     cache = DynamicCache([(of_layer.keys[at], of_layer.values[at]) for of_layer in prefixes.cache.layers])
-    states, middle, offsets = prefixes.states[at, -1:], None, prefixes.offsets[at]
+    states, of_layers, offsets = prefixes.states[at, -1:], {}, prefixes.offsets[at]
     if width := max(map(len, left)):
         tokens = torch.full((len(rows), width), opened.encoder.tokenizer.pad_token_id)
         mask = torch.zeros((len(rows), start + width), dtype=torch.long)
         for k, of_row in enumerate(left):
             tokens[k, : len(of_row)] = torch.tensor(of_row)
             mask[k, : start + len(of_row)] = 1
-        wanted = {} if layer is None else {"output_hidden_states": [layer]}
+        wanted = {"output_hidden_states": list(layers)} if layers else {}
         output = model.model(
             input_ids=tokens.to(model.device),
             attention_mask=mask.to(model.device),
@@ -150,12 +155,12 @@ def _read_rest(
             **wanted,
         )
         states = torch.cat([states, output.last_hidden_state], dim=1)
-        middle = None if layer is None else output.hidden_states[layer]
+        of_layers = {layer: output.hidden_states[layer] for layer in layers}
     return Read(
         rows=rows,
         start=start - 1,
         states=states,
-        middle=middle,
+        layers=of_layers,
         image_states=[prefixes.image_states[prefix_of[i]] for i in rows],
         offsets=offsets,
         cache=cache,

@@ -89,7 +89,10 @@ def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
     """
     if len(answers.views) != 2:
         names = ", ".join(view.name for view in answers.views) or "none"
-        raise ConfigError(f"views: {names}; VASE reads samples on the image, and samples on distorted images.")
+        raise ConfigError(
+            f"views: {names}; this reader needs two: samples on the image, and samples on distorted images. Correct"
+            " the method's config entry."
+        )
     clean, distorted = (_of_view(answers, view, settings) for view in answers.views)
     found = [amplified_entropy(*both, settings.alpha) for both in zip(clean, distorted, strict=True)]
     return 0.0 - np.array(found, dtype=np.float64)  # a plain minus sign would turn 0.0 into -0.0

@@ -29,6 +29,7 @@ def requirements_for(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requir
                 name=view.name,
                 image=_image(view.asked.image),
                 draws=view.asked.draws,
+                layers=view.asked.layers,
                 prompt=_prompt(view.asked),
                 decoding=view.asked.decoding,
                 choices=view.asked.choices,

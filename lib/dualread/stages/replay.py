@@ -5,7 +5,8 @@ that does not reproduce its generation is refused, because its states would not 
 
 `completions` of a shard names the condition whose committed completions are forced with another image (for a control,
 or a view with an image change). Such a replay has no generation of its own: differences are recorded but not judged.
-Where no image is shown, the vectors of image tokens are left out.
+Where no image is shown, the vectors of image tokens are left out. A view with `layers` has the answer's states in these
+layers, and nothing else.
 """
 
 import functools
@@ -33,6 +34,7 @@ from dualread.models.replay.forward import (
     TENSORS,
     Replayed,
     middle_layer,
+    of_layer,
     padded_entropies,
     replay_completions,
     stacked,
@@ -60,6 +62,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         batch_size=spec.replay.settings.batch_size,
         prompts=completions["prompt_sha256"].to_list() if shard.completions is None else None,
         entropies="token_entropies" in (spec.optional_tensors or ()),
+        layers=shard.layers or (),
     )
     own = agreement.Own.of(actor, requests, token_ids)
     bounds = agreement.allowed(spec.replay.agreement, own.rounding)
@@ -69,7 +72,8 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         agreement.check(index, bounds, where=shard.name)
     own.check(replayed, bounds, where=shard.name)
     without_image = any(getattr(plugins.load_module(image.module), "NO_IMAGE", False) for image in shard.images)
-    tensors = {name: stacked(replayed, name) for name in TENSORS if not (without_image and name in OF_IMAGE)}
+    names = [of_layer(depth) for depth in shard.layers] if shard.layers else TENSORS
+    tensors = {name: stacked(replayed, name) for name in names if not (without_image and name in OF_IMAGE)}
     tensors |= {name: _OPTIONAL[name](replayed) for name in spec.optional_tensors or ()}
     n_layers = actor.model.config.get_text_config().num_hidden_layers
     states = ShardStates(

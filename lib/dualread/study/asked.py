@@ -33,6 +33,7 @@ def shard_spec(config: Config, actor: str, shard: tuple[str, ...]) -> ShardSpec:
         completions=entry.completions if view is None else condition if view.gives_states else None,
         shows=image_of(entry.image) if own_image else None,
         draws=view.draws if view else None,
+        layers=tuple(view.layers) if view and view.layers else None,
         answer_contract=contract_plugin(contract_of(config, actor, dataset, condition)) if shows_answer else None,
     )
 

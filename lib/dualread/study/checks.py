@@ -164,7 +164,7 @@ def _figure_contradictions(where: str, name: str, figure: Figure, config: Config
         yield f"{where}: has no {', '.join(missing)}. Expected: {expected}."
     if unused := [key for key, value in figure if value is not None and key not in (*required, *optional)]:
         yield f"{where}.{unused[0]}: this figure does not read it. Expected: {expected}."
-    if reads == "metrics" and not conditions_of(config.conditions):
+    if plugins.declared("figures", name, "OF_CONDITIONS") and not conditions_of(config.conditions):
         yield f"{where}: the study has no conditions but the paper's. Add some, or leave the figure out."
     actors = {config.methods[method].actor for method in figure.methods or []}
     if reads in _OF_ONE_ACTOR and len(actors) > 1:

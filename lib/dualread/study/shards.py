@@ -4,6 +4,7 @@ Pure functions of the config, which `dualread.study.config.resolve` has checked;
 them into jobs. A shard is (data set, split, condition); a view of a shard is (data set, split, condition, view).
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from dualread import plugins
@@ -242,6 +243,11 @@ class StudyShards:
             if name != "original":
                 found.append(LabeledCondition(name=name, image=image, strength=settings.get("strength")))
         return tuple(found)
+
+    def depths(self, methods: Sequence[str]) -> dict[str, float]:
+        """Return the depth of the layer (`layer`) that each of some methods reads, of those that read one."""
+        layers = {method: self._config.methods[method].settings.get("layer") for method in methods}
+        return {method: depth for method, depth in layers.items() if depth is not None}
 
     def has_pairs(self, dataset: str, split: str) -> bool:
         """Return whether the questions of a split have same-question donors."""

@@ -12,6 +12,7 @@ from dualread.models.replay.forward import (
     VECTORS,
     batches,
     middle_layer,
+    of_layer,
     padded_entropies,
     replay_batch,
     replay_completions,
@@ -48,7 +49,8 @@ def replay(model, encoder, encoded, tokens, forbidden=None, **changes):
 def test_against_one_row_at_a_time_with_all_layers(scene):
     """Reference: batches of one row, all hidden states, and positions found by hand."""
     model, encoder, encoded, completions = scene
-    fast = replay(model, encoder, encoded, completions, entropies=True)
+    depths = (0.0, 0.3, 0.625, 1.0)  # of four layers: 0, floor(1.2 + .5) = 1, floor(2.5 + .5) = 3, 4
+    fast = replay(model, encoder, encoded, completions, entropies=True, layers=depths)
     for prompt, tokens, got in zip(encoded, completions, fast, strict=True):
         ids = torch.tensor([[*prompt.token_ids, *tokens]])
         types = torch.zeros_like(ids)
@@ -72,7 +74,10 @@ def test_against_one_row_at_a_time_with_all_layers(scene):
             "h_evid": evidence_state(h_ans, image_states, 0.1),
             "h_mid": out.hidden_states[middle_layer(4)][0][n + got.positions.last],
         }
-        for name in VECTORS:
+        of_answer = [n + t for t in got.positions.answer]
+        for depth, layer in zip(depths, (0, 1, 3, 4), strict=True):
+            expected[f"h_ans_at_{depth:g}"] = out.hidden_states[layer][0][of_answer].mean(0)
+        for name in (*VECTORS, *map(of_layer, depths)):
             np.testing.assert_allclose(got.vectors[name], expected[name].numpy(), atol=2e-5)
         log_probs = torch.log_softmax(out.logits[0, n - 1 : -1].float(), -1)
         np.testing.assert_allclose(got.token_log_probs, log_probs[range(len(tokens)), tokens].numpy(), atol=2e-5)

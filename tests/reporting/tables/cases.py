@@ -228,6 +228,18 @@ CASES = {
             **{"Sampling": {}, "Field": {}},
         },
     ),
+    "layers": Case(
+        layout(
+            [
+                method("layer_0", "Layers", label="Layer at 0", cost=r"$t+\tau$"),
+                method("layer_50", "Layers", label="Layer at .5", cost=r"$t+\tau$"),
+            ]
+        ),
+        {
+            **{"AUROC": ("auroc",), "Brier": ("brier",), "CCG-AUC": ("natural_ccg_auc",), "Cost": {}, "Group": {}},
+            **{"Layers": {}},
+        },
+    ),
     "controls": Case(
         layout(
             [_RLVR, method("psr", label="PSR"), method("question_prior", "Null", label="Question prior")],

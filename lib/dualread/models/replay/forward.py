@@ -62,6 +62,7 @@ def replay_completions(
     batch_size: int,
     prompts: Sequence[str] | None = None,
     entropies: bool = False,
+    layers: Sequence[float] = (),
 ) -> list[Replayed]:
     """Replay one completion of each request.
 
@@ -73,6 +74,7 @@ def replay_completions(
         batch_size: Completions in one pass.
         prompts: `prompt_sha256` of the prompt that each completion was generated from; None if that was another one.
         entropies: Whether to compute the entropies of tokens as well.
+        layers: Depths, from 0 to 1, at which the answer's states are wanted (`of_layer`).
 
     Raises:
         ReplayDisagreementError: A prompt's ids differ from those that the completion was generated from.
@@ -82,7 +84,9 @@ def replay_completions(
 
     def of_group(group: Sequence[int]) -> list[Replayed]:
         asked = [_prompt(actor, requests[i], None if prompts is None else prompts[i]) for i in group]
-        return replay_batch(actor, asked, [completions[i] for i in group], kappa=kappa, entropies=entropies)
+        return replay_batch(
+            actor, asked, [completions[i] for i in group], kappa=kappa, entropies=entropies, layers=layers
+        )
 
     for group, outcome in each_batch(groups, of_group, Replayed, Positions, label="replaying (batches)"):
         results.update(zip(group, outcome, strict=True))
@@ -116,6 +120,7 @@ def replay_batch(
     *,
     kappa: float,
     entropies: bool = False,
+    layers: Sequence[float] = (),
 ) -> list[Replayed]:
     """Replay one batch of completions.
 
@@ -125,15 +130,18 @@ def replay_batch(
         completions: The generated ids of each prompt, at least one.
         kappa: Temperature of the evidence pooling.
         entropies: Whether to compute `token_entropies`.
+        layers: Depths, from 0 to 1, at which the answer's states are wanted (`of_layer`).
     """
     import torch
 
     model = opened.model
     whole = [[*prompt.token_ids, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
-    middle = middle_layer(model.config.get_text_config().num_hidden_layers)
+    n_layers = model.config.get_text_config().num_hidden_layers
+    middle, at_depth = middle_layer(n_layers), {depth: layer_at(depth, n_layers) for depth in layers}
+    wanted = sorted({middle, *at_depth.values()})
     replayed: dict[int, Replayed] = {}
     with torch.inference_mode():
-        for read in read_rows(opened, prompts, whole, layer=middle):
+        for read in read_rows(opened, prompts, whole, layers=wanted):
             rows = read.rows
             # The state before a token predicts it, so that of the last prompt token is needed as well.
             before = [len(prompts[i].token_ids) - 1 - read.start for i in rows]
@@ -147,7 +155,9 @@ def replay_batch(
                 zip(rows, np.split(log_probs, split), np.split(gaps, split), entropy, strict=True)
             ):
                 at, image = locate(completions[i], opened.encoder.decode, opened.stop), read.image_states[k]
-                vectors = vectors_of(finals[k], read.middle[k, before[k] :], image, at, kappa)
+                vectors = vectors_of(finals[k], read.layers[middle][k, before[k] :], image, at, kappa)
+                for depth, layer in at_depth.items():
+                    vectors[of_layer(depth)] = answer_state(read.layers[layer][k, before[k] :][list(at.answer)])
                 replayed[i] = Replayed(
                     vectors={
                         **{name: vector.float().cpu().numpy() for name, vector in vectors.items()},
@@ -181,7 +191,17 @@ def middle_layer(n_layers: int) -> int:
 
     See docs/choices.md, "SAPLMA". Python's `round` rounds halves to even, which gives another layer at some depths.
     """
-    return math.floor(0.625 * n_layers + 0.5)
+    return layer_at(0.625, n_layers)
+
+
+def layer_at(depth: float, n_layers: int) -> int:
+    """Return the 1-based layer at a depth from 0 to 1, with halves rounded up; 0 is what enters the first layer."""
+    return math.floor(depth * n_layers + 0.5)
+
+
+def of_layer(depth: float) -> str:
+    """Return the name of the mean of the answer tokens' states in the layer at a depth."""
+    return f"h_ans_at_{depth:g}"
 
 
 def _log_probs(model: Any, states: Any, ids: Any, forbidden: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:

@@ -120,7 +120,8 @@ class OpenActor:
         }
         chosen = list(requests.values())
         if view.forced:
-            return View(name=view.name, source=self._states(chosen, committed), rows=np.arange(len(asked)))
+            source = self._states(chosen, committed, view.layers or ())
+            return View(name=view.name, source=source, rows=np.arange(len(asked)))
         if view.choices is not None:
             scored = score_choices(self._engine, chosen, [committed[i].token_ids for i, _ in requests], view.choices)
             of_row = {i: found.log_probs for (i, _), found in zip(requests, scored, strict=True)}
@@ -150,10 +151,14 @@ class OpenActor:
     def _complete(self, requests: Sequence[Request], decoding: Decoding, name: str) -> list[list[Completion]]:
         return self._engine.generate(requests, SeededDecoding(**decoding.model_dump(), seed=derive_seed("score", name)))
 
-    def _states(self, requests: Sequence[Request], committed: Sequence[Completion]) -> Callable[[str], np.ndarray]:
-        assert self._kappa is not None, "a reader of states says how they were pooled"
+    def _states(
+        self, requests: Sequence[Request], committed: Sequence[Completion], layers: Sequence[float] = ()
+    ) -> Callable[[str], np.ndarray]:
+        if self._kappa is None:
+            raise ConfigError("views: a reader of layers alone does not say how states were read. Use it in a study.")
         ids = [found.token_ids for found in committed]
-        replayed = replay_completions(self.opened, requests, ids, kappa=self._kappa, batch_size=self._batch_size)
+        how = {"kappa": self._kappa, "batch_size": self._batch_size}
+        replayed = replay_completions(self.opened, requests, ids, **how, layers=layers)
         return lambda name: stacked(replayed, name)
 
 

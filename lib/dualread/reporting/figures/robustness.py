@@ -20,6 +20,7 @@ from dualread.evaluation.join import ORIGINAL
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
 
 READS = "metrics"
+OF_CONDITIONS = True  # a study needs others than the paper's
 
 _WITHOUT = "other conditions"
 _CSV = {

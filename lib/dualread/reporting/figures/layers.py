@@ -1,0 +1,71 @@
+"""AUROC by layer: how well a probe of each layer ranks answers, with 95% intervals over images.
+
+One row of panels per data set, one column per backbone. With several seeds, point and ends are means over seeds.
+"""
+
+from collections.abc import Mapping
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from dualread.declared.tables import FigureLayout
+from dualread.errors import ConfigError
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+
+READS = "metrics"
+
+_CSV = {
+    **dict.fromkeys(("study", "dataset", "backbone", "method"), pl.String),
+    **dict.fromkeys(("layer", "auroc", "low", "high"), pl.Float64),
+    "n_seeds": pl.Int64,
+}
+
+
+def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
+    """Return the panels.
+
+    Args:
+        tables: `metrics`: a metrics table of the study.
+        layout: Its backbones, data sets and methods are drawn; each method reads one layer.
+
+    Raises:
+        ConfigError: A method reads no layer.
+    """
+    depths = layout.layers or {}
+    if others := [method.name for method in layout.methods if method.name not in depths]:
+        raise ConfigError(f"figures.layers.methods: {others} read no layer (`settings.layer`). Name probes of layers.")
+    size = (max(3.2, min(TEXT_WIDTH, 2.4 * len(layout.backbones) + 0.8)), 1.7 * len(layout.datasets) + 0.5)
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(len(layout.datasets), len(layout.backbones), squeeze=False, sharex=True, sharey=True)
+    rows = []
+    for line, dataset in zip(grid, layout.datasets, strict=True):
+        line[0].set_ylabel(f"{dataset.label}\nAUROC", parse_math=False)
+        for axes, backbone in zip(line, layout.backbones, strict=True):
+            names = {"study": layout.study, "dataset": dataset.name, "backbone": backbone.name}
+            points = [_point(tables["metrics"], names, method.name, depths[method.name]) for method in layout.methods]
+            rows += points
+            shown = sorted((of for of in points if of["auroc"] is not None), key=lambda of: of["layer"])
+            axes.plot([of["layer"] for of in shown], [of["auroc"] for of in shown], ".-", color=COLORS[0], linewidth=1)
+            for of in shown:
+                if of["low"] is not None:
+                    axes.vlines(of["layer"], of["low"], of["high"], color=COLORS[0], linewidth=0.6)
+            axes.axhline(0.5, color="#808080", linewidth=0.5, linestyle=":")
+    for axes, backbone in zip(grid[0], layout.backbones, strict=True):
+        axes.set_title(backbone.label, fontweight="bold", parse_math=False)
+    for axes in grid[-1]:
+        axes.set_xlabel("Depth of the layer")
+    return Drawing(figure=figure, values=pl.DataFrame(rows, schema=_CSV))
+
+
+def _point(metrics: pl.DataFrame, names: Mapping[str, str], method: str, depth: float) -> dict:
+    at = {"dataset": names["dataset"], "backbone": names["backbone"], "method": method}
+    of = metrics.filter(**at, split="test", subset="all", metric="auroc")
+    known = of.height > 0 and of["estimate"].null_count() == 0
+    means = {"auroc": of["estimate"].mean(), "low": of["low"].mean(), "high": of["high"].mean()}
+    return {
+        **names,
+        "method": method,
+        "layer": depth,
+        **(means if known else dict.fromkeys(means)),
+        "n_seeds": of.height,
+    }
