@@ -10,10 +10,10 @@ from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import (
     ANSWER_METRICS,
     ECE_NOISE_FLOOR,
-    FURTHER_METRICS,
     SQUARED_CALIBRATION_ERROR,
 )
 from dualread.evaluation.channel import CHANNEL_METRICS
+from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from tests.test_docs import read

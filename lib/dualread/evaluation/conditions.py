@@ -11,9 +11,10 @@ import numpy as np
 from dualread.evaluation.answer_metrics import images_of
 from dualread.evaluation.columns import Columns, decisive, on_columns
 from dualread.evaluation.estimates import Estimate, measure, undefined
-from dualread.evaluation.join import ORIGINAL, Rows
+from dualread.evaluation.join import Rows
 from dualread.evaluation.metric import PairMean, PairMetric
 from dualread.evaluation.metrics import calibration_error, correctness, discrimination, grounding
+from dualread.evaluation.other_conditions import ORIGINAL
 from dualread.evaluation.pair_metrics import drop, limits, of_sample, preference
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, including, interval
 from dualread.evaluation.statistics.kernels import auroc_kernel

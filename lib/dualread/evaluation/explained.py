@@ -1,6 +1,7 @@
 """What each metric that `dualread evaluate` knows means, as its declaration says."""
 
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, ECE, ECE_NOISE_FLOOR, FURTHER_METRICS
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, ECE, ECE_NOISE_FLOOR
+from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 

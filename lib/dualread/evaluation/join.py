@@ -4,18 +4,15 @@ Only here do a confidence and a label come into one table. Results are sorted by
 the order of the rows in a file.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from dualread.errors import ArtifactError
-from dualread.evaluation.same_rows import check_same_questions, refuse_rows, some
+from dualread.evaluation.other_conditions import FIXED_PREFIX, SHUFFLED, beside_original, conditions_of
+from dualread.evaluation.same_rows import beside, check_same_questions, refuse_rows, some
 
-# Control conditions: the source's answer forced on the donor's image, and a new answer on another image.
-FIXED_PREFIX, SHUFFLED = "donor_fixed_prefix", "shuffled_image"
-ORIGINAL, DONOR = "original", "donor"
-_OF_THE_PAPER = (ORIGINAL, DONOR, FIXED_PREFIX, SHUFFLED)
 NO_DONORS = "no same-question donors"
 _OTHER_IMAGE = "answers were generated on another image than the pair's donor"
 
@@ -82,29 +79,23 @@ def join(
     }
     original = _condition(where, scored, "original")
     check_same_questions(f"{where}/original", original, "answers", questions, "manifest")
-    answers = _beside(questions, original.drop("sample_id", "image_id"))
+    answers = beside(questions, original.drop("sample_id", "image_id"))
     paired, fixed = NO_DONORS, NO_DONORS
     if pairs is not None and not pairs.is_empty():
         paired = _paired(where, answers, _condition(where, scored, "donor"), _sorted(pairs))
         fixed = _fixed(where, paired, scored[FIXED_PREFIX]) if FIXED_PREFIX in scored else _why(FIXED_PREFIX, graded)
     shuffled = _shuffled(where, answers, scored[SHUFFLED]) if SHUFFLED in scored else _why(SHUFFLED, graded)
     others = {
-        name: _other(where, name, answers, scored[name]) if name in scored else _why(name, graded)
+        name: beside_original(where, name, answers, scored[name]) if name in scored else _why(name, graded)
         for name in conditions_of(graded)
     }
     return Joined(answers=answers, pairs=paired, fixed=fixed, shuffled=shuffled, conditions=others)
 
 
-def conditions_of(graded: Iterable[str]) -> list[str]:
-    """Return all conditions if one is none of the paper's: original, and the others sorted; none otherwise."""
-    names = set(graded)
-    return [ORIGINAL, *sorted(names - {ORIGINAL})] if names.difference(_OF_THE_PAPER) else []
-
-
 def _scored(where: str, condition: str, predictions: pl.DataFrame, graded: pl.DataFrame) -> pl.DataFrame:
     check_same_questions(f"{where}/{condition}", predictions, "predictions", graded, "graded answers")
     labels = graded.select("sample_id", "image_id", "canonical_answer", "correct")
-    return _beside(labels, predictions.select("confidence", "imputed"))
+    return beside(labels, predictions.select("confidence", "imputed"))
 
 
 def _condition(where: str, scored: dict[str, pl.DataFrame], name: str) -> pl.DataFrame:
@@ -122,7 +113,7 @@ def _paired(where: str, answers: pl.DataFrame, donor: pl.DataFrame, pairs: pl.Da
         raise ArtifactError(f"{where}: pairs name questions that are not in the manifest: {some(unknown)}.")
     refuse_rows(f"{where}/donor", pairs["sample_id"], donor["image_id"] != pairs["donor_image_id"], _OTHER_IMAGE)
     values = ["correct", "canonical_answer", "confidence"]
-    return _beside(
+    return beside(
         pairs.select("sample_id", "source_image_id", "donor_image_id"),
         own.select("answer_type", *(pl.col(name).alias(f"{name}_real") for name in values)),
         donor.select(pl.col(name).alias(f"{name}_donor") for name in values),
@@ -135,7 +126,7 @@ def _fixed(where: str, pairs: pl.DataFrame, fixed: pl.DataFrame) -> pl.DataFrame
     refuse_rows(shard, pairs["sample_id"], fixed["image_id"] != pairs["donor_image_id"], _OTHER_IMAGE)
     other = fixed["canonical_answer"].ne_missing(pairs["canonical_answer_real"])
     refuse_rows(shard, pairs["sample_id"], other, "the forced answer is not the one on the source's image")
-    return _beside(pairs, fixed.select(correct_fixed="correct", confidence_fixed="confidence"))
+    return beside(pairs, fixed.select(correct_fixed="correct", confidence_fixed="confidence"))
 
 
 def _shuffled(where: str, answers: pl.DataFrame, shuffled: pl.DataFrame) -> pl.DataFrame:
@@ -147,25 +138,7 @@ def _shuffled(where: str, answers: pl.DataFrame, shuffled: pl.DataFrame) -> pl.D
         "sample_id", "answer_type", source_image_id="image_id", correct_real="correct", confidence_real="confidence"
     )
     values = shuffled.select(shuffled_image_id="image_id", correct_shuffled="correct", confidence_shuffled="confidence")
-    return _beside(real, values)
-
-
-def _other(where: str, condition: str, answers: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
-    shard = f"{where}/{condition}"
-    own = answers.join(other.select("sample_id"), on="sample_id", how="semi", maintain_order="left")
-    check_same_questions(shard, other, "answers", own, "manifest")
-    # What was done to an image makes another one of it.
-    changed = pl.when(other["image_id"] == own["image_id"]).then(pl.format("{} of {}", pl.lit(condition), "image_id"))
-    return _beside(
-        own.select("sample_id", "answer_type", "correct", "confidence", source_image_id="image_id").rename(
-            {"correct": "correct_real", "confidence": "confidence_real"}
-        ),
-        other.select(
-            changed.otherwise("image_id").alias("other_image_id"),
-            correct_other="correct",
-            confidence_other="confidence",
-        ),
-    )
+    return beside(real, values)
 
 
 def _sorted(frame: pl.DataFrame) -> pl.DataFrame:
@@ -175,11 +148,6 @@ def _sorted(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _all_sorted(frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     return {name: _sorted(frame) for name, frame in frames.items()}
-
-
-def _beside(first: pl.DataFrame, *others: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns of sorted tables of the same questions; a join by sample_id takes twenty times as long."""
-    return pl.concat([first, *others], how="horizontal")
 
 
 def _why(condition: str, graded: dict[str, pl.DataFrame]) -> str:

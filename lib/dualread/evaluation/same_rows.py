@@ -34,3 +34,8 @@ def some(ids: list[str]) -> str:
     return (
         ", ".join(ordered[:5]) + (f", ... ({len(ordered)} in all)" if len(ordered) > 5 else "") if ordered else "none"
     )
+
+
+def beside(first: pl.DataFrame, *others: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns of sorted tables of the same questions; a join by sample_id takes twenty times as long."""
+    return pl.concat([first, *others], how="horizontal")

@@ -36,8 +36,8 @@ def without_confidences(
         questions: The manifest: answer_type, image_id, content_family.
         target_risk_percent: The target risks of thresholds.
         reason: Why there are no confidences.
-        conditions: The conditions that have metrics of their own, see `join.conditions_of`.
-        further: Names of `answer_metrics.FURTHER_METRICS` that the study computes as well.
+        conditions: The conditions that have metrics of their own, see `other_conditions.conditions_of`.
+        further: Names of `further_metrics.FURTHER_METRICS` that the study computes as well.
     """
     of_answers = (*_OF_ANSWERS, *further)
     at_risks = tuple(names_of(target_risk_percent))

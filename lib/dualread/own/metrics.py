@@ -13,11 +13,12 @@ from dualread.declared.columns import CONTRASTS, METRICS
 from dualread.declared.metrics import ContrastSpec
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation import controls
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, FURTHER_METRICS, WITH_REPLICATES
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
 from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.contrasts import Results, Run, compare
 from dualread.evaluation.estimates import Kept, estimate
+from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.join import Joined, Rows
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.statistics.bootstrap import ImageDraws

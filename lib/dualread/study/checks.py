@@ -14,7 +14,7 @@ from dualread.declared.plugin_settings import settings_class
 from dualread.declared.readers import Method
 from dualread.declared.study import Config
 from dualread.declared.tables import Figure, Table
-from dualread.evaluation.join import conditions_of
+from dualread.evaluation.other_conditions import conditions_of
 from dualread.models import prompts
 from dualread.models.training.settings import TrainingSettings, training_settings
 from dualread.readers.declarations import problems

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from dualread.commands.evaluate import files, report
 from dualread.errors import DataError
 from dualread.evaluation import explained
-from dualread.evaluation.answer_metrics import FURTHER_METRICS, WITH_PERCENTILES
+from dualread.evaluation.answer_metrics import WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import estimate
+from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.join import join
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.proportion import share_interval

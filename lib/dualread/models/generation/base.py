@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -72,6 +72,23 @@ class Loglikelihoods:
 
     prompt_token_ids: Sequence[int]
     values: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """The next token of each row; a row may go on for a while after its completion has ended.
+
+    Attributes:
+        at: The completion of each row [rows].
+        chosen: The id of the token [rows].
+        log_probs: Its log-softmax over the raw logits, in nats [rows].
+        states: The final-layer states from which it was chosen [rows, D]; first those of the prompts' last tokens.
+    """
+
+    at: Any
+    chosen: Any
+    log_probs: Any
+    states: Any
 
 
 class Engine(Protocol):

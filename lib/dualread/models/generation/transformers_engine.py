@@ -5,7 +5,6 @@ because `model.generate` would encode the prompt and its image again for every s
 """
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.finished import each_batch
-from dualread.models.generation.base import Completion, Loglikelihoods, Request, SeededDecoding
+from dualread.models.generation.base import Completion, Loglikelihoods, Request, SeededDecoding, Step
 from dualread.models.prefixes import NOTHING
 from dualread.progress import track
 from dualread.seeding import generator
@@ -143,23 +142,6 @@ def complete(
     lengths = _lengths(torch.isin(tokens, stop)).tolist()  # a row may have gone on after its stop token
     rows = zip(tokens.tolist(), log_probs.tolist(), lengths, strict=True)
     return [(ids[:length], values[:length]) for ids, values, length in rows]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """The next token of each row; a row may go on for a while after its completion has ended.
-
-    Attributes:
-        at: The completion of each row [rows].
-        chosen: The id of the token [rows].
-        log_probs: Its log-softmax over the raw logits, in nats [rows].
-        states: The final-layer states from which it was chosen [rows, D]; first those of the prompts' last tokens.
-    """
-
-    at: Any
-    chosen: Any
-    log_probs: Any
-    states: Any
 
 
 def steps(

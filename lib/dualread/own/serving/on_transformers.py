@@ -12,8 +12,8 @@ import numpy as np
 
 from dualread.declared.recorded import RequiredView, Requirements
 from dualread.errors import DualReadError, in_a_line
-from dualread.models.generation.base import Completion
-from dualread.models.generation.transformers_engine import Step, steps
+from dualread.models.generation.base import Completion, Step
+from dualread.models.generation.transformers_engine import steps
 from dualread.models.prefixes import NOTHING
 from dualread.own.scoring.answering import Answered, OpenActor
 from dualread.own.serving.actor import Begun, Broken, Ended, Event, Said

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from dualread.declared.tables import FigureLayout, LabeledCondition
 from dualread.errors import ConfigError
 from dualread.evaluation.conditions import ACCURACY, CONFIDENCE, PREFIX
-from dualread.evaluation.join import ORIGINAL
+from dualread.evaluation.other_conditions import ORIGINAL
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
 
 READS = "metrics"

@@ -18,8 +18,8 @@ from dualread.evaluation.conditions import (
     CONFIDENCE_DROP,
     PREFIX,
 )
-from dualread.evaluation.join import ORIGINAL
 from dualread.evaluation.metric import Metric
+from dualread.evaluation.other_conditions import ORIGINAL
 from dualread.reporting.tables._latex import DITTO, Gap, escape
 from dualread.reporting.tables._sheet import METHODS, SPREAD, At, By, Label, Sheet, backbones, columns_here, datasets
 from dualread.reporting.tables.cells import Cell, is_best, mean_cell, value_of
