@@ -7,8 +7,9 @@ import pytest
 import dualread
 from dualread.commands import main as program
 from dualread.errors import ConfigError, DataError, DualReadError
+from dualread.models.backbones.processor import load_processor
 from dualread.models.generation.transformers_engine import TransformersEngine
-from tests.tiny import image
+from tests.tiny import MODEL, image
 
 METHODS = ["verbalized", "sequence_likelihood", "sc2"]
 QUICK = {"max_completion_tokens": 6, "batch_size": 4}
@@ -75,10 +76,10 @@ def test_batches_change_nothing(tiny, tmp_path, asked):
 
 def test_an_opened_model_is_its_checkpoint(tiny, folder, asked):
     import pandas
-    from transformers import AutoModelForImageTextToText, AutoProcessor
+    from transformers import AutoModelForImageTextToText
 
     model = AutoModelForImageTextToText.from_pretrained(tiny.checkpoint)
-    processor = AutoProcessor.from_pretrained(tiny.checkpoint, use_fast=True)
+    processor = load_processor(tiny.checkpoint, MODEL)  # AutoProcessor needs torchvision, for videos
     found = dualread.confidences(
         (model, processor), pandas.DataFrame(examples(4)), "verbalized", folder=folder, **QUICK
     )

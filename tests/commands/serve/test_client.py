@@ -1,6 +1,7 @@
 """The official OpenAI client against the server: answers, their confidences, streams, and why there is none."""
 
 import json
+import statistics
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -264,16 +265,23 @@ def test_a_record_is_a_table_that_evaluate_judges_when_the_truth_is_known(study,
 
 
 def test_the_threshold_of_a_bundle_decides_and_its_statement_comes_along(study, tmp_path):
-    bundle = small.exported(study, tmp_path / "mine", "psr", thresholds={"dualread": 0.5})
-    said = {False: "About new answers, this promises nothing", True: "with a probability of at most 10%"}
-    for certified, statement in said.items():
+
+    def answers(bundle, *, certified):
         service = open_service(bundle, engine="transformers", batch_size=4, certified=certified)
         with serving(service) as server:
             found = [server.ask(study.image(i), LESION).choices[0].dualread for i in range(8)]
         service.close()
+        return found
+
+    any_bundle = small.exported(study, tmp_path / "any", "psr", thresholds={"dualread": 0.5})
+    middle = statistics.median(one["confidence"] for one in answers(any_bundle, certified=False))
+    bundle = small.exported(study, tmp_path / "mine", "psr", thresholds={"dualread": middle})
+    said = {False: "About new answers, this promises nothing", True: "with a probability of at most 10%"}
+    for certified, statement in said.items():
+        found = answers(bundle, certified=certified)
         for judged in found:
-            assert judged["abstain"] == (judged["confidence"] < 0.5)
-            assert judged["threshold"]["value"] == 0.5
+            assert judged["abstain"] == (judged["confidence"] < middle)
+            assert judged["threshold"]["value"] == middle
             assert judged["threshold"]["target_risk_percent"] == 10
             assert judged["threshold"]["rule"] == ("certified" if certified else "empirical")
             assert statement in judged["threshold"]["statement"]
