@@ -12,7 +12,7 @@ import pytest
 
 from dualread import evaluate
 
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
 INSPECT = "inspect_ai==0.3.285"

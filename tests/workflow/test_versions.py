@@ -10,7 +10,7 @@ import pytest
 
 from tests.workflow.checkout import Checkout
 
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.long
 
 MICRO = "workflow/studies/micro.yaml"
 # Newest last: pip's "highest" is the newest that --upgrade finds.
