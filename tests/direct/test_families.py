@@ -22,7 +22,7 @@ CHANGES = {
 
 
 def examples():
-    corpus = phantom.open_corpus({"n_images": 60, "held_out": 1, "size": 64}, None, 5)
+    corpus = phantom.open_corpus(phantom.Settings(n_images=60, held_out=1, size=64), None, 5)
     return [
         {"image": subject.views[0], "question": item.question, "answer": item.answer, "part": part}
         for k, subject in enumerate(corpus.training)
