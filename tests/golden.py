@@ -4,6 +4,7 @@ DUALREAD_GOLDEN=write pytest tests/own/test_messages.py      writes the file ane
 """
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def message_of(ask: Callable[[], object], *folders: Path) -> str:
         text = "no error"
     for folder in folders:
         text = text.replace(f"{folder}/", "").replace(str(folder), ".")
-    return text
+    return text.replace(sys.executable, "python")
 
 
 def check(file: Path, found: Mapping[str, str]) -> None:

@@ -113,7 +113,8 @@ def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
 def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(evaluated, draws):
     found = replicates_of(CellColumns.of(evaluated), draws)
     assert set(found) == {*WITH_REPLICATES, SHUFFLED_AUROC.name}
-    turned = Joined(**{name: frame.reverse() for name, frame in evaluated.__dict__.items()})
+    tables = {name: frame.reverse() for name, frame in evaluated.__dict__.items() if isinstance(frame, pl.DataFrame)}
+    turned = Joined(**{**evaluated.__dict__, **tables})
     for name, values in replicates_of(CellColumns.of(turned), draws).items():
         assert values.tobytes() == found[name].tobytes(), name
 

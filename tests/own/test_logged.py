@@ -182,7 +182,7 @@ def test_no_reader_ends_in_an_error_of_python(tmp_path, name, content):
 
 def test_the_program_reads_a_log(monkeypatch, capsys):
     monkeypatch.chdir(MADE)
-    words = ["evaluate", "lesions.eval", "--from", "inspect", "--score", "pattern", "--replicates", "0"]
+    words = ["evaluate", "lesions.eval", "--from", "inspect", "--score", "pattern", "--replicates", "0", "--all"]
     assert program.main(words) == 0
     said = capsys.readouterr().out
     assert "lesions.eval: further epochs that failed and are not among the draws: 1\n" in said

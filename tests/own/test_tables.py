@@ -77,7 +77,7 @@ def test_the_program_takes_names(tmp_path, monkeypatch, capsys):
     write(tmp_path, "mine.csv", MINE)
     monkeypatch.chdir(tmp_path)
     words = [f"{name}={own}" for name, own in NAMES.items()]
-    assert program.main(["evaluate", "mine.csv", "--columns", *words, "--replicates", "0"]) == 0
+    assert program.main(["evaluate", "mine.csv", "--columns", *words, "--replicates", "0", "--all"]) == 0
     assert re.search(r"\naccuracy +0\.5000", capsys.readouterr().out)
 
 

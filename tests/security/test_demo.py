@@ -12,6 +12,7 @@ from http.client import HTTPConnection
 import pytest
 from PIL import Image
 
+from dualread.commands import web
 from dualread.commands.demo import application as app
 from dualread.commands.demo import asked
 from dualread.own.scoring.results import Failed
@@ -62,7 +63,7 @@ def _ask(port, body):
 
 
 def test_half_sent_heads_keep_nobody_out_and_are_closed(served, monkeypatch):
-    monkeypatch.setattr(app, "_SECONDS_FOR_HEAD", 1)
+    monkeypatch.setattr(web, "_SECONDS_FOR_HEAD", 1)
     _, port = served
     idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
     for i, one in enumerate(idle):
@@ -77,7 +78,7 @@ def test_half_sent_heads_keep_nobody_out_and_are_closed(served, monkeypatch):
 
 
 def test_a_connection_that_has_asked_may_ask_again(served, monkeypatch):
-    monkeypatch.setattr(app, "_SECONDS_FOR_HEAD", 1)
+    monkeypatch.setattr(web, "_SECONDS_FOR_HEAD", 1)
     _, port = served
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
     for _ in range(3):

@@ -43,7 +43,7 @@ def answered(tiny, actor, hospital, tmp_path, monkeypatch):  # noqa: F811
 
     def run(folder="features", actor=actor, batch_size=4, **changes):
         (tmp_path / folder).mkdir()
-        replay._actor.cache_clear()
+        replay.loaded_actor.cache_clear()
         spec = in_bfloat16(specs.replay(specs.shard("original"), batch_size), **changes)
         return replay.compute(spec, {**inputs, "actor": actor}, tmp_path / folder)
 

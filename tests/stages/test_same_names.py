@@ -31,8 +31,8 @@ def lab(tiny, tmp_path, monkeypatch):
         return folders
 
     def new_job():
-        generate._engine.cache_clear()
-        replay._actor.cache_clear()
+        generate.loaded_engine.cache_clear()
+        replay.loaded_actor.cache_clear()
 
     def make(manifests, *, together):
         made = {}

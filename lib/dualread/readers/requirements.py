@@ -7,6 +7,7 @@ on. How the states were read (`declared.recorded.States`) is beside it under `ST
 from pathlib import Path
 from typing import TypeVar
 
+from dualread import plugins
 from dualread.artifacts.tensors import read_header
 from dualread.declared.base import Section
 from dualread.declared.recorded import RequiredView, Requirements, ShardStates, States
@@ -29,7 +30,12 @@ def requirements_of(reader: FittedReader, *, where: str) -> Requirements:
         ArtifactError: The reader does not say it, because it was fitted by an earlier version of the library; or it
             says something that no study may say.
     """
-    return _said(reader, NAME, Requirements, f"{where}: the reader does not say how its actor has to be asked")
+    found = _said(reader, NAME, Requirements, f"{where}: the reader does not say how its actor has to be asked")
+    try:
+        plugins.file_of("contracts", found.contract)
+    except ConfigError as error:
+        raise ArtifactError(f"{where}: {NAME}.contract: {error}") from error
+    return found
 
 
 def all_requirements(reader: FittedReader, *, where: str) -> list[Requirements]:

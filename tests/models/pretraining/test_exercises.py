@@ -3,10 +3,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.grading.contracts import parse
+from tests.study.embedded import EMBEDDED
 
 from dualread.data.corpora.base import Item
 from dualread.models import prompts
 from dualread.models.pretraining.exercises import EXERCISES
+from dualread.study.config import _named_prompts, resolve
 
 ITEM = Item(
     question="What is the size of the lesion?",
@@ -68,7 +70,8 @@ def test_probes_are_answered_with_an_integer_and_p_true_with_a_word():
 
 
 def test_every_prompt_of_the_study_is_covered():
-    assert set(EXERCISES) == set(prompts.names())
+    assert set(EXERCISES) <= set(prompts.names())
+    assert {name for _, name in _named_prompts(resolve(EMBEDDED))} <= set(EXERCISES)
     assert all("What is the size of the lesion?" in draw(name, 1)[0].prompt for name in EXERCISES)
 
 

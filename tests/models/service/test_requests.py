@@ -13,7 +13,7 @@ from dualread.declared.answers import Choices, Service
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import Asked
 from dualread.models.images.base import changes_of
-from dualread.models.service.bodies import image_url, line_of
+from dualread.models.service.bodies import body_of, image_url, line_of
 from dualread.models.service.requests import requests_of
 from tests.specs import changed, decoding, image, shard
 
@@ -76,6 +76,10 @@ def test_an_id_changes_with_everything_that_is_asked():
     assert all(len(request.custom_id) == 64 for request in others)
 
 
+def line(request, manifest, url_of):
+    return line_of(request, body_of(request, manifest, url_of))
+
+
 def test_an_id_does_not_depend_on_what_a_reply_tells_besides_the_answer():
     assert only(shard()).custom_id == only(shard(), changed(SERVICE, log_probs=False)).custom_id
 
@@ -84,13 +88,14 @@ def test_a_line_is_one_of_the_batch_api(tmp_path):
     (tmp_path / "images").mkdir()
     Image.new("RGB", (2, 2)).save(tmp_path / "images/ab12.png")
     request = only(shard())
-    line = line_of(request, tmp_path, image_url("https://x.org/put/"))
-    assert (line["custom_id"], line["method"], line["url"]) == (request.custom_id, "POST", "/v1/chat/completions")
-    [turn] = line["body"]["messages"]
+    written = line(request, tmp_path, image_url("https://x.org/put/"))
+    assert written["custom_id"] == request.custom_id
+    assert (written["method"], written["url"]) == ("POST", "/v1/chat/completions")
+    [turn] = written["body"]["messages"]
     assert [part["type"] for part in turn["content"]] == ["image_url", "text"]  # first the image, as we show it
     assert turn["content"][0]["image_url"]["url"] == "https://x.org/put/ab12.png"
     assert turn["content"][1]["text"] == "Is it?"
-    path = line_of(request, tmp_path, image_url("file"))["body"]["messages"][0]["content"][0]["image_url"]["url"]
+    path = line(request, tmp_path, image_url("file"))["body"]["messages"][0]["content"][0]["image_url"]["url"]
     assert path == f"file://{tmp_path}/images/ab12.png"
 
 
@@ -126,7 +131,7 @@ def test_no_picture_outside_the_artifact_is_sent(tmp_path, file):
     request = only(shard())
     led_out = replace(request, question=replace(request.question, image_file=file))
     with pytest.raises(ArtifactError, match=r"secret\.png is outside the artifact"):
-        line_of(led_out, tmp_path, image_url("file"))
+        line(led_out, tmp_path, image_url("file"))
 
 
 def test_an_animation_is_sent_as_the_picture_that_we_see(tmp_path):
@@ -154,13 +159,13 @@ def test_a_changed_picture_is_asked_about_as_it_is_changed_and_in_the_request_it
     assert others[0].custom_id == only(shard()).custom_id
     for request in others[1:5]:
         for images in ("data", "file", "https://x.org"):
-            content = line_of(request, tmp_path, image_url(images))["body"]["messages"][0]["content"]
+            content = line(request, tmp_path, image_url(images))["body"]["messages"][0]["content"]
             url = content[0]["image_url"]["url"]
             assert url.startswith("data:image/png;base64,")
             sent = Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
             shown = request.question.image(tmp_path)[1]
             assert sent.tobytes() == (shown() if callable(shown) else shown).tobytes()
-    [part] = line_of(others[5], tmp_path, image_url("data"))["body"]["messages"][0]["content"]
+    [part] = line(others[5], tmp_path, image_url("data"))["body"]["messages"][0]["content"]
     assert part == {"type": "text", "text": "Is it?"}
 
 
