@@ -23,12 +23,14 @@ from tests.workflow.checkout import ROOT, Checkout
 
 # What is not run, and why. Everything else is.
 NOT_RUN = {
-    "pip install .": "replaces this environment's library; tests/test_installed.py installs the package",
-    "pip install '.[plots]'": "the same",
+    "pip install '.[plots]'": "replaces this environment's library; tests/test_installed.py installs the package",
     "uvx --from '.[plots]' dualread evaluate docs/example/predictions.csv --pairs docs/example/pairs.csv --out mine": (
         "needs uv and a package index"
     ),
     "uv sync --extra plots": "the same",
+    "dualread serve mine": "serves until it is interrupted; tests/commands/serve runs it",
+    "dualread serve mine --record answers.jsonl": "the same",
+    "dualread monitor answers.jsonl --bundle mine": "needs what a server has recorded; tests/own/test_drift.py runs it",
     "make release VERSION=0.4.0": "commits; tests/test_release.py releases a small checkout",
     "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/commands/demo runs it",
     "dualread demo --reader my-reader": "serves until it is interrupted; tests/commands/demo runs it",
@@ -57,7 +59,7 @@ NOT_RUN = {
 }
 # These take hours. Their dry run says whether their targets, files and options exist.
 DRY = {"make": [shutil.which("make") or "make", "-n"], "snakemake": [sys.executable, "-m", "snakemake", "-n"]}
-PROGRAMS = ("dualread", "pip", "npm", "hf", "python", *DRY)
+PROGRAMS = ("dualread", "pip", "npm", "hf", "python", "uv", "uvx", *DRY)
 # The study of the pages is the embedded one, its copy on a shared disk, and the question of docs/tour.md.
 IN_PLACE = {
     "results/embedded": "results/smoke",

@@ -57,6 +57,8 @@ def trackio(monkeypatch):
         __spec__=ModuleSpec("trackio", None),
     )
     monkeypatch.setitem(sys.modules, "trackio", module)
+    # trl has looked for it already where another test has trained before.
+    monkeypatch.setattr("trl.extras.profiling.trackio", module, raising=False)
     monkeypatch.setattr(integration_utils, "is_trackio_available", lambda: True)
     return given
 
