@@ -67,9 +67,9 @@ def run(options: argparse.Namespace) -> int:
     if not options.methods:
         known = ", ".join(known_methods(changes_of(options.configfile)))
         raise ConfigError(f"--methods: none. Known: {known}.")
-    if options.out is None:
-        options.refuse("the following arguments are required: --out FILE")
-    out = Path(options.out)
+    out: Path | None = options.out
+    if out is None:
+        return options.refuse("the following arguments are required: --out FILE")
     check_suffix(out)
     found = confidences(
         options.model,
