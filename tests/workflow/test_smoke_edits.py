@@ -106,7 +106,15 @@ def test_a_new_method_is_one_file_and_one_entry_and_appears_in_the_tables(study)
     for table in ("main", "costs", "controls", "significance", "intervals"):
         assert "Brevity" in (study.folder / f"tables/{table}.tex").read_text()
     made = {path for stage, path in run.entries("computed")}
-    of_several = ("metrics", "metrics_of/rlvr", "contrasts", "records", "difficulty/rlvr")
+    of_several = (
+        "metrics",
+        "metrics_of/rlvr",
+        "contrasts",
+        "contrasts_of/rlvr",
+        "records",
+        "difficulty/rlvr",
+        "figures/forest",
+    )
     assert all(
         path.endswith("/brevity") or path in of_several or path.startswith(("tables/", "answers/")) for path in made
     ), made
