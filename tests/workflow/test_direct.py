@@ -17,7 +17,7 @@ import dualread
 from dualread.commands import main as program
 from tests.workflow.checkout import Checkout
 
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.long
 
 METHODS = {"verbalized": "rlvr", "p_true": "p_true", "sc2": "sc2", "bicr": "bicr", "dualread": "dualread"}
 QUICK = "only: {methods: [rlvr, p_true, sc2, bicr, dualread]}\nmethods: {bicr: {settings: {max_epochs: 4}}}\n"

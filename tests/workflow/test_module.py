@@ -9,7 +9,7 @@ import yaml
 
 from tests.workflow.checkout import ROOT, Checkout
 
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.long
 
 OUTER = """
 configfile: "config/ours.yaml"
