@@ -30,7 +30,9 @@ def draw_figure(w):
         key: tuple(Labeled(name=name, label=getattr(STUDY, key)[name].label) for name in names)
         for key, names in shown.items()
     }
-    of_metrics = dict(conditions=SHARDS.strengths(), layers=SHARDS.depths(shown["methods"])) if reads == "metrics" else {}
+    of_metrics = (
+        dict(conditions=SHARDS.strengths(), layers=SHARDS.depths(shown["methods"])) if reads == "metrics" else {}
+    )
     layout = FigureLayout(study=STUDY.study, **labeled, **of_metrics)
     spec = DrawFigureSpec(figure=plugin("figures", w.figure), layout=layout)
     if reads == "metrics":
