@@ -7,6 +7,7 @@ from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dualread.commands.ask import add_sending_arguments, check_sending, service_of
 from dualread.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,26 +40,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the judged table goes: .csv, .tsv, .jsonl, ...")
     parser.add_argument("--grader", default="meaning", metavar="NAME", help="what is asked (%(default)s)")
     parser.add_argument("--body", default="{}", metavar="JSON", help="what is laid over the body of every request")
-    parser.add_argument("--run", dest="sends", action="store_true", help="send the requests")
-    parser.add_argument("--to", metavar="URL", help="with --run: the service, such as http://localhost:8000/v1")
-    parser.add_argument("--key", metavar="NAME", help="with --run: the environment variable that holds the key")
-    parser.add_argument("--at-once", type=int, default=4, metavar="N", help="requests under way at once (%(default)s)")
-    parser.add_argument("--per-minute", type=int, default=60, metavar="N", help="requests per minute (%(default)s)")
-    parser.add_argument(
-        "--timeout", type=float, default=120.0, metavar="SECONDS", help="longest wait for a reply (%(default)s)"
-    )
+    add_sending_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write, send or read what is judged; return 0, or 1 if requests that were sent are not answered."""
     from dualread.commands.answer import check_suffix, write
-    from dualread.commands.ask import service_of
     from dualread.own.judged import AnswersToJudge
 
     if options.out is not None:
         check_suffix(options.out)
-    if not options.sends and (options.to or options.key):
-        raise ConfigError("--to and --key are for sending. Add --run, or leave them out.")
+    check_sending(options)
     judging = Judging(
         AnswersToJudge(options.answers, grader=options.grader, model=options.model, body=_body(options.body)),
         options.folder,

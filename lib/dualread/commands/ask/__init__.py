@@ -49,14 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also ask about pictures that are behind links out of a data set's folder, which may be any of your files",
     )
-    parser.add_argument("--run", dest="sends", action="store_true", help="send the requests")
-    parser.add_argument("--to", metavar="URL", help="with --run: the service, such as http://localhost:8000/v1")
-    parser.add_argument("--key", metavar="NAME", help="with --run: the environment variable that holds the key")
-    parser.add_argument("--at-once", type=int, default=4, metavar="N", help="requests under way at once (%(default)s)")
-    parser.add_argument("--per-minute", type=int, default=60, metavar="N", help="requests per minute (%(default)s)")
-    parser.add_argument(
-        "--timeout", type=float, default=120.0, metavar="SECONDS", help="longest wait for a reply (%(default)s)"
-    )
+    add_sending_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -72,8 +65,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.images not in ("data", "file") and not options.images.startswith(("http://", "https://")):
         raise ConfigError(f"--images {options.images}: expected data, file, or an address (https://...).")
-    if not options.sends and (options.to or options.key):
-        raise ConfigError("--to and --key are for sending. Add --run, or leave them out.")
+    check_sending(options)
     asking = Asking(load(options.study, Path()), options.study, linked=options.linked)
     url_of = image_url(options.images)
     n_failed = 0
@@ -84,6 +76,24 @@ def run(options: argparse.Namespace) -> int:
     for line in files.written(asking, url_of):
         print(line)
     return 1 if n_failed else 0
+
+
+def add_sending_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say whether, where and how fast requests are sent."""
+    parser.add_argument("--run", dest="sends", action="store_true", help="send the requests")
+    parser.add_argument("--to", metavar="URL", help="with --run: the service, such as http://localhost:8000/v1")
+    parser.add_argument("--key", metavar="NAME", help="with --run: the environment variable that holds the key")
+    parser.add_argument("--at-once", type=int, default=4, metavar="N", help="requests under way at once (%(default)s)")
+    parser.add_argument("--per-minute", type=int, default=60, metavar="N", help="requests per minute (%(default)s)")
+    parser.add_argument(
+        "--timeout", type=float, default=120.0, metavar="SECONDS", help="longest wait for a reply (%(default)s)"
+    )
+
+
+def check_sending(options: argparse.Namespace) -> None:
+    """Raise a ConfigError if a service is named and nothing is to be sent."""
+    if not options.sends and (options.to or options.key):
+        raise ConfigError("--to and --key are for sending. Add --run, or leave them out.")
 
 
 def service_of(options: argparse.Namespace) -> "tuple[Service, Limits]":
