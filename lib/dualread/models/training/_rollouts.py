@@ -14,7 +14,6 @@ import numpy as np
 
 from dualread.models.backbones.encode import Prompt
 from dualread.models.backbones.opened import Opened
-from dualread.models.generation.base import SeededDecoding
 from dualread.models.generation.transformers_engine import complete
 from dualread.models.training.job import Job
 from dualread.seeding import generator
@@ -46,16 +45,8 @@ def roll_out(opened: Opened, prompts: Sequence[Prompt], job: Job, *, step: int, 
         step: Number of steps before this one.
         first: Position of the first row among the rows of all processes.
     """
-    settings = job.settings
-    decoding = SeededDecoding(
-        temperature=settings.temperature,
-        top_p=settings.top_p,
-        n_samples=1,
-        max_completion_tokens=settings.max_completion_tokens,
-        seed=job.seed,
-    )
+    decoding, most = job.decoding, job.settings.sampled_at_once
     made: list[list[int]] = []
-    most = settings.sampled_at_once
     for start in range(0, len(prompts), most):
         piece = range(start, min(start + most, len(prompts)))
         distinct = {prompts[i].row: prompts[i] for i in piece}

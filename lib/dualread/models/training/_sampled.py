@@ -13,7 +13,6 @@ from typing import Any
 
 from dualread.errors import TrainingError
 from dualread.models.backbones.encode import Prompt
-from dualread.models.generation.base import SeededDecoding
 from dualread.models.rollouts.base import Rollouts
 from dualread.models.training._lora import merged_weights
 from dualread.models.training._reference import FLOAT32, RATIO
@@ -45,15 +44,6 @@ def sampled_by(rollouts: Rollouts, trainer: type, job: Job) -> type:
     """
     from accelerate.utils import gather_object
 
-    settings = job.settings
-    decoding = SeededDecoding(
-        temperature=settings.temperature,
-        top_p=settings.top_p,
-        n_samples=1,
-        max_completion_tokens=settings.max_completion_tokens,
-        seed=job.seed,
-    )
-
     class SampledTrainer(trainer):
         is_sampled_by_an_engine = True
         _log_probs: Any  # of the last pass of the loss
@@ -63,7 +53,7 @@ def sampled_by(rollouts: Rollouts, trainer: type, job: Job) -> type:
             """Return the ids of one completion per row of this process, and their log-probabilities."""
             step, self._passes = self.state.global_step, []
             seeds = [derive_seed("rollout", job.seed, step, first + i) for i in range(len(prompts))]
-            made = rollouts.roll_out(merged_weights(self.model), prompts, decoding, seeds)
+            made = rollouts.roll_out(merged_weights(self.model), prompts, job.decoding, seeds)
             return [ids for ids, _ in made], [log_probs for _, log_probs in made]
 
         def _compute_loss(self, model: Any, inputs: Any) -> Any:

@@ -15,6 +15,7 @@ from dualread.declared.columns import MANIFEST
 from dualread.declared.recorded import Facts
 from dualread.errors import ConfigError
 from dualread.models.conditions import Asked, asked
+from dualread.models.generation.base import SeededDecoding
 from dualread.models.generation.data_parallel import visible_gpus
 from dualread.models.training.settings import TrainingSettings
 from dualread.seeding import derive_seed
@@ -65,6 +66,17 @@ class Job:
         """The settings with which the model is opened for training: the backbone's, with the actor's longest prompt."""
         limit = self.settings.longest_prompt(self.backbone_settings)
         return {**self.backbone_settings, "max_prompt_tokens": limit}
+
+    @property
+    def decoding(self) -> SeededDecoding:
+        """How the completions of the rollouts are drawn: one per row."""
+        return SeededDecoding(
+            temperature=self.settings.temperature,
+            top_p=self.settings.top_p,
+            n_samples=1,
+            max_completion_tokens=self.settings.max_completion_tokens,
+            seed=self.seed,
+        )
 
     def chosen(self, declared: type[T]) -> T:
         """Return the settings as `declared`, the algorithm's class.
