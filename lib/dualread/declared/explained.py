@@ -69,7 +69,7 @@ def plugin_settings() -> Iterator[tuple[str, str, str]]:
 
 
 def _explained(schema: dict[str, Any], of_all: Mapping[str, str]) -> dict[str, Any]:
-    """Add the meanings to a JSON schema: `of_all` to its keys, and to those of the sections in it what they mean."""
+    """Add to each key of a JSON schema what it means, and return the schema; `of_all` has what its own keys mean."""
     sections = {section.__name__: section for section in _derived(Section)}
     parts = [(schema, of_all), *((part, meanings(sections[name])) for name, part in schema.get("$defs", {}).items())]
     for part, texts in parts:
