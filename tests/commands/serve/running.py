@@ -4,6 +4,7 @@ import base64
 import io
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from openai import OpenAI
 from dualread.commands import web
 from dualread.commands.serve.application import application
 from dualread.commands.serve.chats import Chats, Limits, Reply
+from dualread.own.scoring.loading import Choice
 from dualread.own.serving.opening import open_service
 from dualread.own.serving.service import Service
 
@@ -88,8 +90,9 @@ def serving(
 
 
 @contextmanager
-def opened(study, method: str = "dualread", **options: Any):
-    service = open_service(study.reader(method), study.actor, **{"batch_size": 8, **options})
+def opened(study, method: str = "dualread", methods: Sequence[str] = (), **options: Any):
+    choice = Choice(reader=study.reader(method), checkpoint=study.actor, methods=methods)
+    service = open_service(choice, batch_size=8, **options)
     try:
         yield service
     finally:

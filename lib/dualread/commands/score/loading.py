@@ -1,9 +1,10 @@
 """The options that say which reader and actor to load; `dualread demo` and `dualread serve` have them too."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dualread.own.scoring.loading import Choice
     from dualread.own.scoring.scorer import Scorer
 
 
@@ -44,19 +45,21 @@ def load(options: argparse.Namespace, *, batch_size: int) -> "Scorer":
     """Load the reader and the actor that `options` name."""
     from dualread.own.scoring.scorer import Scorer  # here, because --help does not need torch
 
-    return Scorer.load(**named(options), batch_size=batch_size, bits=options.bits)
+    return Scorer.load(**vars(choice(options)), batch_size=batch_size, bits=options.bits)
 
 
-def named(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what `options` name, as `Scorer.load` takes it."""
-    return {
-        "reader": options.reader,
-        "checkpoint": options.checkpoint,
-        "base": options.base,
-        "methods": options.methods,
-        "target_risk_percent": options.target_risk,
-        "certified": options.certified,
-        "prompt": options.prompt,
-        "revision": options.revision,
-        "allow_other": options.allow_other,
-    }
+def choice(options: argparse.Namespace) -> "Choice":
+    """Return what `options` name."""
+    from dualread.own.scoring.loading import Choice
+
+    return Choice(
+        reader=options.reader,
+        checkpoint=options.checkpoint,
+        base=options.base,
+        methods=options.methods,
+        target_risk_percent=options.target_risk,
+        certified=options.certified,
+        prompt=options.prompt,
+        revision=options.revision,
+        allow_other=options.allow_other,
+    )

@@ -1,7 +1,8 @@
 """`dualread serve`: a server with OpenAI's API whose every answer says how far it can be trusted.
 
-`wire` has the forms of requests and replies, `chats` answers a request from its first byte to its last, `application`
-is the server around it, and `counters` are its numbers. What answers is `dualread.own.serving`.
+`wire` has the forms of requests and replies, `chats` answers a request from its first byte to its last, and `streams`
+brings it what the service says. `application` is the server around it, and `counters` are its numbers. What answers is
+`dualread.own.serving`.
 """
 
 import argparse
@@ -98,12 +99,12 @@ def run(options: argparse.Namespace) -> int:
     key = options.api_key or os.environ.get(_KEY) or None
     with web.listen(options.host, options.port) as listening:  # first, because loading takes long
         service = open_service(
-            **loading.named(options),
-            abstain_before=options.abstain_before,
-            engine=options.engine,
-            unchecked=options.unchecked,
+            loading.choice(options),
             batch_size=options.batch_size,
             most_images=options.max_images,
+            engine=options.engine,
+            abstain_before=options.abstain_before,
+            unchecked=options.unchecked,
         )
         limits = Limits(megabytes=options.max_megabytes, images=options.max_images, requests=options.max_requests)
         chats = Chats(

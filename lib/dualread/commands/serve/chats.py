@@ -4,10 +4,8 @@ import asyncio
 import json
 import time
 import uuid
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from dualread.commands.serve import wire
 from dualread.commands.serve.counters import Counters
+from dualread.commands.serve.streams import GoneError, GrowingText, Listener
 from dualread.errors import DataError
 from dualread.models.backbones.encode import Encoder
 from dualread.own.serving.asked import Asked
@@ -98,10 +97,6 @@ class _RefusedError(Exception):
         self.status, self.body = status, wire.error(message, kind, code)
 
 
-class _GoneError(Exception):
-    """The client went away."""
-
-
 class Chats:
     """Answers requests with a service; an ASGI application.
 
@@ -148,7 +143,7 @@ class Chats:
                 # What is left of a request that is too large is not read.
                 headers = {"Connection": "close"} | ({"Retry-After": "1"} if refused.status == 429 else {})
                 await JSONResponse(refused.body, refused.status, headers=headers)(scope, receive, send)
-        except (_GoneError, ClientDisconnect, TimeoutError):
+        except (GoneError, ClientDisconnect, TimeoutError):
             reply.status = GONE
         finally:
             self._open -= 1
@@ -162,9 +157,9 @@ class Chats:
         await self._take(Request(scope, receive), reply)
         assert reply.sent is not None
         assert reply.asked is not None
-        news = _Listener(tokens=bool(reply.sent.stream))
+        news = Listener(tokens=bool(reply.sent.stream))
         self.service.submit(reply.name, reply.asked, news.tell)
-        watching = asyncio.create_task(_watch(receive, news))
+        watching = asyncio.create_task(news.end_with(receive))
         try:
             first = await news.next()
             if isinstance(first, Failure):
@@ -207,7 +202,7 @@ class Chats:
         turns = sent.turns(most_images=self._limits.images, bits=self._bits)
         return sent, self.service.read(turns, sent.wanted(), name)
 
-    async def _all(self, first: News, news: "_Listener", reply: Reply) -> AsyncIterator[News]:
+    async def _all(self, first: News, news: Listener, reply: Reply) -> AsyncIterator[News]:
         """Yield the news of a request to its end, and note what becomes of it."""
         assert reply.asked is not None
         one = first
@@ -225,7 +220,7 @@ class Chats:
                 return
             one = await news.next()
 
-    async def _whole(self, first: News, news: "_Listener", reply: Reply) -> Mapping[str, Any]:
+    async def _whole(self, first: News, news: Listener, reply: Reply) -> Mapping[str, Any]:
         async for _ in self._all(first, news, reply):
             pass
         made = [self._choice(answer, reply) for answer in sorted(reply.answers, key=lambda answer: answer.index)]
@@ -239,19 +234,22 @@ class Chats:
         return wire.completion(reply.name, self.model, made, reply.usage())
 
     def _choice(self, answer: Answer, reply: Reply) -> dict[str, Any]:
-        made, tokens = (
-            answer.completion,
-            zip(answer.completion.token_ids, answer.completion.token_log_probs, strict=True),
-        )
-        said = [self._log_prob(*of) for of in tokens] if reply.sent is not None and reply.sent.logprobs else None
+        made = answer.completion
+        log_probs = self._log_probs(zip(made.token_ids, made.token_log_probs, strict=True), reply)
         return {
-            **_ended(answer.index, made.finish_reason, said),
+            **_ended(answer.index, made.finish_reason, log_probs),
             "message": {"role": "assistant", "content": made.text, "refusal": None},
             "dualread": self._judged(answer),
         }
 
     def _judged(self, answer: Answer) -> dict[str, Any]:
         return wire.of_answer(answer, self.service.loaded.threshold)
+
+    def _log_probs(self, tokens: Iterable[tuple[int, float]], reply: Reply) -> list[dict[str, Any]] | None:
+        """Return what the reply says about tokens; None if its request does not want it."""
+        if reply.sent is None or not reply.sent.logprobs:
+            return None
+        return [self._log_prob(token, log_prob) for token, log_prob in tokens]
 
     def _log_prob(self, token: int, log_prob: float) -> dict[str, Any]:
         text = self._encoder.tokenizer.decode([token])
@@ -261,11 +259,11 @@ class Chats:
     def _encoder(self) -> Encoder:
         return self.service.loaded.actor.encoder
 
-    async def _events(self, first: News, news: "_Listener", reply: Reply) -> AsyncIterator[dict[str, Any]]:
+    async def _events(self, first: News, news: Listener, reply: Reply) -> AsyncIterator[dict[str, Any]]:
         """Yield the events of a stream: PSR first, then the text, and all that is known about it at its end."""
         assert reply.asked is not None
         assert reply.sent is not None
-        texts = {index: _Text(self._encoder) for index in range(reply.asked.n)}
+        texts = {index: GrowingText(self._encoder) for index in range(reply.asked.n)}
         begun = False
         try:
             async for one in self._all(first, news, reply):
@@ -296,10 +294,9 @@ class Chats:
         if reply.sent.stream_options is not None and reply.sent.stream_options.include_usage:
             yield wire.chunk(reply.name, self.model, [], usage=reply.usage())
 
-    def _part(self, index: int, text: "_Text", reply: Reply) -> dict[str, Any]:
+    def _part(self, index: int, text: GrowingText, reply: Reply) -> dict[str, Any]:
         part, said = text.part()
-        log_probs = [self._log_prob(*of) for of in said] if reply.sent is not None and reply.sent.logprobs else None
-        return {**_ended(index, None, log_probs), "delta": {"content": part}}
+        return {**_ended(index, None, self._log_probs(said, reply)), "delta": {"content": part}}
 
     async def _stream(self, send: Send, events: AsyncIterator[dict[str, Any]], reply: Reply) -> None:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
@@ -339,85 +336,3 @@ def _ended(index: int, reason: str | None = "stop", said: list[dict[str, Any]] |
 async def _send(send: Send, text: str, *, more: bool) -> None:
     async with asyncio.timeout(_SECONDS):  # a client that takes nothing keeps no place
         await send({"type": "http.response.body", "body": text.encode(), "more_body": more})
-
-
-async def _watch(receive: Receive, news: "_Listener") -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    news.end()
-
-
-class _Listener:
-    """Brings news from the service's thread to a coroutine; of all tokens, only the first if it needs no others.
-
-    The coroutine is woken once for all that has come meanwhile: with many streams, a wake per token would cost more
-    than the token.
-    """
-
-    def __init__(self, *, tokens: bool) -> None:
-        self._loop, self._come = asyncio.get_running_loop(), asyncio.Event()
-        self._news: deque[News | None] = deque()
-        self._tokens, self._said, self._woken = tokens, False, False
-
-    def tell(self, news: News) -> None:
-        if isinstance(news, Token):
-            if self._said and not self._tokens:
-                return
-            self._said = True
-        self._news.append(news)
-        if not self._woken:
-            self._woken = True
-            with suppress(RuntimeError):  # the loop has ended, and nobody listens
-                self._loop.call_soon_threadsafe(self._come.set)
-
-    def end(self) -> None:
-        self._news.append(None)
-        self._come.set()
-
-    @property
-    def has_more(self) -> bool:
-        """Whether something has come that was not taken."""
-        return bool(self._news)
-
-    async def next(self) -> News:
-        while not self._news:
-            self._woken = False  # before another look: who tells now wakes again
-            if not self._news:
-                await self._come.wait()
-            self._come.clear()
-        if (one := self._news.popleft()) is None:
-            raise _GoneError
-        return one
-
-
-class _Text:
-    """The text of a completion as it grows: only what later tokens cannot change."""
-
-    def __init__(self, encoder: Encoder):
-        self._encoder, self._ids, self._start, self._end = encoder, list[int](), 0, 0
-        self._sent, self._part, self._said = "", "", list[tuple[int, float]]()
-
-    @property
-    def has_part(self) -> bool:
-        """Whether there is something to send."""
-        return bool(self._said)
-
-    def add(self, token: int, log_prob: float) -> None:
-        """Add a token; a character of which it is only a part waits for the others."""
-        self._ids.append(token)
-        self._said.append((token, log_prob))
-        before = self._encoder.decode(self._ids[self._start : self._end])
-        now = self._encoder.decode(self._ids[self._start :])
-        if len(now) > len(before) and not now.endswith("\ufffd"):
-            self._start, self._end = self._end, len(self._ids)
-            self._part += now[len(before) :]
-
-    def part(self) -> tuple[str, list[tuple[int, float]]]:
-        """Return the text and the tokens since the last call."""
-        part, said = self._part, self._said
-        self._sent, self._part, self._said = self._sent + part, "", []
-        return part, said
-
-    def rest(self, whole: str) -> str:
-        """Return what is missing of the whole text."""
-        return whole[len(self._sent) :] if whole.startswith(self._sent) else ""

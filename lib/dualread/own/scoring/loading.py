@@ -143,55 +143,59 @@ class LoadedScorer(Generic[A]):
         return any(reader.provenance.get("features") for reader in self.readers.values())
 
 
-def load(
-    reader: str | Path,
-    checkpoint: str | Path | None,
-    *,
-    opens: Opens[A],
-    base: str | Path | None = None,
-    methods: Sequence[str] = (),
-    target_risk_percent: int | None = None,
-    certified: bool = False,
-    prompt: str | None = None,
-    revision: str | None = None,
-    allow_other: bool = False,
-) -> LoadedScorer[A]:
-    """Load what `scorer.Scorer.load` describes; arguments and errors are explained there.
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What to score with: the arguments of `scorer.Scorer.load` by their names, which are explained there."""
 
-    `opens` opens the checkpoint when all that is known without it fits.
+    reader: str | Path
+    checkpoint: str | Path | None = None
+    base: str | Path | None = None
+    methods: Sequence[str] = ()
+    target_risk_percent: int | None = None
+    certified: bool = False
+    prompt: str | None = None
+    revision: str | None = None
+    allow_other: bool = False
+
+
+def load(choice: Choice, opens: Opens[A]) -> LoadedScorer[A]:
+    """Load what is chosen; `opens` opens the checkpoint when all that is known without it fits.
+
+    Raises:
+        ConfigError, ArtifactError: See `scorer.Scorer.load`.
     """
-    source = find(reader, revision=revision, with_checkpoint=checkpoint is None)
-    readers = {name: source.load(name) for name in dict.fromkeys((source.method, *methods))}
+    source = find(choice.reader, revision=choice.revision, with_checkpoint=choice.checkpoint is None)
+    readers = {name: source.load(name) for name in dict.fromkeys((source.method, *choice.methods))}
     required = {name: requirements_of(one, where=source.where) for name, one in readers.items()}
     for one in required.values():
         check_is_own(one, source.where)
     states = [found for one in readers.values() if (found := states_of(one, where=source.where))]
     own = [one for one in source.thresholds if one.method == source.method]
-    threshold = deciding(own, target_risk_percent, certified=certified)
+    threshold = deciding(own, choice.target_risk_percent, certified=choice.certified)
     asked = _in_common(required, source.where)
     kappa = states[0].kappa if states else None
-    chosen = asked.prompt
-    with _checkpoint(source, checkpoint, base, asked.model) as folder:
+    prompt = asked.prompt
+    with _checkpoint(source, choice, asked.model) as folder:
         files = checkpoint_digests(folder)
         notes = [f"checkpoint: {note}" for note in other_checkpoint(asked.checkpoint, files)]
         every = [of for one in readers.values() for of in all_requirements(one, where=source.where)]
-        notes += _other_prompts(every, prompt)
-        _refuse(notes, folder, source.where, allow_other, "Give the actor and the prompt that it was fitted on.")
-        if prompt is not None:
-            chosen = PromptText(name=prompt, sha256=prompts.template_sha256(prompt))
-        actor = opens(folder, asked.model_copy(update={"prompt": chosen}), kappa)
+        notes += _other_prompts(every, choice.prompt)
+        _refuse(notes, folder, source.where, choice.allow_other, "Give the actor and the prompt that it was fitted on.")
+        if choice.prompt is not None:
+            prompt = PromptText(name=choice.prompt, sha256=prompts.template_sha256(choice.prompt))
+        actor = opens(folder, asked.model_copy(update={"prompt": prompt}), kappa)
     of_states = list(dict.fromkeys(note for one in readers.values() for note in other_states(one, actor.config)))
     notes += of_states
-    _refuse(of_states, folder, source.where, allow_other, "States are read in another way now: fit it again.")
+    _refuse(of_states, folder, source.where, choice.allow_other, "States are read in another way now: fit it again.")
     check_widths(readers, actor.config.hidden_size)
     views = {view.name: view for one in readers.values() for view in views_read(one, where=source.where)}
     return LoadedScorer(
         actor=actor,
-        requirements=asked.model_copy(update={"prompt": chosen}),
+        requirements=asked.model_copy(update={"prompt": prompt}),
         readers=readers,
         method=source.method,
         views=[
-            view.model_copy(update={"prompt": chosen}) if view.prompt == asked.prompt else view
+            view.model_copy(update={"prompt": prompt}) if view.prompt == asked.prompt else view
             for view in views.values()
         ],
         threshold=threshold,
@@ -201,18 +205,17 @@ def load(
         digest=digest_of(
             [
                 {name: sha256_file(source.files[name]) for name in readers},
-                *(source.method, files, chosen.model_dump(), None if threshold is None else asdict(threshold)),
+                *(source.method, files, prompt.model_dump(), None if threshold is None else asdict(threshold)),
             ]
         ),
     )
 
 
 @contextlib.contextmanager
-def _checkpoint(
-    source: ReaderSource, checkpoint: str | Path | None, base: str | Path | None, settings: Wire
-) -> Iterator[Path]:
+def _checkpoint(source: ReaderSource, choice: Choice, settings: Wire) -> Iterator[Path]:
     """Yield the folder of the actor; an adapter is merged into its base for as long as it takes to load it."""
-    if (given := source.checkpoint if checkpoint is None else checkpoint) is None:
+    base = choice.base
+    if (given := source.checkpoint if choice.checkpoint is None else choice.checkpoint) is None:
         raise ConfigError(
             f"{source.where}: no actor travels with this reader. Give the checkpoint of its actor (--checkpoint), such"
             " as results/<study>/actors/<backbone>/<actor>/<seed>."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dualread.errors import ConfigError, DualReadError
 from dualread.evaluation.thresholds import decide
 from dualread.own.scoring.answering import OpenActor, readings
-from dualread.own.scoring.loading import LoadedScorer, load
+from dualread.own.scoring.loading import Choice, LoadedScorer, load
 from dualread.own.scoring.results import Failed, Question, Scored, shown
 from dualread.store.digest import digest_of
 
@@ -79,9 +79,9 @@ class Scorer:
         """
         if bits is not None and not 9 <= bits <= 16:
             raise ConfigError(f"bits {bits}: expected 9 to 16, the bits that count in 16-bit gray images.")
-        loaded = load(
-            reader,
-            checkpoint,
+        choice = Choice(
+            reader=reader,
+            checkpoint=checkpoint,
             base=base,
             methods=methods,
             target_risk_percent=target_risk_percent,
@@ -89,8 +89,8 @@ class Scorer:
             prompt=prompt,
             revision=revision,
             allow_other=allow_other,
-            opens=partial(OpenActor.open, batch_size=batch_size),
         )
+        loaded = load(choice, partial(OpenActor.open, batch_size=batch_size))
         return cls(loaded, batch_size=batch_size, bits=bits)
 
     def __call__(

@@ -1,7 +1,7 @@
 """What the service needs of an actor: it answers many requests at once, and tells at each step what has happened."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,6 +57,34 @@ class Broken:
 
 
 Event = Begun | Said | Ended | Broken
+
+
+@dataclass(kw_only=True)
+class Row:
+    """One completion as it grows: its request, which of the request's completions it is, and what has been said."""
+
+    name: str
+    asked: Asked
+    index: int
+    tokens: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+
+    def say(self, token: int, log_prob: float) -> Said:
+        """Add a token, and return the event."""
+        self.tokens.append(token)
+        self.log_probs.append(log_prob)
+        return Said(name=self.name, index=self.index, token=token, log_prob=log_prob)
+
+    def ended(self, text: str, finish_reason: str, states: Mapping[str, np.ndarray] | None = None) -> Ended:
+        """Return the event of the end: the whole completion, with the states that the actor has already."""
+        completion = Completion(
+            prompt_token_ids=self.asked.prompt.token_ids,
+            token_ids=self.tokens,
+            token_log_probs=self.log_probs,
+            text=text,
+            finish_reason=finish_reason,
+        )
+        return Ended(name=self.name, index=self.index, completion=completion, states=states)
 
 
 class ServingActor(Protocol):

@@ -4,7 +4,6 @@ Requests that arrive while a batch is being answered wait for the next one.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +11,13 @@ import numpy as np
 
 from dualread.declared.recorded import RequiredView, Requirements
 from dualread.errors import DualReadError, in_a_line
-from dualread.models.generation.base import Completion, Step
+from dualread.models.generation.base import Step
 from dualread.models.generation.transformers_engine import steps
 from dualread.models.prefixes import NOTHING
 from dualread.own.scoring.answering import Answered, OpenActor
-from dualread.own.serving.actor import Begun, Broken, Ended, Event, Said
+from dualread.own.serving.actor import Begun, Broken, Ended, Event, Row
 from dualread.own.serving.asked import Asked
 from dualread.seeding import generator
-
-
-@dataclass(kw_only=True)
-class _Row:
-    """One completion of the batch: its request, and what has been said."""
-
-    name: str
-    asked: Asked
-    index: int
-    tokens: list[int] = field(default_factory=list)
-    log_probs: list[float] = field(default_factory=list)
 
 
 class OnTransformers:
@@ -47,7 +35,7 @@ class OnTransformers:
         self.encoder, self.config, self.stop = self._actor.encoder, self._actor.config, self._actor.opened.stop
         self._batch_size, self._reads_states = batch_size, kappa is not None
         self._waiting: dict[str, Asked] = {}
-        self._rows: list[_Row] = []
+        self._rows: list[Row] = []
         self._ended: set[int] = set()
         self._running: Iterator[Step] | None = None
         self._begun = False
@@ -95,7 +83,7 @@ class OnTransformers:
         batch = {name: self._waiting.pop(name) for name in chosen}
         of, self._rows = [], []
         for k, (name, asked) in enumerate(batch.items()):
-            self._rows += [_Row(name=name, asked=asked, index=i) for i in range(asked.decoding.n_samples)]
+            self._rows += [Row(name=name, asked=asked, index=i) for i in range(asked.decoding.n_samples)]
             of += [k] * asked.decoding.n_samples
         longest = max(asked.decoding.max_completion_tokens for asked in batch.values())
         decoding = first.decoding.model_copy(update={"max_completion_tokens": longest})
@@ -121,21 +109,10 @@ class OnTransformers:
             row = self._rows[i]
             if states is not None and row.index == 0:
                 yield Begun(name=row.name, state=states[k] if row.asked.shown is not None else None)
-            row.tokens.append(token)
-            row.log_probs.append(log_prob)
-            yield Said(name=row.name, index=row.index, token=token, log_prob=log_prob)
+            yield row.say(token, log_prob)
             if token in self.stop or len(row.tokens) == row.asked.decoding.max_completion_tokens:
                 self._ended.add(i)
-                yield Ended(name=row.name, index=row.index, completion=self._completion(row))
-
-    def _completion(self, row: _Row) -> Completion:
-        return Completion(
-            prompt_token_ids=row.asked.prompt.token_ids,
-            token_ids=row.tokens,
-            token_log_probs=row.log_probs,
-            text=self.encoder.decode(row.tokens),
-            finish_reason="stop" if row.tokens[-1] in self.stop else "length",
-        )
+                yield row.ended(self.encoder.decode(row.tokens), "stop" if token in self.stop else "length")
 
     def _clear(self) -> None:
         self._rows, self._ended, self._running, self._begun = [], set(), None, False

@@ -1,7 +1,7 @@
 """Answers with vLLM: all requests at once, and their states from the pass that answers, without a second one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,11 @@ from dualread.errors import ArtifactError, DualReadError, in_a_line
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.generation._vllm import Core, prepare
-from dualread.models.generation.base import Completion
 from dualread.models.generation.vllm_engine import encoder_of, sampling
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import Positions, locate
 from dualread.own.scoring.answering import Answered, as_answered
-from dualread.own.serving.actor import Begun, Broken, Ended, Event, Said
+from dualread.own.serving.actor import Begun, Broken, Ended, Event, Row
 from dualread.own.serving.asked import Asked
 from dualread.seeding import derive_seed
 
@@ -26,20 +25,15 @@ FEATURES = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "answer_log_prob"
 
 
 @dataclass(kw_only=True)
-class _Row:
-    """One completion: its request, and what has been said.
+class _Row(Row):
+    """One completion.
 
     Attributes:
         engine_name: By which vLLM knows it.
         at: The positions that are read, once it has ended.
     """
 
-    name: str
-    asked: Asked
-    index: int
     engine_name: str = ""
-    tokens: list[int] = field(default_factory=list)
-    log_probs: list[float] = field(default_factory=list)
     finish_reason: str = ""
     at: Positions | None = None
 
@@ -124,9 +118,7 @@ class OnVllm:
             state = self._states.state(row.engine_name, last) if self._is_watched(row) else None
             events.append(Begun(name=row.name, state=None if state is None else state.float().cpu().numpy()))
         for token, of in zip(said.token_ids, said.logprobs or (), strict=True):
-            row.tokens.append(token)
-            row.log_probs.append(of[token].logprob)
-            events.append(Said(name=row.name, index=row.index, token=token, log_prob=of[token].logprob))
+            events.append(row.say(token, of[token].logprob))
         row.finish_reason = said.finish_reason or ""
         return events
 
@@ -144,14 +136,7 @@ class OnVllm:
                     return []
             states = self._vectors(row, row.at)
             self._states.forget(row.engine_name)
-        completion = Completion(
-            prompt_token_ids=row.asked.prompt.token_ids,
-            token_ids=row.tokens,
-            token_log_probs=row.log_probs,
-            text=self.encoder.decode(row.tokens),
-            finish_reason=row.finish_reason,
-        )
-        return [Ended(name=row.name, index=row.index, completion=completion, states=states)]
+        return [row.ended(self.encoder.decode(row.tokens), row.finish_reason, states)]
 
     def _read_last(self, row: _Row) -> None:
         named, before = f"{row.name}/{row.index}/last", row.engine_name

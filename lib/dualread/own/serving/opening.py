@@ -1,15 +1,13 @@
 """Open readers and their actor for a service."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 from dualread.errors import ConfigError
 from dualread.evaluation.thresholds import Threshold, deciding
 from dualread.own.scoring import stored
-from dualread.own.scoring.loading import LoadedScorer, Opens, load
+from dualread.own.scoring.loading import Choice, LoadedScorer, Opens, load
 from dualread.own.serving.actor import ServingActor
 from dualread.own.serving.check import check
 from dualread.own.serving.on_transformers import OnTransformers
@@ -22,59 +20,36 @@ _PSR, _THRESHOLD = "psr", "threshold"
 
 
 def open_service(
-    reader: str | Path,
-    checkpoint: str | Path | None = None,
+    choice: Choice,
     *,
-    base: str | Path | None = None,
-    methods: Sequence[str] = (),
-    target_risk_percent: int | None = None,
-    certified: bool = False,
-    prompt: str | None = None,
-    revision: str | None = None,
-    allow_other: bool = False,
-    abstain_before: str | None = None,
-    engine: str | None = None,
-    unchecked: bool = False,
     batch_size: int,
     most_images: int = 8,
+    engine: str | None = None,
+    abstain_before: str | None = None,
+    unchecked: bool = False,
 ) -> Service:
-    """Open a service; the arguments up to `allow_other`, and the errors, are those of `Scorer.load`.
+    """Open a service.
 
     Args:
-        reader: See there, and so are the next eight.
-        checkpoint: See there.
-        base: See there.
-        methods: See there.
-        target_risk_percent: See there.
-        certified: See there.
-        prompt: See there.
-        revision: See there.
-        allow_other: See there.
-        abstain_before: PSR below which no answer is made: a number, or "threshold" for that of the method psr which
-            travels with the reader; None to make all answers.
-        engine: "vllm" or "transformers"; None for vLLM where it is installed.
-        unchecked: Whether to serve with vLLM although nothing travels with the reader by which it can be checked.
+        choice: Which reader, actor, threshold and prompt; errors about it are those of `Scorer.load`.
         batch_size: Number of answers that are made at once.
         most_images: Largest number of images in a request.
+        engine: "vllm" or "transformers"; None for vLLM where it is installed.
+        abstain_before: PSR below which no answer is made: a number, or "threshold" for that of the method psr which
+            travels with the reader; None to make all answers.
+        unchecked: Whether to serve with vLLM although nothing travels with the reader by which it can be checked.
+
+    Raises:
+        ConfigError: There is no such limit of PSR, or the engine does not show what a reader reads.
+        ArtifactError: The engine does not read what was read when the reader was exported.
     """
     engine = engine or ("vllm" if find_spec("vllm") else "transformers")
     number = None if abstain_before in (None, _THRESHOLD) else _number(abstain_before)
-    loaded: LoadedScorer[ServingActor] = load(
-        reader,
-        checkpoint,
-        opens=_opens(engine, batch_size, most_images),
-        base=base,
-        methods=methods,
-        target_risk_percent=target_risk_percent,
-        certified=certified,
-        prompt=prompt,
-        revision=revision,
-        allow_other=allow_other,
-    )
+    loaded = load(choice, _opens(engine, batch_size, most_images))
     loaded = _checked(loaded, engine, unchecked)
     if abstain_before == _THRESHOLD:
         own = [one for one in loaded.thresholds if one.method == _PSR]
-        number = _value(deciding(own, target_risk_percent, certified=certified))
+        number = _value(deciding(own, choice.target_risk_percent, certified=choice.certified))
     return Service(loaded, abstain_below=number)
 
 
