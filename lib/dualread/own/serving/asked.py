@@ -42,6 +42,7 @@ class Wanted:
         most_tokens: Length of the longest completion.
         n: Number of completions.
         seed: Seed of the samples; another one each time if it is None.
+        log_probs: Whether the log-probabilities of its tokens are wanted.
     """
 
     options: tuple[str, ...] = ()
@@ -51,6 +52,7 @@ class Wanted:
     most_tokens: int | None = None
     n: int = 1
     seed: int | None = None
+    log_probs: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,7 @@ class Asked:
             was found out about prompts of this form holds for it.
         reasons: Why readers cannot judge the answer; none if they can.
         notes: How the images are shown, and that little can be seen of one.
+        log_probs: Whether the request wants the log-probabilities of its tokens.
     """
 
     prompt: Prompt
@@ -75,6 +78,7 @@ class Asked:
     whole: bool = False
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    log_probs: bool = False
 
 
 class Requests:
@@ -123,6 +127,7 @@ class Requests:
             whole=not alone,
             reasons=tuple(reasons),
             notes=tuple(f"image: {note}" for image in images for note in (*image.notes, *image.doubts)),
+            log_probs=wanted.log_probs,
         )
 
     def of_completion(self, asked: Asked, completion: Completion) -> tuple[str, ...]:
