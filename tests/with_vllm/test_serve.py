@@ -150,7 +150,7 @@ LONG = {"temperature": 1.0, "n": 16, "max_tokens": 280}  # a random model rarely
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_goes_away_frees_its_request(client, scorer, stream):
     body = {"messages": [user(image(1), LESION)], **LONG, "stream": stream}
-    with httpx.Client(base_url=client.base_url, timeout=1.0 if not stream else 60) as leaving:
+    with httpx.Client(base_url=str(client.base_url), timeout=60 if stream else 1.0) as leaving:
         if stream:
             with leaving.stream("POST", "chat/completions", json=body) as reply:
                 next(reply.iter_lines())

@@ -44,7 +44,7 @@ def server(app: ASGIApp, *, connections: int, seconds_to_stop: int) -> uvicorn.S
         app,
         http=_Impatient,
         ws="none",
-        loop="asyncio",
+        loop="auto",  # uvloop where it is installed, as in vLLM's environment
         lifespan="off",
         log_level="warning",
         access_log=False,
