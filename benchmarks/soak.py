@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -263,7 +263,7 @@ class Soak:
         return status, _dechunked(body) if b"chunked" in head.lower() else body
 
     @contextlib.asynccontextmanager
-    async def _connected(self) -> Any:
+    async def _connected(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port, limit=2**22)
         try:
             yield reader, writer
