@@ -193,7 +193,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Callable[[], Any]]] = {
         {"patch_pixels": 14},
         contextlib.nullcontext,
     ),
-    "killed": (grpo, {"save_every": 1, "reward": dying(3), "gpus": ("",)}, contextlib.nullcontext),
+    "killed": (grpo, {"save_every": 1, "reward": dying(3)}, contextlib.nullcontext),
     "resumed": (grpo, {"save_every": 1}, contextlib.nullcontext),
     "stale": (grpo, {}, lambda: without(*ALL)),
     "stale head": (grpo, {}, lambda: without("lm_head")),
