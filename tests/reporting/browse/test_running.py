@@ -152,6 +152,13 @@ def test_an_actor_that_another_backbone_has_not_trained_yet_has_empty_panels(fol
     ]
 
 
+def test_actors_without_a_color_are_named(folder, drawn):
+    for name in "abcdefghi":
+        run(folder, name)
+    assert trainings(folder)["sentences"][-1] == "Not drawn, because there are no more colors: h, i."
+    assert [actor.name for actor in drawn[0][1].actors] == list("abcdefg")
+
+
 def test_a_folder_without_answers_and_trainings_is_refused(folder):
     (folder / "manifests/mine/test").mkdir(parents=True)
     (folder / "manifests/mine/test/MANIFEST.json").write_text("{}")

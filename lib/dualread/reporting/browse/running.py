@@ -46,7 +46,10 @@ def trainings(study: Path, *, all_ended: bool = False) -> dict[str, Any] | None:
         return None
     now = time.time()
     sentences = [_sentence(run, running[run], now - files[run].stat().st_mtime) for run in sorted(running)]
-    return {"picture": _picture(study, logs), "sentences": sentences}
+    picture, left_out = _picture(study, logs)
+    if left_out:
+        sentences.append(f"Not drawn, because there are no more colors: {', '.join(left_out)}.")
+    return {"picture": picture, "sentences": sentences}
 
 
 def _run_of(path: Path) -> tuple[str, str, str]:
@@ -80,7 +83,8 @@ def _sentence(run: tuple[str, str, str], steps: Sequence[Step], ago: float) -> s
     return f"{told}; {mean:.1f} s per step, about {duration(mean * (last.of - last.step))} left while it runs."
 
 
-def _picture(study: Path, logs: Mapping[tuple[str, str, str], pl.DataFrame]) -> str:
+def _picture(study: Path, logs: Mapping[tuple[str, str, str], pl.DataFrame]) -> tuple[str, list[str]]:
+    """Return the picture, and the labels of the actors that are not in it."""
     # Here, because other pages need no matplotlib.
     from dualread.reporting.figures.drawing import COLORS, house_style
     from dualread.reporting.figures.training import draw
@@ -92,7 +96,8 @@ def _picture(study: Path, logs: Mapping[tuple[str, str, str], pl.DataFrame]) -> 
         order = [*(name for name in entries if name in there), *sorted(there - entries.keys())]
         return [Labeled(name=name, label=entries.get(name, {}).get("label", name)) for name in order]
 
-    actors = labeled(1, "actors")[: len(COLORS)]
+    known = labeled(1, "actors")
+    actors = known[: len(COLORS)]
     layout = FigureLayout(study=study.name, backbones=labeled(0, "backbones"), actors=actors)
     tables = {f"train_log/{'/'.join(run)}": log for run, log in logs.items()}
     for backbone in layout.backbones:
@@ -102,4 +107,5 @@ def _picture(study: Path, logs: Mapping[tuple[str, str, str], pl.DataFrame]) -> 
     buffer = io.BytesIO()
     with house_style():
         draw(tables, layout).figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH)
-    return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"
+    picture = f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"
+    return picture, [actor.label for actor in known[len(COLORS) :]]
