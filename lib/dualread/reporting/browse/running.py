@@ -91,10 +91,10 @@ def _picture(study: Path, logs: Mapping[tuple[str, str, str], pl.DataFrame]) -> 
 
     settings = read_study(study).get("settings", {})
 
-    def labeled(place: int, kind: str) -> list[Labeled]:
+    def labeled(place: int, kind: str) -> tuple[Labeled, ...]:
         entries, there = settings.get(kind, {}), {run[place] for run in logs}
         order = [*(name for name in entries if name in there), *sorted(there - entries.keys())]
-        return [Labeled(name=name, label=entries.get(name, {}).get("label", name)) for name in order]
+        return tuple(Labeled(name=name, label=entries.get(name, {}).get("label", name)) for name in order)
 
     known = labeled(1, "actors")
     actors = known[: len(COLORS)]
