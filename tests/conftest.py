@@ -1,12 +1,17 @@
 """How many examples property tests draw, how tests are shared out to processes, and the fixtures of all tests."""
 
 import gc
+import os
 
 import hypothesis
 import pytest
 
 from dualread import progress
 from tests.once import once
+
+# As for the jobs of a study (`dualread.study.run`): the threads of several processes would compete for the cores.
+for name in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):  # read when numpy, torch and polars are imported
+    os.environ.setdefault(name, "1")
 
 # `make test` chooses "quick" (CONTRIBUTING.md). Hypothesis's limit of 0.2 s per example is for an idle machine.
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=100)
