@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 
 import hypothesis
 import pytest
@@ -25,11 +26,24 @@ def pytest_addoption(parser):
 
 # What is imported and collected stays until the end. The garbage collector need not visit it again and again.
 gc.disable()
+_FROZEN = [len(sys.modules)]  # how many there were each time that objects were frozen
 
 
 def pytest_collection_finish():
-    gc.freeze()
+    _freeze()
     gc.enable()
+
+
+def pytest_runtest_logfinish():
+    """Leave out as well what the first test of models imports: every training collects garbage, in half a second."""
+    if len(sys.modules) > _FROZEN[-1] + 100:
+        gc.collect()
+        _freeze()
+
+
+def _freeze():
+    gc.freeze()
+    _FROZEN.append(len(sys.modules))
 
 
 # The tests of a file run in one process, because they share fixtures. Files with one entry here share a process too.
