@@ -207,7 +207,7 @@ class Encoder:
     def _shown(self, text: str, image: "Image | Path", row: str) -> "_Shown":
         """Return an image as it is kept in memory; `text` and `row` are of the first prompt about it."""
         try:
-            shown = self._alone(image) if self._typed else None
+            shown = self._alone(image, self._typed) if self._typed else None
             shown = shown or self._with_text(text, image)
         except ValueError as error:  # such as that of Qwen's processors for an image 200 times as wide as high
             raise DataError(f"{row}: the processor refuses its image ({in_a_line(error)}). Give another.") from error
@@ -221,18 +221,17 @@ class Encoder:
         [placeholder] = getattr(self.processor, "placeholders", None) or [None]
         if placeholder is None or self._composed(text, placeholder, typed) != (ids, types):
             return _Shown(inputs=inputs, placeholder=None, typed=typed)
-        self._typed[placeholder] = typed
-        alone = self._alone(image)
-        if alone is None or not _are_equal(alone.inputs, inputs):
-            del self._typed[placeholder]
+        alone = self._alone(image, {placeholder: typed})
+        if alone is not None and _are_equal(alone.inputs, inputs):
+            self._typed[placeholder] = typed
         return _Shown(inputs=inputs, placeholder=placeholder, typed=typed)
 
-    def _alone(self, image: "Image | Path") -> "_Shown | None":
-        """Return an image that is processed without a text; None if no prompt has shown yet that this is the same."""
+    def _alone(self, image: "Image | Path", known: Mapping[str, Mapping[str, Set[int]]]) -> "_Shown | None":
+        """Return an image that is processed without a text; None if its placeholder is not `known`, with its types."""
         from dualread.data.images import open_image
 
         made, [placeholder] = self.processor.image_alone(open_image(image) if isinstance(image, Path) else image)
-        if (typed := self._typed.get(placeholder)) is None:
+        if (typed := known.get(placeholder)) is None:
             return None
         unused = self.processor.unused_input_names
         inputs = {name: value for name, value in made.items() if hasattr(value, "shape") and name not in unused}
