@@ -16,6 +16,7 @@ from dualread.declared.backbones import TrainActorSpec
 from dualread.declared.columns import TRAIN_LOG
 from dualread.errors import ArtifactError
 from dualread.models.training.job import Assignment
+from dualread.models.training.settings import LAYOUT
 from dualread.models.training.trainer import SECONDS
 from dualread.models.training.worker import train_together
 from dualread.store import partial
@@ -35,7 +36,8 @@ def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
             images=inputs["manifest"],
             out=out / "checkpoint",
             scratch=Path(scratch),
-            checkpoints=partial.directory() if "save_every" in settings else None,
+            # A sharded checkpoint can be read by other processes than have written it.
+            checkpoints=partial.directory(LAYOUT if "shard" in settings else ()) if "save_every" in settings else None,
         )
         n_processes = settings.get("processes", 1)
         log = assignment.train() if n_processes == 1 else train_together(assignment, n_processes)

@@ -1,16 +1,13 @@
 """Several processes, one actor. Most tests need no model; the last one trains on two processes, and kills one."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import textwrap
 
 import polars as pl
 import pytest
 from tests import specs
-from tests import tiny as builder
 from tests.specs import changed
 
 from dualread import plugins
@@ -19,24 +16,11 @@ from dualread.models.training import worker
 from dualread.models.training.job import Assignment
 from dualread.models.training.trainer import training_order
 from dualread.seeding import derive_seed
-from dualread.stages import build_manifest, draw_phantom
 
 
 def test_worker_is_not_listed_as_an_algorithm():
     assert {"grpo", "dcpo"} <= set(plugins.known("training"))
     assert "worker" not in plugins.known("training")
-
-
-@pytest.fixture
-def module(tmp_path, monkeypatch):
-    """Write a module for workers to run; its argument is a file, to whose folder the workers may write."""
-
-    def write(body):
-        (tmp_path / "worked.py").write_text("import os, sys, time\nfrom pathlib import Path\n" + textwrap.dedent(body))
-        return "worked"
-
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
-    return write
 
 
 def test_every_process_runs_once_with_one_thread_and_a_local_meeting_point(module, tmp_path):
@@ -111,31 +95,6 @@ def calibration_reward(found, *, groups, gamma):
     _record("groups", groups)
     return [-float(len(verdict.completion)) for verdict in found]
 """
-
-
-@pytest.fixture
-def assignment(tmp_path):
-    """An untrained checkpoint and the questions of three phantoms; steps of three prompts with two completions each."""
-    builder.build("qwen3_vl", tmp_path / "checkpoint")
-    images = {"train": 3, "validation": 1, "test": 1}
-    phantom = specs.phantom(seed=1, images=images, questions_per_image=4)
-    for folder in ("phantom", "manifest", "scratch"):
-        (tmp_path / folder).mkdir()
-    draw_phantom.compute(phantom, {}, tmp_path / "phantom")
-    build_manifest.compute(
-        specs.manifest(split="train", roles="fit"), {"source": tmp_path / "phantom"}, tmp_path / "manifest"
-    )
-    settings = {"steps": 3, "prompts_per_step": 3, "completions_per_pass": 3, "gamma": 0.5, "save_every": 1}
-    return Assignment(
-        spec=specs.training("dcpo", "recorder", **settings),
-        checkpoint=tmp_path / "checkpoint",
-        facts=specs.facts() / "facts.json",
-        manifest=tmp_path / "manifest" / "manifest.parquet",
-        images=tmp_path / "manifest",
-        out=tmp_path / "out",
-        scratch=tmp_path / "scratch",
-        checkpoints=None,
-    )
 
 
 def test_an_assignment_survives_conversion_to_text(tmp_path):

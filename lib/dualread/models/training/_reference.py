@@ -18,7 +18,6 @@ from dualread.errors import DataError, TrainingError, in_a_line
 from dualread.models import own_pass
 from dualread.models.backbones import parts
 from dualread.models.backbones.opened import Opened
-from dualread.models.training._lora import base_of
 from dualread.models.training._rollouts import for_sampling
 
 _GENERATED = 6  # tokens that the model's own generation is compared on
@@ -97,7 +96,7 @@ def compared(trainer: type, completion_type: int) -> type:
             # Prompts of different lengths, because the trainer pads the shorter ones.
             by_length = sorted(range(len(rows)), key=lambda i: len(prompts[i]))
             chosen = sorted({by_length[int(k)] for k in np.linspace(0, len(rows) - 1, ROWS)})
-            model, first = base_of(self.model), chosen[0]
+            model, first = self._opened.model, chosen[0]
 
             # Not kept in memory: with the images of all rows, they are large.
             def read() -> list[np.ndarray]:

@@ -53,7 +53,7 @@ def _with_visual_terms(trainer: type, job: Job) -> type:
 
         def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
             views = _views(self._opened.encoder, inputs, job, self.state.global_step)
-            with self.accelerator.autocast(), for_sampling(self.model):
+            with self.accelerator.autocast(), for_sampling(self._opened.model):
                 self._blocks = measure(
                     self._opened,
                     [views[row["sample_id"]] for row in inputs],
