@@ -107,7 +107,7 @@ def _training_contradictions(config: Config) -> Iterator[str]:
     An engine of another environment samples for all actors of a backbone, or for none.
     """
     for name, actor in config.actors.items():
-        given = {"rollouts", "rollout_settings", "rollout_gpus"} & set(actor.settings or {})
+        given = {"nodes", "rollouts", "rollout_settings", "rollout_gpus"} & set(actor.settings or {})
         for key in sorted(given):
             yield f"actors.{name}.settings.{key}: only a backbone's `training` may set it. Move it there."
         if actor.training is None or actor.settings is None or given:
@@ -117,7 +117,7 @@ def _training_contradictions(config: Config) -> Iterator[str]:
             both = declared.of(training_settings(actor.settings, backbone.training), "settings")
             assert isinstance(both, TrainingSettings), declared
             where = f"backbones.{other}.training over actors.{name}.settings"
-            if problem := both.unfit_for_sharding:
+            if problem := both.unfit_for_its_processes:
                 yield f"{where}.{problem}."
             if both.rollouts is not None:
                 if problem := both.unfit_for_an_engine:

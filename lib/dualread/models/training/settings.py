@@ -30,7 +30,7 @@ OPTIMIZER = "adamw_torch_fused"
 SCHEDULE = "constant_with_warmup"
 WEIGHTS = "float32"  # whatever the dtype of the forward pass: an update of 1e-6 is lost in bfloat16
 # Settings that say where a sharded training computes; it goes on from its checkpoints if they are changed.
-LAYOUT = ("processes", "shard", "rollout_gpus")
+LAYOUT = ("processes", "nodes", "shard", "rollout_gpus")
 
 
 class Lora(Section):
@@ -102,6 +102,9 @@ class TrainingSettings(Section):
     processes: Positive = 1
     """Processes that train one actor together, with one GPU each. Rollouts are drawn as by one process, but sums are
     rounded in another order, so another number of processes gives an actor of its own."""
+    nodes: Positive = 1
+    """Machines of a SLURM cluster that share the `processes` of one actor equally, by default 1. Only a backbone's
+    `training` may set this."""
     shard: Literal["optimizer", "full"] | None = None
     """Spreads gradients and Adam's moments over the `processes`, and with `full` also the weights while they are used;
     with `optimizer`, the weights are whole in each forward and backward pass, which takes less time and more memory.
@@ -143,8 +146,10 @@ class TrainingSettings(Section):
         return None
 
     @property
-    def unfit_for_sharding(self) -> str | None:
-        """Why `shard` cannot be followed; None if it can, or is not given."""
+    def unfit_for_its_processes(self) -> str | None:
+        """Why `nodes` or `shard` cannot be followed; None if they can, or are not given."""
+        if self.processes % self.nodes:
+            return f"nodes: {self.nodes} cannot share {self.processes} `processes` equally. Change either"
         if self.shard is None:
             return None
         if self.processes == 1:
