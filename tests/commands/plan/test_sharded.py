@@ -54,21 +54,32 @@ def test_what_is_gathered_while_the_model_learns():
     assert learning()["one pass"] == peaks.one_pass(of, LONG, "bfloat16", of_step=32, adapter=False)
 
 
-def test_the_whole_weights_are_there_while_it_samples():
-    """An engine has .3 of 50 GB."""
+def test_the_whole_weights_are_there_while_the_model_samples():
+    """The largest tensor is the embedding; an engine has .3 of 50 GB."""
     engine = {"rollouts": "vllm", "rollout_settings": {"sleep": True}}
     held = {"weights": 5e8, "Adam": 1e9, "reference model": 5e8}
-    assert trained(engine).parts == {**held, "whole weights": 4e9, "vLLM": 1.5e10}
-    # Where it has little, the peak is the comparison: float32, and a copy in bfloat16.
+    assert trained(engine).parts == {**held, "a gathered weight": 4e8, "vLLM": 1.5e10}
+    # Where it has little, the peak is the comparison, for which there is a copy in bfloat16.
     little = {**engine, "rollout_settings": {"sleep": True, "gpu_memory_utilization": 0.01}}
     one = peaks.one_completion(model().size, batch(1, 1), "bfloat16")
-    comparing = {**held, "whole weights in float32": 4e9, "in bfloat16": 2e9, "one completion": one}
+    comparing = {**held, "whole weights in bfloat16": 2e9, "one completion": one}
     assert trained(little, completions_per_pass=1).parts == comparing
     # without sleep, it keeps its share
     assert trained({"rollouts": "vllm"}, completions_per_pass=1).parts == {**comparing, "vLLM": 1.5e10}
     own = trained({}, completions_per_pass=1, rollouts_per_pass=128).parts
     rollouts = sum(peaks.sampled(model().size, batch(32, 8), "bfloat16").values())
     assert own == {**held, "whole weights": 4e9, "bfloat16 copies": 2e9, "rollouts": rollouts}
+
+
+def test_an_adapter_and_an_algorithm_that_reads_need_the_whole_weights_beside_an_engine():
+    def peak(adapter, reads):
+        layout = sharded.Layout(processes=8, by_layers=True, engine=1e6, sleeps=True, reads=reads)
+        given = {"rollouts": batch(1, 1), "of_step": 1, "reference": False, "adapter": adapter}
+        return sharded.training(model().size, batch(1, 1), "bfloat16", layout, **given)
+
+    assert "whole weights in bfloat16" in peak(None, False)
+    assert peak(None, True)["whole weights in float32"] == peak(1e5, False)["whole weights in float32"] == 4e9
+    assert peak(None, True)["in bfloat16"] == peak(1e5, False)["in bfloat16"] == 2e9
 
 
 def test_an_adapter_is_sharded_with_its_base():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from dualread import plugins
 from dualread.commands.plan import peaks, sharded
 from dualread.commands.plan.models import Large
 from dualread.models.training.settings import TrainingSettings, settings_on
@@ -69,7 +70,7 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
             pixels=model.pixels[1],
         )
 
-    engine = settings.engine
+    engine, reads = settings.engine, bool(plugins.declared("training", entry["training"], "EXTRA_PASSES"))
 
     def parts(rows: int, sampled: int, processes: int, shard: str | None) -> Mapping[str, float]:
         of_step = completions // processes
@@ -79,7 +80,7 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
                 model.size,
                 batch,
                 model.dtype,
-                _layout(settings, shard, processes, model),
+                _layout(settings, shard, processes, model, reads=reads),
                 rollouts=batch_of(min(sampled, of_step)),
                 of_step=of_step,
                 reference=bool(settings.kl_coefficient),
@@ -134,7 +135,7 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
     return Need(stage=f"train_actor ({actor})", backbone=name, parts=found, advice=advice)
 
 
-def _layout(settings: TrainingSettings, shard: str, processes: int, model: Large) -> sharded.Layout:
+def _layout(settings: TrainingSettings, shard: str, processes: int, model: Large, *, reads: bool) -> sharded.Layout:
     engine = settings.engine
     share = 0.0 if engine is None or settings.rollout_gpus else engine.gpu_memory_utilization * model.gpu["memory"]
     return sharded.Layout(
@@ -142,6 +143,7 @@ def _layout(settings: TrainingSettings, shard: str, processes: int, model: Large
         by_layers=shard == "full",
         engine=None if engine is None else share,
         sleeps=engine is not None and engine.sleep,
+        reads=reads,
     )
 
 

@@ -14,11 +14,14 @@ or, with an adapter of a parameters and base weights of b bytes each (2 in bfloa
 and in one of three phases besides
 
     learning    gradients of what is trained, 4 / P each; the weights that are gathered at once (`gathered`); one pass
-    sampling    the whole weights in one piece, 4 n or b n; what the rollouts hold, or the engine's share of the memory
-    comparing   the whole weights in float32, a few completions one by one, and where an engine samples in bfloat16
-                a copy in it (before the first step alone)
+    sampling    the whole weights in one piece, 4 n or b n, with what the rollouts hold; or the engine's share of the
+                memory, with one gathered tensor, the largest
+    comparing   before the first step: some completions are read one by one in float32, where an engine samples also
+                in bfloat16, for which the whole weights are gathered
 
-The peak is the largest phase. An engine that does not sleep keeps its share in all of them.
+An adapter, and an algorithm that reads completions by itself, need the whole weights also where an engine samples; the
+comparison then needs them in float32, too. The peak is the largest phase. An engine that does not sleep keeps its share
+in all of them.
 """
 
 from collections.abc import Mapping
@@ -40,12 +43,14 @@ class Layout:
         by_layers: Whether weights are gathered layer by layer (`shard: full`), or for a whole pass.
         engine: Bytes of the engine that samples on the same GPU; 0 if it has GPUs of its own, None if there is none.
         sleeps: Whether it gives them back while the model learns.
+        reads: Whether the algorithm reads completions by itself.
     """
 
     processes: int
     by_layers: bool
     engine: float | None = None
     sleeps: bool = False
+    reads: bool = False
 
 
 def training(
@@ -61,7 +66,7 @@ def training(
     logits: float | None = None,
 ) -> Mapping[str, float]:
     """Return {what is held: bytes} at the peak of one process; arguments as those of `peaks.training`."""
-    each, n, part = BYTES[dtype], size["parameters"], layout.processes
+    n, part = size["parameters"], layout.processes
     mixed, base = dtype != "float32", _FP32 if adapter is None else BYTES[dtype]
     held = {"weights": n * base / part}
     if adapter is None:
@@ -79,19 +84,19 @@ def training(
         **resting,
         "one pass": peaks.one_pass(size, batch, dtype, of_step=of_step, adapter=adapter is not None, logits=logits),
     }
-    copies = n * each if mixed and adapter is None else 0
-    own = {} if layout.engine is not None else peaks.sampled(size, rollouts, dtype)
-    sampling = {**held, "whole weights": n * base, **awake}
-    if own:
-        sampling |= {"bfloat16 copies": copies, "rollouts": sum(own.values())}
-    rounded = n * each if mixed and layout.engine is not None else 0
-    comparing = {
-        **held,
-        "whole weights in float32": n * _FP32,
-        "in bfloat16": rounded,
-        **resting,
-        "one completion": peaks.one_completion(size, batch, dtype),
-    }
+    one, copy = peaks.one_completion(size, batch, dtype), n * BYTES["bfloat16"] if mixed else 0
+    if layout.engine is None:
+        own = sum(peaks.sampled(size, rollouts, dtype).values())
+        copies = copy if adapter is None else 0
+        sampling = {**held, "whole weights": n * base, "bfloat16 copies": copies, "rollouts": own}
+        comparing = {**held, "whole weights in float32": n * _FP32, "one completion": one}
+    elif adapter is not None or layout.reads:
+        sampling = {**held, "whole weights": n * base, **awake}
+        both = {"whole weights in float32": n * _FP32, "in bfloat16": copy}
+        comparing = {**held, **both, **resting, "one completion": one}
+    else:
+        sampling = {**held, "a gathered weight": size["vocabulary"] * size["hidden_size"] * _FP32, **awake}
+        comparing = {**held, "whole weights in bfloat16": copy, **resting, "one completion": one}
     return max(learning, sampling, comparing, key=lambda phase: sum(phase.values()))
 
 

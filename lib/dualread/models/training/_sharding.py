@@ -3,9 +3,10 @@
 Each process holds an equal part of every tensor. A layer's weights are gathered while the layer is computed. Nothing is
 computed in another precision or order than without sharding, except for the sums over processes.
 
-Sampling, and what this library reads of rows by itself, use plain code, whose number of passes differs between the
+The trained model samples, and an algorithm may read rows, by plain code, whose number of passes differs between the
 processes: one has longer completions than another. So in each step all weights are gathered once, into a `Whole` model
-of each process, which needs no other process.
+of each process, which needs no other process. An engine gets them one by one instead, and what is compared with the
+loss in the first step is then read by the sharded model itself: as many rows by each process.
 
 Checkpoints are written by all processes, each of which writes its own part, and can be read by any number of them.
 """
@@ -15,7 +16,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from dualread.models.training._lora import base_of
+from dualread.models.training._lora import base_of, gathered
 from dualread.models.training.settings import TrainingSettings
 
 PROCESSES = "processes"  # in the trainer's log: how many took a step
@@ -45,8 +46,8 @@ def arguments(settings: TrainingSettings, *, recompute: bool, name: str) -> dict
     }
 
 
-def sharded(trainer: type) -> type:
-    """Return a subclass of a trainer that shards the model, on CPUs as on GPUs."""
+def sharded(trainer: type, *, adapted: bool) -> type:
+    """Return a subclass of a trainer that shards the model, on CPUs as on GPUs; `adapted` is whether it trains LoRA."""
     import torch
     from accelerate import DistributedType, PartialState
     from accelerate.utils.fsdp_utils import fsdp2_prepare_model
@@ -57,6 +58,7 @@ def sharded(trainer: type) -> type:
         return fsdp2_prepare_model(accelerator, reference.requires_grad_(False).eval())
 
     class ShardedTrainer(trainer):
+        is_sampled_by_an_engine: bool
         whole: Whole
 
         def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -84,17 +86,29 @@ def sharded(trainer: type) -> type:
 
         @property
         def plain(self) -> Any:
-            return self.whole.model
+            return self.whole.model if self.whole.is_filled else self.model
 
         def save(self) -> None:
-            with self.whole.gathered(self.model, "cpu" if self.is_world_process_zero() else None):
+            with self.whole.filled(self.model, "cpu" if self.is_world_process_zero() else None):
                 super().save()
 
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
             # A training may go on with other processes, which changes how sums are rounded.
             self._metrics["train"][PROCESSES].append(float(self.accelerator.num_processes))
-            with self.whole.gathered(self.model, self.accelerator.device):
+            # An adapter is added to its base by plain code.
+            if self.is_sampled_by_an_engine and not (adapted or getattr(self, "reads_by_itself", False)):
                 return super()._generate_and_score_completions(inputs)
+            with self.whole.filled(self.model, self.accelerator.device):
+                return super()._generate_and_score_completions(inputs)
+
+        @contextlib.contextmanager
+        def in_bfloat16(self) -> Iterator[Any]:
+            if self.whole.is_filled:
+                with super().in_bfloat16() as rounding:
+                    yield rounding
+                return
+            with self.whole.filled(self.model, self.accelerator.device, torch.bfloat16):
+                yield self.whole.model
 
         def _get_per_token_logps_and_entropies(self, *arguments: Any, **named: Any) -> Any:
             # Without a cache of rounded weights: it would hold all of them.
@@ -118,27 +132,29 @@ class Whole:
         self.model = copy.deepcopy(model, empty).eval()
         base_of(self.model).__dict__.pop("forward", None)  # trl's, which would call the sharded model
         self._empty = dict(self.model.state_dict())
+        self.is_filled = False
 
     @contextlib.contextmanager
-    def gathered(self, sharded: Any, device: Any) -> Iterator[None]:
+    def filled(self, sharded: Any, device: Any, dtype: Any = None) -> Iterator[None]:
         """Give `model` the weights of `sharded` on a device, for a while; all processes have to call this.
 
         A process whose device is None keeps an empty model, and only takes part in the gathering.
         """
-        gathered: dict[int, Any] = {}  # a tied weight has two names
+        once: dict[int, Any] = {}  # a tied weight has two names
         found: dict[str, Any] = {}
         for name, weight in sharded.state_dict(keep_vars=True).items():
-            if id(weight) not in gathered:
-                values = weight.detach()
-                values = values.full_tensor() if hasattr(values, "full_tensor") else values
-                gathered[id(weight)] = None if device is None else values.to(device)
-            found[name] = gathered[id(weight)]
-        del gathered
+            if id(weight) not in once:
+                values = gathered(weight.detach())
+                once[id(weight)] = None if device is None else values.to(device, dtype)
+            found[name] = once[id(weight)]
+        del once
         try:
             if device is not None:
                 self.model.load_state_dict(found, assign=True)
                 found.clear()
                 self.model.to(device)  # the buffers
+                self.is_filled = True
             yield
         finally:
+            self.is_filled = False
             self.model.load_state_dict(self._empty, assign=True)

@@ -77,7 +77,7 @@ def _train(job: Job, options: Any, rollouts: Rollouts | None, subclass: Callable
     order = training_order(n_rows, steps=steps, prompts_per_step=settings.prompts_per_step, seed=job.seed)
     checked = compared(subclass(GRPOTrainer), job.facts.completion_type)
     careful = _careful(sampled_by(rollouts, checked, job) if rollouts else checked, job)
-    trainer = (sharded(careful) if settings.shard else careful)(
+    trainer = (sharded(careful, adapted=settings.lora is not None) if settings.shard else careful)(
         model=model,
         reward_funcs=[_reward_function(job.reward)],
         args=options,

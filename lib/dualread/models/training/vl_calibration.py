@@ -48,6 +48,7 @@ def train(job: Job) -> list[dict[str, Any]]:
 
 def _with_visual_terms(trainer: type, job: Job) -> type:
     class VLCalibrationTrainer(trainer):
+        reads_by_itself = True  # in each step, whatever samples
         _blocks: Sequence[Block | None]
         _opened: Opened  # of this step; `trainer` sets it
 
