@@ -8,13 +8,14 @@ import polars as pl
 import pytest
 from safetensors.numpy import load_file
 from tests.specs import changed
+from tests.tiny import MODEL
 
 from dualread.declared.base import Plugin
 from dualread.errors import DualReadError
 from dualread.models import rewards, rollouts
+from dualread.models.backbones.checkpoint import load
 from dualread.models.training import worker
-
-pytestmark = pytest.mark.long
+from dualread.models.training._sharding import Whole
 
 # Rewards that differ within groups, so that there are gradients; one process may be killed in a step.
 BY_LENGTH = """
@@ -67,7 +68,9 @@ import dualread.models.rollouts
 dualread.models.rewards.__path__.append({folder!r})
 dualread.models.rollouts.__path__.append({folder!r})
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from dualread.models.backbones.checkpoint import load
 from dualread.models.training import worker
+from dualread.models.training._sharding import Whole
 
 def count(optimizer, *_):
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
@@ -142,6 +145,7 @@ def moved(weights, start):
     return max(float(np.abs(found[name] - start[name]).max()) for name in found)
 
 
+@pytest.mark.long
 def test_two_processes_hold_half_each_learn_the_same_and_go_on_after_a_kill(train, assignment, folder, tmp_path):
     settings = {"shard": "full", "kl_coefficient": 0.1}
     whole = train("whole", **settings | {"shard": None})
@@ -174,6 +178,7 @@ def test_two_processes_hold_half_each_learn_the_same_and_go_on_after_a_kill(trai
     assert three[0].filter(pl.col("name") == "processes")["value"].to_list() in ([2, 2, 3], [2, 3, 3])
 
 
+@pytest.mark.long
 def test_an_engine_gets_the_weights_of_all_processes_before_each_step(train, assignment):
     """Each step compares its log-probabilities with those of the loss."""
     whole = train("whole", engine="copied")
@@ -185,6 +190,7 @@ def test_an_engine_gets_the_weights_of_all_processes_before_each_step(train, ass
     assert differences.max() < 1e-5
 
 
+@pytest.mark.long
 def test_an_adapter_is_sharded_with_its_base(train, assignment):
     """Its reference is the base with the adapter switched off."""
     settings = {"lora": {"rank": 2, "alpha": 4}, "kl_coefficient": 0.1}
@@ -192,3 +198,30 @@ def test_an_adapter_is_sharded_with_its_base(train, assignment):
     sharded = train("sharded", processes=2, shard="full", **settings)
     close(sharded, whole)
     assert moved(sharded[1], assignment.checkpoint) > 1e-4
+
+
+def test_a_whole_model_has_weights_while_it_is_filled(tiny):
+    """Here all of them are in this process."""
+    import torch
+
+    trained = load(tiny.checkpoint, MODEL)
+    trained.forward = lambda *_, **__: None  # as trl replaces it
+    whole = Whole(trained)
+    assert {weight.device.type for weight in whole.model.parameters()} == {"meta"}
+    ids = torch.tensor([[5, 6, 7]])
+    for scale in (1.0, 2.0):
+        with torch.no_grad():
+            trained.get_output_embeddings().weight.mul_(scale)
+        with whole.filled(trained, "cpu"):
+            assert whole.is_filled
+            with torch.no_grad():
+                assert torch.equal(whole.model(input_ids=ids).logits, type(trained).forward(trained, ids).logits)
+            one, other = whole.model.get_input_embeddings().weight, whole.model.get_output_embeddings().weight
+            tied = trained.get_input_embeddings().weight is trained.get_output_embeddings().weight
+            assert (one.data_ptr() == other.data_ptr()) == tied
+        assert not whole.is_filled
+        assert {weight.device.type for weight in whole.model.parameters()} == {"meta"}
+    with whole.filled(trained, "cpu", torch.bfloat16):
+        assert {weight.dtype for weight in whole.model.parameters()} == {torch.bfloat16}
+    with whole.filled(trained, None):  # it takes part in the gathering alone
+        assert not whole.is_filled

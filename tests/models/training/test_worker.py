@@ -1,6 +1,7 @@
 """Several processes, one actor. Most tests need no model; the last one trains on two processes, and kills one."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from tests import specs
 from tests.specs import changed
 
 from dualread import plugins
-from dualread.errors import DualReadError
+from dualread.errors import ConfigError, DualReadError
 from dualread.models.training import worker
 from dualread.models.training.job import Assignment
 from dualread.models.training.trainer import training_order
@@ -48,6 +49,45 @@ def test_the_output_of_a_worker_that_dies_silently_is_reported(module, tmp_path)
     name = module("print('loading', file=sys.stderr, flush=True); os.kill(os.getpid(), 9)")
     with pytest.raises(DualReadError, match=r"exit status 1; last lines:[\s\S]*SIGKILL"):
         worker.launch(name, tmp_path / "file", 2)
+
+
+# Starts a command once per node, as srun does; here, both nodes are this machine.
+SRUN = """#!/bin/sh
+echo "$@" > "$(dirname "$0")/asked"
+while [ "${1#--}" != "$1" ]; do shift; done
+"$@" & "$@" & wait
+"""
+
+
+@pytest.mark.rest
+def test_processes_on_two_nodes_meet(module, tmp_path, monkeypatch):
+    (tmp_path / "srun").write_text(SRUN)
+    (tmp_path / "srun").chmod(0o755)
+    for name, value in {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "7"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "3")
+    name = module("""
+        said = {name: os.environ[name] for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS")}
+        Path(sys.argv[1]).with_name(os.environ["RANK"]).write_text(repr(said))
+    """)
+    worker.launch(name, tmp_path / "file", 4, nodes=2)
+    expected = repr({"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"})
+    assert [(tmp_path / rank).read_text() for rank in "0123"] == [expected] * 4
+    asked = (tmp_path / "asked").read_text()
+    assert asked.startswith("--nodes=2 --ntasks=2 --ntasks-per-node=1 --kill-on-bad-exit=1 --cpu-bind=none --cpus-per")
+    assert "--rdzv-id=7" in asked
+
+
+@pytest.mark.parametrize(
+    ("given", "found"), [(None, "no job of a SLURM cluster"), ("1", r"a SLURM job on 1 node\(s\)")]
+)
+def test_several_nodes_need_a_slurm_job_on_that_many(tmp_path, monkeypatch, given, found):
+    monkeypatch.delenv("SLURM_JOB_NUM_NODES", raising=False)
+    if given:
+        monkeypatch.setenv("SLURM_JOB_NUM_NODES", given)
+    with pytest.raises(ConfigError, match=f"training: nodes: 2, but this is {found}. Expected a job on 2 nodes"):
+        worker.launch("worked", tmp_path / "file", 4, nodes=2)
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
