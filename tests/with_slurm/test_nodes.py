@@ -26,5 +26,7 @@ def test_two_nodes_train_an_actor_as_one_does(slurm, submit, tmp_path):
     assert trained[0][0].equals(trained[1][0])
     assert trained[0][1] == trained[1][1]
     assert trained[0][0].filter(pl.col("name") == "processes")["value"].to_list() == [2.0, 2.0, 2.0]
-    [task] = [task for task in slurm.tasks() if re.match("rule_train_actor_2_nodes", task.about)]
-    assert len(task.devices.split(",")) == 2
+    tasks = [task for task in slurm.tasks() if re.match("rule_train_actor_2_nodes", task.about)]
+    assert len(tasks) == 2  # one on each node, with a GPU
+    assert len({task.job for task in tasks}) == 1
+    assert all(task.devices.isdecimal() for task in tasks)
