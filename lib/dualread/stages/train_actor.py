@@ -19,6 +19,7 @@ from dualread.models.training.job import Assignment
 from dualread.models.training.settings import LAYOUT
 from dualread.models.training.trainer import SECONDS
 from dualread.models.training.worker import train_together
+from dualread.progress import steps_file
 from dualread.store import partial
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
@@ -40,6 +41,7 @@ def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
             scratch=Path(scratch),
             # A sharded checkpoint can be read by other processes than have written it.
             checkpoints=partial.directory(LAYOUT if "shard" in settings else ()) if "save_every" in settings else None,
+            steps_file=steps_file(),
         )
         n_processes = settings.get("processes", 1)
         log = assignment.train() if n_processes == 1 else train_together(assignment, n_processes, nodes)
