@@ -11,7 +11,7 @@ from dualread.models.training.settings import training_settings
 
 
 def train_actor(w, part=None):
-    actor = STUDY.actors[w.actor]
+    actor, engine = STUDY.actors[w.actor], rollouts_of(w.backbone)
     spec = TrainActorSpec(
         **model_of(w.backbone),
         actor=w.actor,
@@ -22,11 +22,11 @@ def train_actor(w, part=None):
         contract=plugin("contracts", plugins.declared("rewards", actor.reward, "CONTRACT")),
         prompt=prompt_of(STUDY, w.actor, SHARDS.in_distribution, "original"),
         settings=training_settings(actor.settings, STUDY.backbones[w.backbone].training),
-        rollouts=plugin("rollouts", part) if part else None,
+        rollouts=plugin("rollouts", engine) if engine else None,
     )
     inputs = {
         "base": artifact("actors", w.backbone, SHARDS.base, 0),
-        "facts": facts_of(w, part),
+        "facts": facts_of(w, engine),
         "manifest": artifact("manifests", SHARDS.in_distribution, "train"),
     }
     return inputs, [entry(of_actor("actors", w), spec)]
@@ -55,8 +55,7 @@ for rollouts, environment in TRAINING_ENVIRONMENTS.items():
         stage(
             train_actor,
             artifact("actors", "{backbone}", "{actor}", "{seed}"),
-            part=rollouts,
-            size=f"{nodes}_nodes" if nodes > 1 else None,
+            part="_".join(filter(None, [rollouts, nodes > 1 and f"{nodes}_nodes"])),
             after=artifact("leakage"),
             only=dict(
                 backbone=one_of(name for name in sampled_by(rollouts) if nodes_of(name) == nodes),

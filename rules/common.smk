@@ -76,31 +76,18 @@ def plugin(family, name):
 # --- From a description to a rule
 
 
-def stage(
-    describe,
-    output,
-    *,
-    actor=None,
-    part=None,
-    size=None,
-    only={},
-    after=(),
-    environment=None,
-    resources={},
-    local=False,
-):
+def stage(describe, output, *, actor=None, part=None, only={}, after=(), environment=None, resources={}, local=False):
     """Define the rule of a stage, which has the name of the function `describe`.
 
     `describe` returns, for the wildcards of a job, the inputs that its entries share, and the entries. `output` is the
     artifact that a job makes, or a list of them. `actor`: the rule is for this one alone, because actors differ in
     their artifacts and a rule's outputs are fixed. `part`: a name that ends the rule's, and that `describe` gets besides
-    the wildcards, where a stage has several rules. `size`: another one, where they differ in `resources` alone. `only`:
-    what the wildcards may be. `after`: what has to be there first and is in no key. `environment`: the stamp of one that
-    is not Snakemake's own. A job takes the GPUs that its `resources` ask for. A `local` stage runs where Snakemake runs, on
-    a cluster too.
+    the wildcards, where a stage has several rules. `only`: what the wildcards may be. `after`: what has to be there
+    first and is in no key. `environment`: the stamp of one that is not Snakemake's own. A job takes the GPUs that its
+    `resources` ask for. A `local` stage runs where Snakemake runs, on a cluster too.
     """
     name = describe.__name__
-    rule_name = "_".join([name, *filter(None, [actor, part, size])])
+    rule_name = "_".join([name, *filter(None, [actor, part])])
     jobs = RUN.jobs(rule_name, name, partial(describe, part=part) if part else describe, environment)
     outputs = [output] if isinstance(output, str) else output
     wildcards = re.findall(r"{\w+}", outputs[0])
