@@ -51,7 +51,8 @@ def test_the_output_of_a_worker_that_dies_silently_is_reported(module, tmp_path)
         worker.launch(name, tmp_path / "file", 2)
 
 
-# Starts a command once per node, as srun does; here, both nodes are this machine.
+# Start a command once per node, as srun does, and say what a job has; here, both nodes are this machine.
+SQUEUE = "#!/bin/sh\necho '{nodes} 6'\n"
 SRUN = """#!/bin/sh
 echo "$@" > "$(dirname "$0")/asked"
 while [ "${1#--}" != "$1" ]; do shift; done
@@ -59,14 +60,24 @@ while [ "${1#--}" != "$1" ]; do shift; done
 """
 
 
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """Return a function that makes this a job on some nodes."""
+
+    def pretend(nodes):
+        for name, text in {"srun": SRUN, "squeue": SQUEUE.format(nodes=nodes)}.items():
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        monkeypatch.setenv("SLURM_JOB_ID", "7")
+
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    return pretend
+
+
 @pytest.mark.rest
-def test_processes_on_two_nodes_meet(module, tmp_path, monkeypatch):
-    (tmp_path / "srun").write_text(SRUN)
-    (tmp_path / "srun").chmod(0o755)
-    for name, value in {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "7"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
-    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "3")
+def test_processes_on_two_nodes_meet(module, slurm, tmp_path):
+    slurm(2)
     name = module("""
         said = {name: os.environ[name] for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS")}
         Path(sys.argv[1]).with_name(os.environ["RANK"]).write_text(repr(said))
@@ -75,17 +86,15 @@ def test_processes_on_two_nodes_meet(module, tmp_path, monkeypatch):
     expected = repr({"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"})
     assert [(tmp_path / rank).read_text() for rank in "0123"] == [expected] * 4
     asked = (tmp_path / "asked").read_text()
-    assert asked.startswith("--nodes=2 --ntasks=2 --ntasks-per-node=1 --kill-on-bad-exit=1 --cpu-bind=none --cpus-per")
+    tasks = "--kill-on-bad-exit=1 --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=3 --cpu-bind=none "
+    assert asked.startswith(tasks)
     assert "--rdzv-id=7" in asked
 
 
-@pytest.mark.parametrize(
-    ("given", "found"), [(None, "no job of a SLURM cluster"), ("1", r"a SLURM job on 1 node\(s\)")]
-)
-def test_several_nodes_need_a_slurm_job_on_that_many(tmp_path, monkeypatch, given, found):
-    monkeypatch.delenv("SLURM_JOB_NUM_NODES", raising=False)
+@pytest.mark.parametrize(("given", "found"), [(None, "no job of a SLURM cluster"), (1, r"a SLURM job on 1 node\(s\)")])
+def test_several_nodes_need_a_slurm_job_on_that_many(slurm, tmp_path, given, found):
     if given:
-        monkeypatch.setenv("SLURM_JOB_NUM_NODES", given)
+        slurm(given)
     with pytest.raises(ConfigError, match=f"training: nodes: 2, but this is {found}. Expected a job on 2 nodes"):
         worker.launch("worked", tmp_path / "file", 4, nodes=2)
 

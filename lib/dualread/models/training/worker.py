@@ -25,10 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from dualread import devices
-from dualread.errors import ConfigError, DualReadError
+from dualread.errors import ConfigError, DualReadError, in_a_line
 from dualread.models.training.job import Assignment
 from dualread.progress import say
 
+_JOB_ID = "SLURM_JOB_ID"
+_ANSWER_SECONDS = 60
 _GRACE_SECONDS = 40  # the launcher itself gives its workers 30 seconds to end
 
 
@@ -92,8 +94,9 @@ def _on_this_machine(n_processes: int) -> list[str]:
 
 
 def _on_nodes(n_processes: int, nodes: int) -> list[str]:
-    if (given := os.environ.get("SLURM_JOB_NUM_NODES")) != str(nodes):
-        where = "no job of a SLURM cluster" if given is None else f"a SLURM job on {given} node(s)"
+    given, cpus = _job()
+    if given != nodes:
+        where = f"a SLURM job on {given} node(s)" if given else "no job of a SLURM cluster"
         raise ConfigError(
             f"training: nodes: {nodes}, but this is {where}. Expected a job on {nodes} nodes. Run the study with"
             " `--workflow-profile workflow/profiles/slurm`, or leave out nodes."
@@ -101,14 +104,28 @@ def _on_nodes(n_processes: int, nodes: int) -> list[str]:
     with socket.socket() as free:
         free.bind(("", 0))
         port = free.getsockname()[1]
-    tasks = f"--nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --kill-on-bad-exit=1 --cpu-bind=none"
-    if cpus := os.environ.get("SLURM_CPUS_PER_TASK"):
-        tasks += f" --cpus-per-task={cpus}"  # which srun does not take from the job by itself
-    meeting = (
-        f"--rdzv-backend=c10d --rdzv-endpoint={socket.gethostname()}:{port} --rdzv-id={os.environ['SLURM_JOB_ID']}"
-    )
+    tasks = f"--nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --cpus-per-task={cpus // nodes} --cpu-bind=none"
+    meeting = f"--rdzv-backend=c10d --rdzv-endpoint={socket.gethostname()}:{port}"
+    meeting += f" --rdzv-id={os.environ[_JOB_ID]}"
     options = f"--nnodes={nodes} --nproc-per-node={n_processes // nodes} --max-restarts=0 {meeting}"
-    return ["srun", *tasks.split(), sys.executable, "-m", "torch.distributed.run", *options.split()]
+    command = ["srun", "--kill-on-bad-exit=1", *tasks.split(), sys.executable, "-m", "torch.distributed.run"]
+    return [*command, *options.split()]
+
+
+def _job() -> tuple[int, int]:
+    """Return the nodes and the CPUs of the SLURM job that this process belongs to; no nodes without one.
+
+    SLURM is asked, because Snakemake hides all variables of the job but its number.
+    """
+    if (job := os.environ.get(_JOB_ID)) is None:
+        return 0, 0
+    command = ["squeue", "--noheader", "--job", job, "--format=%D %C"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True)
+        nodes, cpus = done.stdout.split()
+        return int(nodes), int(cpus)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise ConfigError(f"training: nodes: SLURM does not say what job {job} has ({in_a_line(error)}).") from error
 
 
 def _environment(*, alone: bool) -> dict[str, str]:
