@@ -63,7 +63,8 @@ def sharded(trainer: type, *, adapted: bool) -> type:
 
         def __init__(self, *arguments: Any, **named: Any) -> None:
             # trl's function shards the reference of the KL penalty in one piece, which is gathered as a whole.
-            grpo_trainer.prepare_fsdp = by_layers
+            of_trl: Any = grpo_trainer
+            of_trl.prepare_fsdp = by_layers
             super().__init__(*arguments, **named)
             self.whole = Whole(self.model)
 
