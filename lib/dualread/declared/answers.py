@@ -137,6 +137,15 @@ def name_and_settings(image: Image) -> tuple[str, Wire]:
     return (image, {}) if isinstance(image, str) else (image.name, image.settings)
 
 
+class Measure(Section):
+    """A further pass over each completion."""
+
+    name: Name
+    """The plugin: lib/dualread/models/measures/<name>.py."""
+    settings: Wire = Field(default_factory=dict)
+    """Settings of the plugin."""
+
+
 class Condition(Section):
     """Under what an answer is committed. Without `datasets`, `splits` or `actors` it holds for all of them."""
 
@@ -193,6 +202,8 @@ class View(Section):
     """How often the image change is drawn; each draw is asked for as many completions as the decoding says."""
     layers: Annotated[Distinct[Share], Field(min_length=1)] | None = None
     """Depths of layers, from 0 to 1, of which the states of the answer are given; in a view of states alone."""
+    measure: Measure | None = None
+    """What a further pass over the same completion measures, in place of states."""
     decoding: Decoding | None = None
     """Further completions, drawn in this way."""
     choices: Choices | None = None
@@ -208,6 +219,8 @@ class View(Section):
             raise ValueError("has `draws`. Expected an `image` that is drawn, and the `decoding` of its completions.")
         if self.layers is not None and given:
             raise ValueError("has `layers`. Expected an `image` without `decoding` and `choices`.")
+        if self.measure is not None and (given or self.layers):
+            raise ValueError("has `measure`. Expected an `image` without `decoding`, `choices` and `layers`.")
         return self
 
     @property
@@ -277,6 +290,8 @@ class ShardSpec(Shard):
     """How often the image change is drawn for each question; None for once."""
     layers: Listed[Share] | None = None
     """Depths of the layers whose states a view gives; None for the states that a replay gives."""
+    measure: ConfiguredPlugin | None = None
+    """What a view measures in place of states."""
     answer_contract: Plugin | None = None
     """How the committed completions are parsed, for a prompt that contains the answer. Questions whose completion has
     no answer are not asked."""
