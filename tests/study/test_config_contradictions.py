@@ -82,6 +82,14 @@ def test_a_hub_needs_a_revision():
             {"methods": {"dualread": {"parents": {"post": None}}}},
             "methods.dualread.parents: ['pre']; the reader 'dualread' builds on pre, post.",
         ),
+        (
+            {"views": {"samples": {"measure": {"name": "hidden_core"}}}},
+            "views.samples: has `measure`. Expected an `image` without `decoding`, `choices` and `layers`.",
+        ),
+        (
+            {"views": {"core": {"image": "original", "measure": {"name": "hidden_core", "settings": {"share": 0.4}}}}},
+            "views.core.measure.settings.from_depth: ",
+        ),
         ({"methods": {"psr": {"views": ["samples"]}}}, "methods.psr.views: ['samples']; the reader 'psr' reads none."),
         (
             {"methods": {"sc2": {"views": None}}},

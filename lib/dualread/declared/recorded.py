@@ -111,7 +111,9 @@ class RequiredView(Section):
     def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Write what views could always have; what they can have since then only where they have it."""
         return {
-            name: value for name, value in write(self).items() if name not in ("draws", "layers", "measure") or value is not None
+            name: value
+            for name, value in write(self).items()
+            if name not in ("draws", "layers", "measure") or value is not None
         }
 
 

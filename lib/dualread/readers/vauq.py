@@ -1,7 +1,7 @@
 """VAUQ, vision-aware uncertainty: the entropy of the answer, and how much of its certainty rests on the image.
 
-With H the mean entropy of the answer's tokens, and H' the same where the core of the image is hidden (the measure
-`hidden_core` of the reader's view, which the model's attention chooses), the image-information score is IS = H' - H, and
+With H the mean entropy of the answer's tokens, and H' the same where the core of the image is hidden, which the model's
+attention chooses (the measure `hidden_core` of the reader's view), the image-information score is IS = H' - H, and
 
     VAUQ = H - alpha IS.
 

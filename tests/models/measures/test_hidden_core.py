@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForImageTextToText
-from tests.tiny import image
 
 from dualread.errors import ConfigError
 from dualread.models import prompts
@@ -15,6 +14,7 @@ from dualread.models.generation.base import Request
 from dualread.models.measures import base, hidden_core
 from dualread.models.measures.hidden_core import Settings, core_of
 from tests import specs
+from tests.tiny import image
 
 ANSWERED = "<reasoning>ct</reasoning>\n<answer>upper left</answer>\n<confidence>77</confidence>"
 HALF = {"share": 0.5, "from_depth": 0.25, "to_depth": 0.75}  # of four layers: those numbered 1 and 2 from 0
@@ -51,7 +51,12 @@ def literal(scene, share):
         whole = scene.plain(**given, attention_mask=torch.ones_like(ids), output_attentions=True)
     attended = []
     for i in of_image:
-        heads = [whole.attentions[layer][0, head, t, i] for layer in (1, 2) for head in range(whole.attentions[layer].shape[1]) for t in answer]
+        heads = [
+            whole.attentions[layer][0, head, t, i]
+            for layer in (1, 2)
+            for head in range(whole.attentions[layer].shape[1])
+            for t in answer
+        ]
         attended.append(float(np.mean([float(value) for value in heads])))
     order = sorted(range(len(of_image)), key=lambda k: -attended[k])
     core = [of_image[k] for k in order[: int(share * len(of_image))]]

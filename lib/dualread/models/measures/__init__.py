@@ -5,5 +5,6 @@ Entry points of a plugin:
         the same names and shapes for every completion. `opened` is the actor (`backbones.opened.Opened`), `prompt` what
         it was asked, `completion` the ids that it generated. A view that names the measure gives these numbers to
         readers, as `view.features(name)`.
+    PASSES: How many passes over prompt and completion it takes, which costs count.
     Settings: What the config may set.
 """

@@ -38,7 +38,8 @@ def measured(
     def of_batch(batch: Sequence[int]) -> list[dict[str, np.ndarray]]:
         asked = [actor.encoder.prompt(requests[i].text, image=requests[i].image, row=requests[i].row) for i in batch]
         with torch.inference_mode():
-            return [plugin.measure(actor, prompt, completions[i], settings) for i, prompt in zip(batch, asked)]
+            pairs = zip(asked, (completions[i] for i in batch), strict=True)
+            return [plugin.measure(actor, prompt, completion, settings) for prompt, completion in pairs]
 
     rows = list(batches([request.image_name for request in requests], [len(ids) for ids in completions], batch_size))
     found: dict[int, dict[str, np.ndarray]] = {}

@@ -28,6 +28,8 @@ from dualread.models.backbones.encode import Prompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.replay.positions import locate
 
+PASSES = 2
+
 
 class Settings(Section):
     """What of the image is hidden."""
@@ -78,7 +80,9 @@ def measure(opened: Opened, prompt: Prompt, completion: Sequence[int], settings:
         hidden = model.model(**given, **images, **fixed, use_cache=False).last_hidden_state[0]
     return {
         "entropy": _mean_entropy(model, whole[rows - 1]),
-        "entropy_hidden": _mean_entropy(model, hidden[rows - 1]) if len(core) else _mean_entropy(model, whole[rows - 1]),
+        "entropy_hidden": _mean_entropy(model, hidden[rows - 1])
+        if len(core)
+        else _mean_entropy(model, whole[rows - 1]),
     }
 
 
