@@ -20,7 +20,11 @@ CONFIDENCES = [0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.5, 0.4, 0.3, 0.2]
 HALLUCINATION = [0.1, 0.4, 1.2, 0.2, 0.6, 1.5, 0.3, 1.1, 0.9, 0.8, 1.4, 1.3]
 CORRECT = [1, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0]
 ASKED, ASKED_HALLUCINATION = [0.97, 0.82, 0.55, 0.25], [0.2, 1.0, 0.5, 1.6]
-MAPS = ("temperature_scaling", "platt_confidence", "isotonic", "histogram_binning")
+MAPS = ("temperature_scaling", "platt_confidence", "isotonic")
+# Evenly spread, so that bins of equal width, which the peer has, hold equally many answers, as ours do.
+EVEN = [(2 * k + 1) / 30 for k in range(15)]
+EVEN_CORRECT = [0, 0, 1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 1, 1, 1]
+EVEN_ASKED = [0.1, 0.3, 0.5, 0.7, 0.9]
 # The clusters of a committed answer, of four samples on the image, and of one on each of four distorted images; and
 # the mean log-probability of each sample. In the second case, no sample says what the committed answer says.
 SAMPLED = {
@@ -37,6 +41,7 @@ def main() -> None:
     """Print one JSON object."""
     found = {
         "maps": {name: mapped(name, CONFIDENCES, ASKED) for name in MAPS},
+        "bins": mapped("histogram_binning", EVEN, EVEN_ASKED, EVEN_CORRECT),
         "hac": {name: lowered(name) for name in ("hac_platt", "hac_gate")},
         "sampled": {name: of_samples(*given) for name, given in SAMPLED.items()},
         "stated": {text: verbalized.parse_confidence_numeric(f"Confidence: {text}") for text in STATED},

@@ -92,8 +92,8 @@ class Actor(Section):
         return all(value is None for value in (self.training, self.checkpoints, self.answers, self.same_as))
 
 
-class Decoding(Section):
-    """How completions are drawn."""
+class Sampling(Section):
+    """How tokens are drawn, and how many completions."""
 
     temperature: Annotated[float, Field(ge=0, le=100)]
     """0 is greedy."""
@@ -101,8 +101,20 @@ class Decoding(Section):
     """The probability that a token is drawn from."""
     n_samples: Annotated[int, Field(ge=1, le=1000)]
     """Completions per question."""
+
+
+class Decoding(Sampling):
+    """How completions are drawn."""
+
     max_completion_tokens: Tokens
     """Longest completion."""
+
+
+class ViewDecoding(Sampling):
+    """How the completions of a view are drawn."""
+
+    max_completion_tokens: Tokens | None = None
+    """Longest completion; without it, that of `generation.decoding`."""
 
 
 class Generation(Section):
@@ -204,7 +216,7 @@ class View(Section):
     """Depths of layers, from 0 to 1, of which the states of the answer are given; in a view of states alone."""
     measure: Measure | None = None
     """What a further pass over the same completion measures, in place of states."""
-    decoding: Decoding | None = None
+    decoding: ViewDecoding | None = None
     """Further completions, drawn in this way."""
     choices: Choices | None = None
     """Completions whose likelihood is computed."""

@@ -80,7 +80,8 @@ def contract_plugin(contract: str) -> Plugin:
 def _decoding(config: Config, actor: str, condition: str, view: View | None) -> Decoding:
     """Return how a view's completions are drawn, or else the condition's with the actor's own budget."""
     if view and view.decoding:
-        return view.decoding
+        longest = view.decoding.max_completion_tokens or config.generation.decoding.max_completion_tokens
+        return Decoding(**{**dict(view.decoding), "max_completion_tokens": longest})
     decoding = config.conditions[condition].decoding or config.generation.decoding
     budget = config.actors[actor].max_completion_tokens or decoding.max_completion_tokens
     return decoding.model_copy(update={"max_completion_tokens": budget})
