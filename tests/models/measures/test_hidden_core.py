@@ -1,12 +1,14 @@
 """The measure of VAUQ, against two passes of transformers alone, and what is true of any such measure."""
 
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
+from dualread.declared.recorded import Facts
 from dualread.errors import ConfigError
 from dualread.models import prompts
 from dualread.models.backbones.opened import Opened
@@ -32,7 +34,7 @@ def scene(tiny):
 
 def measured(scene, **changes):
     with torch.inference_mode():
-        found = hidden_core.measure(scene.opened, scene.prompt, scene.ids, Settings(**{**HALF, **changes}))
+        [found] = hidden_core.measure(scene.opened, [scene.prompt], [scene.ids], Settings(**{**HALF, **changes}))
     return {name: float(value[0]) for name, value in found.items()}
 
 
@@ -110,22 +112,34 @@ def test_of_a_shard_each_row_is_that_of_its_own_answer(scene):
     """In the order of the requests, whatever the batches are."""
     ids, tokenizer = scene.ids, scene.opened.encoder.tokenizer
     other = tokenizer("<answer>yes</answer>", add_special_tokens=False)["input_ids"]
-    asked = [Request(text="Where?", image=image(k % 2), image_name=f"{k % 2}", row=f"row {k}") for k in range(3)]
+    texts = ("Where?", "Where?", "Where is it? And what is it?")
+    asked = [
+        Request(text=text, image=image(k % 2), image_name=f"{k % 2}", row=f"row {k}") for k, text in enumerate(texts)
+    ]
     plugin = specs.measure("hidden_core", **HALF)
-    found = base.measured(scene.opened, asked, [ids, other, other], plugin, batch_size=2)
+    found = base.measured(scene.opened, asked, [ids, other, other], plugin, batch_size=3)
     alone = [
         base.measured(scene.opened, [one], [of], plugin, batch_size=1)
         for one, of in zip(asked, [ids, other, other], strict=True)
     ]
     for name in ("entropy", "entropy_hidden"):
         assert found[name].dtype == np.float32
-        assert found[name].tolist() == [of[name][0].tolist() for of in alone]
+        np.testing.assert_allclose(found[name], [of[name][0] for of in alone], atol=2e-6)
+    assert np.ptp(found["entropy_hidden"] - found["entropy"]) > 1e-5
     assert base.measured(scene.opened, [], [], plugin, batch_size=2) == {}
+
+
+def test_a_pass_has_prompts_of_one_length_and_is_no_larger_than_others(scene):
+    """700 and 600 tokens: two rows of 700 are one pass of 1,400, and a third would be 2,100, above 1,536."""
+    encoded = {i: replace(scene.prompt, token_ids=(7,) * n) for i, n in enumerate([690, 590, 690, 690])}
+    assert list(base._passes(scene.opened, encoded, [[1] * 10] * 4)) == [[1], [0, 2], [3]]
+    alone = scene.opened.with_facts(Facts(images_once=False))
+    assert list(base._passes(alone, encoded, [[1] * 10] * 4)) == [[1], [0], [2], [3]]
 
 
 def test_what_it_cannot_measure_is_refused(scene):
     blind = scene.opened.encoder.prompt("Where?", image=None, row="blind")
     with pytest.raises(ConfigError, match="blind: no image is shown, so there is none to hide"):
-        hidden_core.measure(scene.opened, blind, scene.ids, Settings(**HALF))
+        hidden_core.measure(scene.opened, [blind], [scene.ids], Settings(**HALF))
     with pytest.raises(ConfigError, match=r"has from_depth 0\.5 and to_depth 0\.5"):
         Settings.of({**HALF, "from_depth": 0.5, "to_depth": 0.5}, "settings")

@@ -5,7 +5,7 @@ over the answer's tokens, the heads, and the layers between two depths, and a sh
 is the core. In a second pass no token sees the core, while all positions stay. The entropies are those of the
 distributions from which the answer's tokens were chosen, in nats, averaged over these tokens (`replay.positions`).
 
-Both passes read one answer alone, and compute attention as transformers writes it out ("eager").
+Both passes compute attention as transformers writes it out ("eager").
 
 References:
     Park et al., VAUQ: Vision-Aware Uncertainty Quantification for LVLM Self-Evaluation, Findings of ACL 2026,
@@ -48,42 +48,44 @@ class Settings(Section):
         return self
 
 
-def measure(opened: Opened, prompt: Prompt, completion: Sequence[int], settings: Settings) -> dict[str, np.ndarray]:
+def measure(
+    opened: Opened, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]], settings: Settings
+) -> list[dict[str, np.ndarray]]:
     """Return `entropy` and `entropy_hidden`, the mean entropy of the answer's tokens with and without the core [1].
 
     Raises:
-        ConfigError: The prompt has no image, or no layer between the depths says what it attends to.
+        ConfigError: A prompt has no image, or no layer between the depths says what it attends to.
     """
     import torch
 
-    model, encoder = opened.model, opened.encoder
-    ids, start = torch.tensor(prompt.token_ids), len(prompt.token_ids)
-    image = (ids == encoder.image_token_id).nonzero()[:, 0].to(model.device)
-    if not len(image):
-        raise ConfigError(f"{prompt.row}: no image is shown, so there is none to hide. Choose another condition.")
-    answer = locate(completion, encoder.decode, opened.stop).answer
-    rows = torch.tensor([start + t for t in answer], device=model.device)
-    given = {name: of.to(model.device) for name, of in encoder.batch([prompt.followed_by(completion)]).items()}
+    model, encoder, start = opened.model, opened.encoder, len(prompts[0].token_ids)
+    images, answers = [], []
+    for prompt, completion in zip(prompts, completions, strict=True):
+        image = (torch.tensor(prompt.token_ids) == encoder.image_token_id).nonzero()[:, 0]
+        if not len(image):
+            raise ConfigError(f"{prompt.row}: no image is shown, so there is none to hide. Choose another condition.")
+        images.append(image.to(model.device))
+        of_answer = locate(completion, encoder.decode, opened.stop).answer
+        answers.append(torch.tensor([start + t for t in of_answer], device=model.device))
+    given = {name: of.to(model.device) for name, of in encoder.batch(prompts, completions).items()}
     with _eager(model):
-        images = encoder.shared_images(model, [prompt])
-        with parts.positions(model) as seen, _attention(model, rows, image, settings) as attended:
-            whole = model.model(**given, **images, use_cache=False).last_hidden_state[0]
+        given |= encoder.shared_images(model, prompts)
+        with parts.positions(model) as seen, _attention(model, answers, images, settings) as attended:
+            whole = model.model(**given, use_cache=False).last_hidden_state
         if not attended:
             raise ConfigError(
                 f"measures.hidden_core: no layer from depth {settings.from_depth} to {settings.to_depth} of this model"
                 " says what it attends to. Choose other depths, or a model with attention."
             )
-        core = image[core_of(torch.stack(attended).mean(dim=0), settings.share)]
-        given["attention_mask"][0, core] = 0
         # Some models would compute other positions where tokens are hidden.
         fixed = {"position_ids": seen[0]} if seen else {}
-        hidden = model.model(**given, **images, **fixed, use_cache=False).last_hidden_state[0]
-    return {
-        "entropy": _mean_entropy(model, whole[rows - 1]),
-        "entropy_hidden": _mean_entropy(model, hidden[rows - 1])
-        if len(core)
-        else _mean_entropy(model, whole[rows - 1]),
-    }
+        mask = given["attention_mask"].clone()
+        for k, (image, of_layers) in enumerate(zip(images, zip(*attended, strict=True), strict=True)):
+            mask[k, image[core_of(torch.stack(of_layers).mean(dim=0), settings.share)]] = 0
+        is_same = torch.equal(mask, given["attention_mask"])
+        hidden = whole if is_same else model.model(**{**given, "attention_mask": mask}, **fixed, use_cache=False)[0]
+    entropies = (_mean_entropies(model, states, answers) for states in (whole, hidden))
+    return [{"entropy": one, "entropy_hidden": other} for one, other in zip(*entropies, strict=True)]
 
 
 def core_of(attention: Any, share: float) -> Any:
@@ -99,12 +101,16 @@ def core_of(attention: Any, share: float) -> Any:
     return torch.argsort(attention, descending=True, stable=True)[:n]
 
 
-def _mean_entropy(model: Any, states: Any) -> np.ndarray:
+def _mean_entropies(model: Any, states: Any, answers: Sequence[Any]) -> list[np.ndarray]:
+    """Return the mean entropy of the tokens `answers` of each row [1]; the state before a token predicts it."""
     import torch
 
-    log_probs = torch.log_softmax(parts.head(model, torch.float32)(states).double(), dim=-1)
+    predicting = torch.cat([of_row[answer - 1] for of_row, answer in zip(states, answers, strict=True)])
+    log_probs = torch.log_softmax(parts.head(model, torch.float32)(predicting).double(), dim=-1)
     # A logit of -inf has probability 0: 0 log 0 is 0.
-    return -(log_probs.exp() * log_probs).nansum(dim=-1).mean(dim=0, keepdim=True).cpu().numpy()
+    entropies = -(log_probs.exp() * log_probs).nansum(dim=-1)
+    of_rows = entropies.split([len(answer) for answer in answers])
+    return [of_row.mean(dim=0, keepdim=True).cpu().numpy() for of_row in of_rows]
 
 
 @contextlib.contextmanager
@@ -118,16 +124,19 @@ def _eager(model: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _attention(model: Any, rows: Any, image: Any, settings: Settings) -> Iterator[list[Any]]:
-    """Collect the mean attention [M] from the tokens `rows` to those of the image in each layer of the range."""
-    found: list[Any] = []
+def _attention(
+    model: Any, answers: Sequence[Any], images: Sequence[Any], settings: Settings
+) -> Iterator[list[list[Any]]]:
+    """Collect, for each layer of the range, the mean attention [M] from each row's `answers` to its `images`."""
+    found: list[list[Any]] = []
     n_layers = model.config.get_text_config().num_hidden_layers
     first, end = (math.floor(depth * n_layers + 0.5) for depth in (settings.from_depth, settings.to_depth))
 
     def note(module: Any, given: Any, output: Any) -> None:
         weights = output[1] if isinstance(output, tuple) and len(output) > 1 else None
-        if getattr(weights, "ndim", 0) == 4:  # [1, heads, tokens, tokens]
-            found.append(weights[0][:, rows][:, :, image].float().mean(dim=(0, 1)))
+        if getattr(weights, "ndim", 0) == 4:  # [rows, heads, tokens, tokens]
+            rows = zip(weights, answers, images, strict=True)
+            found.append([of[:, answer][:, :, image].float().mean(dim=(0, 1)) for of, answer, image in rows])
 
     layers = range(first, max(end, first + 1))
     handles = [
