@@ -41,14 +41,12 @@ def main() -> None:
 
     torch.set_num_threads(1)
     checkpoint = checkpoint_folder(options.checkpoint)
-    asked = questions(2 * options.questions + 8)
-    first, other, fitted = asked[: options.questions], asked[options.questions : -8], asked[-8:]
+    asked = questions(2 * options.questions)
+    first, other = asked[: options.questions], asked[options.questions :]
     with TemporaryDirectory() as folder:
         for given, what in ((first, "the whole call"), (other, "the next call")):
-            seconds, found = timed(lambda given=given: ours(checkpoint, given, fitted, options.samples, folder))
-            print(
-                f"dualread  {seconds:6.1f} s  {what}: {len(found)} questions x {options.samples} samples, and 8 to fit"
-            )
+            seconds, found = timed(lambda given=given: ours(checkpoint, given, options.samples, folder))
+            print(f"dualread  {seconds:6.1f} s  {what}: {len(found)} questions x {options.samples} samples")
     if importlib.util.find_spec("medvlm") is None:
         print("medvlm is not installed here: nothing to compare with")
         return
@@ -64,16 +62,15 @@ def questions(n: int) -> list[dict[str, Any]]:
     return [{"image": view, "question": item.question, "answer": item.answer} for view, item in first]
 
 
-def ours(checkpoint: Path, asked: list, fitted: list, n_samples: int, folder: str) -> Any:
+def ours(checkpoint: Path, asked: list, n_samples: int, folder: str) -> Any:
     import dualread
 
     drawn = {"temperature": TEMPERATURE, "n_samples": n_samples, "max_completion_tokens": LIMIT}
-    method = {"sampling": {"reader": "self_consistency", "views": ["samples"], "settings": {"k": n_samples}}}
+    method = {"sampling": {"reader": "radflag", "views": ["samples"], "settings": {"k": n_samples}}}
     return dualread.confidences(
         checkpoint,
         asked,
         method,
-        validation=fitted,
         settings={"views": {"samples": {"decoding": drawn}}},
         batch_size=512,
         max_completion_tokens=LIMIT,

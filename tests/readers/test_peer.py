@@ -20,11 +20,12 @@ from tests.readers import synthetic
 from tests.readers.test_post_hoc import confidences, fitted, stated
 from tests.readers.test_self_consistency import PLATT, sampled
 
-CONFIDENCES = [0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.5, 0.4, 0.3, 0.2]
+CONFIDENCES: list[float | None] = [0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.5, 0.4, 0.3, 0.2]
 HALLUCINATION = [0.1, 0.4, 1.2, 0.2, 0.6, 1.5, 0.3, 1.1, 0.9, 0.8, 1.4, 1.3]
 CORRECT = [True, True, False, True, True, False, True, False, True, False, True, False]
-ASKED, ASKED_HALLUCINATION = [0.97, 0.82, 0.55, 0.25], [0.2, 1.0, 0.5, 1.6]
-EVEN = [(2 * k + 1) / 30 for k in range(15)]
+ASKED: list[float | None] = [0.97, 0.82, 0.55, 0.25]
+ASKED_HALLUCINATION = [0.2, 1.0, 0.5, 1.6]
+EVEN: list[float | None] = [(2 * k + 1) / 30 for k in range(15)]
 EVEN_CORRECT = [bool(z) for z in (0, 0, 1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 1, 1, 1)]
 
 

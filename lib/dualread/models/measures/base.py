@@ -12,7 +12,6 @@ from dualread.models.backbones.opened import Opened
 from dualread.models.finished import each_batch
 from dualread.models.generation.base import Request
 from dualread.models.prefixes import PASS_TOKENS
-from dualread.models.replay.forward import batches
 
 
 def measured(
@@ -51,7 +50,9 @@ def measured(
                 )
         return [made[i] for i in batch]
 
-    rows = list(batches([request.image_name for request in requests], [len(ids) for ids in completions], batch_size))
+    # Prompts of one length are read together, and those are mostly of texts of one length.
+    order = sorted(range(len(requests)), key=lambda i: (len(requests[i].text), requests[i].image_name, i))
+    rows = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     found: dict[int, dict[str, np.ndarray]] = {}
     for batch, of in each_batch(rows, of_batch, label="measuring (batches)"):
         found |= zip(batch, of, strict=True)

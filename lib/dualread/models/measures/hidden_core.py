@@ -133,7 +133,7 @@ def _attention(
     first, end = (math.floor(depth * n_layers + 0.5) for depth in (settings.from_depth, settings.to_depth))
 
     def note(module: Any, given: Any, output: Any) -> None:
-        weights = output[1] if isinstance(output, tuple) and len(output) > 1 else None
+        weights: Any = output[1] if isinstance(output, tuple) and len(output) > 1 else None
         if getattr(weights, "ndim", 0) == 4:  # [rows, heads, tokens, tokens]
             rows = zip(weights, answers, images, strict=True)
             found.append([of[:, answer][:, :, image].float().mean(dim=(0, 1)) for of, answer, image in rows])
