@@ -56,6 +56,11 @@ class AnswerStates:
         self._images: OrderedDict[Hashable, Any] = OrderedDict()
         runner._model_forward = self._watched
 
+    @property
+    def n_kept(self) -> int:
+        """Number of requests whose states are kept."""
+        return len(self._kept)
+
     def knows_image(self, prompt: Prompt, image_token: int) -> bool:
         """Return whether the states of the prompt's image are here, so that vLLM need not compute them again."""
         return _key(prompt, image_token) in self._images
@@ -104,7 +109,7 @@ class AnswerStates:
                 rows.append(k)
                 whose.append((kept, position + k - row))
         if rows:
-            together = states[rows]  # a copy: the next step writes into the same tensor
+            together = _copied(states, rows)  # the next step writes into the same tensor
             for k, (kept, position) in enumerate(whose):
                 kept.at[position] = (together, k)
         return output
@@ -122,6 +127,12 @@ class AnswerStates:
             self._images[kept.key] = kept.image
             if len(self._images) > _IMAGES:
                 self._images.popitem(last=False)
+
+
+def _copied(states: Any, rows: list[int]) -> Any:
+    """Return a copy of ascending rows; those of a step without prompts lie together, and need no ids on the device."""
+    together = rows[-1] - rows[0] + 1 == len(rows)
+    return states[rows[0] : rows[-1] + 1].clone() if together else states[rows]
 
 
 def _key(prompt: Prompt, image_token: int) -> Hashable:
