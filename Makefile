@@ -23,7 +23,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-long test-vllm test-estimators test-faults test-edits test-mutants test-families test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
+.PHONY: help tables test test-rest test-all test-long test-vllm test-estimators test-faults test-edits test-mutants test-families test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -43,6 +43,10 @@ test: env-dev  ## install the environment, then run the tests of the library and
 test-rest: env-dev  ## run the other tests, and property tests with all their examples
 	$(PYTEST) -m "(rest or hypothesis) and not long" --hypothesis-profile thorough --kept-study
 
+# Together they take less than one after the other: what both import, collect and make is made once.
+test-all: env-dev  ## run the tests of both, as .ci/run does
+	$(PYTEST) -m "not long" --hypothesis-profile thorough
+
 # They take so long that a push does not wait for them.
 test-long: env-dev  ## run the longest of these (ten minutes)
 	$(PYTEST) -m "long"
@@ -59,7 +63,8 @@ test-estimators: env-dev env-estimators  ## run the tests that need LM-Polygraph
 test-faults: env-dev  ## run the tests that kill and damage studies (over an hour)
 	$(BIN)/python -m pytest tests/with_faults
 
-# Jobs are computed again after random edits that their keys do not notice, and traced: what runs has to be in their keys.
+# Jobs are computed again after random edits that their keys do not notice, in other orders, and traced: what runs has to be
+# in their keys.
 test-edits: env-dev  ## edit the library at random, and trace what jobs run (an hour)
 	$(BIN)/python -m pytest tests/with_edits
 
