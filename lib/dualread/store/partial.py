@@ -6,6 +6,8 @@ A stage asks for the folder inside `compute`:
     if folder is not None and any(folder.iterdir()): ...  # resume
 
 The runner creates store/partial/<key>/ on request, guards it with a lease file, and removes it after publication.
+A stage may name settings whose other values could go on from the same files; then jobs that differ in them alone have
+one folder.
 """
 
 import contextlib
@@ -14,13 +16,14 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
 from dualread.progress import say
-from dualread.store.digest import read_json
+from dualread.store.digest import digest_of, read_json
 from dualread.store.disk import described, explained, make_folder, unreadable
+from dualread.store.key import Action
 from dualread.store.record import HOST, birth, is_alive
 from dualread.store.store import Store
 
@@ -30,20 +33,25 @@ _EXPIRED_SECONDS = 600.0
 _WRITING_SECONDS = 1.0
 
 
-def directory() -> Path | None:
+def directory(but: Sequence[str] = ()) -> Path | None:
     """Return the folder that survives if the current entry's job is killed; it is created on the first call.
+
+    Jobs that differ in nothing but the settings `but` of their specs share it, one after the other.
 
     Return None outside the runner, and while another running process holds the lease: two jobs must not resume from
     one folder. The second job then computes without it, which the store allows.
     """
     work = _CURRENT.get()
-    return None if work is None else work.open()
+    return None if work is None else work.open(but)
 
 
 @contextlib.contextmanager
-def offered(store: Store, key: str) -> Iterator[None]:
-    """Make `directory` available inside the block. The folder is removed if the block succeeds, and kept otherwise."""
-    work = _Work(store, key)
+def offered(store: Store, key: str, action: Action | None = None) -> Iterator[None]:
+    """Make `directory` available inside the block. The folder is removed if the block succeeds, and kept otherwise.
+
+    Without the action of the key, no settings can be left out.
+    """
+    work = _Work(store, key, action)
     token = _CURRENT.set(work)
     try:
         yield
@@ -76,13 +84,19 @@ def is_held(lease: Path) -> bool:
 class _Work:
     """The folder of one key and its lease: a file beside it with host and pid, whose mtime is the heartbeat."""
 
-    def __init__(self, store: Store, key: str) -> None:
+    def __init__(self, store: Store, key: str, action: Action | None) -> None:
         self._store = store
         self._folder = store.root / "partial" / key
-        self._lease = self._folder.with_name(f"{key}.lease")
+        self._action = action
         self._stop: threading.Event | None = None  # set while the lease is held
 
-    def open(self) -> Path | None:
+    @property
+    def _lease(self) -> Path:
+        return self._folder.with_name(f"{self._folder.name}.lease")
+
+    def open(self, but: Sequence[str]) -> Path | None:
+        if but and self._action is not None:
+            self._folder = self._folder.with_name(_without(self._action, but))
         try:
             if self._stop is None and not self._acquire():
                 return None
@@ -130,6 +144,12 @@ class _Work:
         while not stop.wait(_HEARTBEAT_SECONDS):
             with contextlib.suppress(OSError):
                 os.utime(self._lease)
+
+
+def _without(action: Action, settings: Sequence[str]) -> str:
+    """Return a digest of what all actions have in common that differ from this one in some `settings` alone."""
+    left = {name: value for name, value in action.spec["settings"].items() if name not in settings}
+    return digest_of({**action.fields(), "spec": {**action.spec, "settings": left}, "without": sorted(settings)})
 
 
 _CURRENT: ContextVar[_Work | None] = ContextVar("partial work", default=None)
