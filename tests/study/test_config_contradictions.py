@@ -4,7 +4,7 @@ import pytest
 
 from dualread.study import config as config_module
 from dualread.study.config import resolve
-from tests.study.embedded import EMBEDDED, problems
+from tests.study.embedded import EMBEDDED, merged, problems
 
 # A checkpoint for one backbone and seed only.
 OWN = {"medgemma-tiny": {17: {"hub": "someone/actor", "revision": "0" * 40}}}
@@ -16,6 +16,17 @@ COMES_AS_CHECKPOINTS = {
 
 # What a study without the method `base` leaves out.
 NO_BASE = {"controls": None, "base_models": None}
+
+
+def test_states_come_from_the_generation_only_where_the_engine_keeps_them(monkeypatch):
+    kept = {"replay": {"from": "generation"}}
+    assert resolve(merged(EMBEDDED, kept)).as_mapping()["replay"]["from"] == "generation"
+    declared = config_module.plugins.declared
+    monkeypatch.setattr(
+        config_module.plugins, "declared", lambda *asked: None if asked[2] == "COLLECTS" else declared(*asked)
+    )
+    assert "replay.from: 'generation': transformers_engine does not keep states while it answers." in problems(kept)
+    assert "replay.from: 'replay' is not allowed. Known: generation." in problems({"replay": {"from": "replay"}})
 
 
 def test_a_hub_needs_a_revision():

@@ -1,7 +1,7 @@
 """Answers with vLLM: all requests at once, and their states from the pass that answers, without a second one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.generation._vllm import Core, prepare
 from dualread.models.generation.vllm_engine import encoder_of, sampling
-from dualread.models.replay.pooling import answer_state, evidence_state, global_state
+from dualread.models.replay.forward import vectors_of
 from dualread.models.replay.positions import Positions, locate
 from dualread.own.scoring.answering import Answered, as_answered
 from dualread.own.serving.actor import Begun, Broken, Ended, Event, Row
@@ -155,15 +155,10 @@ class OnVllm:
         if image is None or any(state is None for state in found):
             return None
         assert self._kappa is not None
+        # As if the completion consisted of the tokens that are read: the closing one, and then those of the answer.
+        only = replace(at, close=0, answer=tuple(range(1, len(found) - 1)))
         with torch.inference_mode():
-            h_ans = answer_state(torch.stack(found[2:]))
-            vectors = {
-                "h_pre": found[0],
-                "h_close": found[1],
-                "h_ans": h_ans,
-                "h_global": global_state(image),
-                "h_evid": evidence_state(h_ans, image, self._kappa),
-            }
+            vectors = vectors_of(torch.stack(found), None, image, only, self._kappa)
         said = np.array([row.log_probs[t] for t in at.answer])
         numbers = {name: vector.float().cpu().numpy() for name, vector in vectors.items()}
         return {**numbers, "answer_log_prob": said.mean(keepdims=True).astype(np.float32)}
