@@ -11,7 +11,7 @@ call. An untrained model rarely ends a turn, so that nearly every completion has
 
 The first three steps do not count: in them, the log-probabilities are compared with the plain model's, and vLLM warms
 up. `sampling` is the time until the completions are there, `syncing` the part of it in which vLLM gets the weights, and
-`learning` the rest of a step, with rewards, loss and optimizer. Without a GPU, seconds are CPU seconds.
+`learning` the rest of a step, with rewards, pixels, loss and optimizer. Without a GPU, seconds are CPU seconds.
 """
 
 import argparse
@@ -42,13 +42,14 @@ def measure(way: str, checkpoint: Path, options: argparse.Namespace) -> list[dic
 
     vllm.prepare()
     import torch
+    from transformers.trainer_callback import CallbackHandler
     from trl.trainer.grpo_trainer import GRPOTrainer
 
     from dualread.models.generation._vllm import Core
     from dualread.models.training import grpo
 
     clock = time.perf_counter if torch.cuda.is_available() else time.process_time
-    spent: dict[str, list[float]] = {"sampling": [], "syncing": [], "step": []}
+    spent: dict[str, list[float]] = {"sampling": [], "syncing": [], "on_step_begin": [], "on_step_end": []}
 
     def timed(owner: Any, method: str, name: str) -> None:
         inner = getattr(owner, method)
@@ -61,13 +62,22 @@ def measure(way: str, checkpoint: Path, options: argparse.Namespace) -> list[dic
 
         setattr(owner, method, outer)
 
+    def noted(event: str) -> None:
+        inner = getattr(CallbackHandler, event)
+
+        def outer(*arguments: Any) -> Any:
+            spent[event].append(clock())
+            return inner(*arguments)
+
+        setattr(CallbackHandler, event, outer)
+
     timed(GRPOTrainer, "_generate", "sampling")
-    timed(GRPOTrainer, "training_step", "step")
     timed(Core, "load", "syncing")
+    for event in ("on_step_begin", "on_step_end"):
+        noted(event)
     job = job_of(way, checkpoint, options)
     plain_trl(job) if way == "trl" else grpo.train(job)
-    passes = len(spent["step"]) // options.steps
-    steps = [sum(spent["step"][k * passes : (k + 1) * passes]) for k in range(options.steps)]
+    steps = [end - begin for begin, end in zip(spent["on_step_begin"], spent["on_step_end"], strict=True)]
     syncing = spent["syncing"] or [0.0] * options.steps
     return [
         {"sampling": sampled - synced, "syncing": synced, "learning": whole - sampled}
@@ -101,8 +111,8 @@ def job_of(way: str, checkpoint: Path, options: argparse.Namespace) -> Any:
         checkpoint=checkpoint,
         facts=Facts(),
         questions=[
-            Asked(sample_id=row.name, text=row.text, image_file=f"{row.image_name}.png", image_id=row.image_name)
-            for row in about
+            Asked(sample_id=str(k), text=row.text, image_file=f"{row.image_name}.png", image_id=row.image_name)
+            for k, row in enumerate(about)
         ],
         references=[["yes"]] * len(about),
         images=folder,

@@ -6,9 +6,11 @@ key.
 """
 
 import contextlib
+import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -22,6 +24,7 @@ class _Voice:
 
     subject: str = ""
     log: TextIO | None = None
+    log_file: Path | None = None
 
 
 _VOICE = _Voice()
@@ -34,6 +37,7 @@ def keep_log(path: Path) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _VOICE.log = path.open("w", buffering=1, encoding="utf-8")
+    _VOICE.log_file = path
 
 
 def work_on(subject: str) -> None:
@@ -85,8 +89,50 @@ def track(
             if (now := clock()) - reported >= interval_seconds:
                 reported = now
                 left = (now - started) / done * max(total - done, 0)
-                line = f"{label}: {done}/{total}, {_duration(now - started)} so far, about {_duration(left)} left"
+                line = f"{label}: {done}/{total}, {duration(now - started)} so far, about {duration(left)} left"
                 (say if bar is None else note)(line)
+
+
+STEPS = ".steps"  # the suffix of a file beside the log of a training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What a training said of one of its `of` steps: its number, from 1, and its values by name."""
+
+    step: int
+    of: int
+    values: Mapping[str, float]
+
+
+def steps_file() -> Path | None:
+    """Return the file beside this job's log in which a training keeps its steps; None if the job has no log."""
+    return None if _VOICE.log_file is None else _VOICE.log_file.with_suffix(STEPS)
+
+
+def note_steps(file: Path | None, steps: Iterable[Step], *, anew: bool = False) -> None:
+    """Add steps to a file of `steps_file`, one line of JSON each; `anew` empties it first.
+
+    Nothing but the curves of a training that still runs depends on the file, so a full disk is no error here.
+    """
+    if file is None:
+        return
+    lines = (json.dumps({"step": one.step, "of": one.of, "values": dict(one.values)}) + "\n" for one in steps)
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("w" if anew else "a", encoding="utf-8") as opened:
+            opened.write("".join(lines))
+
+
+def read_steps(file: Path) -> list[Step]:
+    """Return the steps of a file that may be written right now: a line that is not whole is left out."""
+    found = []
+    for line in file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]:
+        with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError):
+            said = json.loads(line)
+            values = {str(name): float(value) for name, value in said["values"].items()}
+            found.append(Step(step=int(said["step"]), of=int(said["of"]), values=values))
+    return found
 
 
 def _bar(total: int, label: str):
@@ -98,7 +144,8 @@ def _bar(total: int, label: str):
     return tqdm(total=total, desc="/".join(label.split("/")[2:]) or label, leave=False, dynamic_ncols=True)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time as people say it, such as 1 h 5 min."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -10,6 +10,7 @@ import pytest
 from dualread.evaluation.columns import CellColumns, Columns, all_rows, decisive, power, strict_decisive
 from dualread.evaluation.join import NO_DONORS, Joined
 from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.proportion import share_interval
 
 MASKS = {
     "all": all_rows,
@@ -117,3 +118,18 @@ def test_columns_are_freed_when_nobody_needs_them(evaluated, draws):
         assert freed() is None
     finally:
         gc.enable()
+
+
+def test_what_the_process_has_read_before_changes_no_bit_of_an_interval():
+    """Polars numbers the texts of all tables of a process together, in the order in which they come."""
+    rng = np.random.default_rng(1)
+    for table in range(150):
+        image, correct = rng.integers(0, 30, size=100), rng.random(100) < 0.6
+        found = []
+        for first in "ab":
+            names = [f"{first} {table} {k:02d}" for k in image]
+            rows = Columns.of(pl.DataFrame({"image_id": names, "correct": correct}))
+            found.append(share_interval(rows["correct"], rows.codes("image_id")))
+            for k in rng.permutation(30):  # of other tables, in which some images of the next one are
+                pl.Series([f"b {table} {k:02d}", *(f"c {table} {k} {j}" for j in range(k % 9))], dtype=pl.Categorical)
+        assert found[0] == found[1]

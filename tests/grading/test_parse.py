@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.errors import ConfigError
 from dualread.grading.parse import STATUSES, Parsed, answer_span, block_span
 from dualread.grading.stated import stated_percent
 from tests.grading.contracts import parse
@@ -118,11 +117,6 @@ def test_dual_contract_needs_both_in_order():
     assert parse(single(confidence="9"), "dual").status == "invalid_confidence"
     swapped = "<reasoning_confidence>5</reasoning_confidence><vision_confidence>5</vision_confidence>"
     assert parse(single(confidence=swapped), "dual").status == "invalid_confidence"
-
-
-def test_an_unknown_contract_is_named():
-    with pytest.raises(ConfigError, match=r"'triple'. Known: dual, "):
-        parse("", "triple")
 
 
 def test_block_span_points_between_the_only_tags():

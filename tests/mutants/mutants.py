@@ -1,4 +1,4 @@
-"""One changed line of the library at a time, and the test files that notice it.
+"""One changed line of the library at a time, and the tests in several files that notice it.
 
 What one line breaks should be noticed by two tests in two files: by one alone, it is one deleted test away from being
 noticed by none; by a hundred, it hides what else fails. `test_mutants.py` changes the lines, in a copy. When a line here
@@ -16,7 +16,7 @@ class Mutant(NamedTuple):
         file: The file below lib/dualread.
         before: The line, without white space at its ends; or a part of it that occurs once in the file.
         after: What takes its place.
-        noticed_by: Test files, below tests/, that fail; two or more.
+        noticed_by: Tests in two or more files below tests/ that fail: files, or single tests of files that take long.
     """
 
     what: str
@@ -84,6 +84,23 @@ MUTANTS = (
         "mask[i, start:] = 1",
         ("models/test_more_families.py", "models/test_families.py"),
     ),
+    Mutant(
+        "top_p leaves out the token that reaches it",
+        "models/generation/transformers_engine.py",
+        "outside = ordered.cumsum(dim=-1) - ordered >= decoding.top_p",
+        "outside = ordered.cumsum(dim=-1) >= decoding.top_p",
+        (
+            "models/generation/test_transformers_engine.py::test_ids_are_drawn_by_their_probabilities",
+            "models/training/test_rollouts.py::test_against_a_literal_loop",
+        ),
+    ),
+    Mutant(
+        "the incomplete last step of a pass is left out",
+        "models/training/settings.py",
+        "math.ceil((self.passes or 0) * math.ceil(n_rows / self.prompts_per_step))",
+        "math.ceil((self.passes or 0) * (n_rows // self.prompts_per_step))",
+        ("models/training/test_order.py::test_steps", "reporting/tables/test_hparams.py"),
+    ),
     # --- readers
     Mutant(
         "of epochs with one stop loss, the last is restored",
@@ -99,6 +116,16 @@ MUTANTS = (
         "while epoch < settings.max_epochs and epoch - best_epoch <= settings.patience:",
         ("readers/test_network.py", "readers/test_psr.py"),
     ),
+    Mutant(
+        "the temperature is fitted on the answers that chose the epoch",
+        "readers/_network.py",
+        "temperature_notes(probe_log_odds(tensors, calibration.answers.features(feature)), calibration)",
+        "temperature_notes(probe_log_odds(tensors, stop.answers.features(feature)), stop)",
+        (
+            "readers/test_psr.py::test_the_temperature_is_that_of_the_calibration_partition_alone",
+            "readers/test_saplma.py",
+        ),
+    ),
     # --- data
     Mutant(
         "a donor may show the same pixels",
@@ -107,6 +134,13 @@ MUTANTS = (
         "keys = [frozenset((image, *forms)) for image, pixel, forms in zip(images, pixels, golds, strict=True)]",
         ("data/test_donors.py", "stages/test_pair_donors.py"),
     ),
+    Mutant(
+        "gray levels are rounded down",
+        "data/gray.py",
+        "* 510 + top) // (2 * top)",
+        "* 510) // (2 * top)",
+        ("data/test_gray.py", "data/test_images.py"),
+    ),
     # --- grading
     Mutant(
         "two answer blocks are one",
@@ -114,6 +148,13 @@ MUTANTS = (
         "if text.count(opening) != 1 or text.count(closing) != 1:",
         "if text.count(opening) < 1 or text.count(closing) < 1:",
         ("grading/test_parse.py", "own/test_log_confidences.py"),
+    ),
+    Mutant(
+        "an answer of punctuation alone equals an empty reference",
+        "grading/canonical.py",
+        'return form != "" and any(form == canonical(reference) for reference in references)',
+        "return any(form == canonical(reference) for reference in references)",
+        ("grading/test_canonical.py", "grading/test_any_text.py"),
     ),
     # --- evaluation
     Mutant(
@@ -130,6 +171,75 @@ MUTANTS = (
         "own = min(1.0, len(order) * value)",
         ("evaluation/statistics/test_p_values.py", "evaluation/test_contrasts.py"),
     ),
+    Mutant(
+        "a confidence at the edge of two bins is in the lower one",
+        "evaluation/metrics/calibration_error.py",
+        'np.searchsorted(inner_edges, checked_confidence(confidence), side="right")',
+        'np.searchsorted(inner_edges, checked_confidence(confidence), side="left")',
+        ("evaluation/metrics/test_calibration_error.py", "reporting/figures/test_reliability.py"),
+    ),
+    Mutant(
+        "the threshold is the largest that reaches the risk",
+        "evaluation/metrics/selective.py",
+        "return float(-levels[reached[-1]])",
+        "return float(-levels[reached[0]])",
+        ("evaluation/metrics/test_selective.py", "evaluation/test_thresholds.py"),
+    ),
+    Mutant(
+        "the jackknife's variance lacks (G - 1) / G",
+        "evaluation/statistics/jackknife.py",
+        "float(np.sum(defined**2)) * (len(defined) - 1) / len(defined) if",
+        "float(np.sum(defined**2)) if",
+        ("evaluation/statistics/test_jackknife.py", "evaluation/test_pair_metrics.py"),
+    ),
+    Mutant(
+        "two studies draw the same images",
+        "evaluation/statistics/bootstrap.py",
+        'generator(*draws.names, "bootstrap")',
+        'generator(*draws.names[1:], "bootstrap")',
+        ("evaluation/statistics/test_bootstrap.py", "evaluation/test_contrasts.py"),
+    ),
+    Mutant(
+        "what the process has read before changes a bit",
+        "evaluation/statistics/proportion.py",
+        "residual = (n * found - n_positive * rows)[rows > 0] / n",
+        "residual = (n * found - n_positive * rows) / n",
+        ("evaluation/statistics/test_proportion.py", "evaluation/test_columns.py"),
+    ),
+    # --- own
+    Mutant(
+        "an answer is judged that was cut off later than those that readers know",
+        "own/serving/asked.py",
+        'if completion.finish_reason == "stop" else n == fitted):',
+        'if completion.finish_reason == "stop" else n >= fitted):',
+        (
+            "own/serving/test_asked.py",
+            "commands/serve/test_client.py::test_what_the_reader_was_not_fitted_for_is_answered_without_a_confidence",
+        ),
+    ),
+    # --- reporting
+    Mutant(
+        "a dagger needs few images in every seed",
+        "reporting/tables/values.py",
+        'if any(self._estimates(key, f"{kind}_{flag}", seeds))]',
+        'if all(self._estimates(key, f"{kind}_{flag}", seeds))]',
+        ("reporting/tables/test_values.py", "reporting/tables/test_marks.py"),
+    ),
+    # --- study
+    Mutant(
+        "readers are fitted under controls, too",
+        "study/shards.py",
+        "(on_train and name == self.in_distribution and not self._is_control(condition))",
+        "(on_train and name == self.in_distribution)",
+        ("study/test_shards.py", "study/test_paper_study.py"),
+    ),
+    Mutant(
+        "an artifact of fewer inputs is enough",
+        "study/stale.py",
+        "if entry.parts and now.inputs.items() <= made.action.inputs.items():",
+        "if entry.parts and now.inputs.items() >= made.action.inputs.items():",
+        ("study/test_stale.py", "study/test_again.py"),
+    ),
     # --- store
     Mutant(
         "the version of Python leaves the key",
@@ -138,6 +248,13 @@ MUTANTS = (
         'FIELDS = ("stage", "code", "spec", "inputs", "packages")',
         ("store/test_manifest.py", "store/test_messages.py"),
     ),
+    Mutant(
+        "a process holds the lease of another one that had its number",
+        "store/partial.py",
+        'return is_alive(owner["pid"]) and owner["birth"] == birth(owner["pid"])',
+        'return is_alive(owner["pid"])',
+        ("store/test_partial.py", "store/test_gc.py"),
+    ),
     # --- declared
     Mutant(
         "a setting that is not known is ignored",
@@ -145,5 +262,12 @@ MUTANTS = (
         'model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)',
         'model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False, defer_build=True)',
         ("study/test_config_settings.py", "study/test_config.py"),
+    ),
+    Mutant(
+        "a reader may drop all units of a layer",
+        "declared/base.py",
+        "BelowOne = Annotated[float, Field(ge=0, lt=1)]",
+        "BelowOne = Annotated[float, Field(ge=0, le=1)]",
+        ("study/test_messages.py", "readers/test_bicr.py::test_some_units_are_kept"),
     ),
 )

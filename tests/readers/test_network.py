@@ -1,9 +1,12 @@
+from functools import partial
 from itertools import count
 from math import nan
 
 import numpy as np
 import pytest
 
+from dualread.progress import track
+from dualread.readers import _network
 from dualread.readers._network import _log_odds, cross_entropy, pos_weight, train
 from dualread.readers.settings import NetworkSettings
 from tests.readers import synthetic
@@ -87,6 +90,14 @@ def test_early_stopping_by_hand(patience, losses, epochs_run, restored):
     until, falling = SETTINGS.model_copy(update={"max_epochs": restored, "patience": 9}), count(0, -1)
     there = layers(settings=until, stop_loss=lambda log_odds, correct: next(falling))
     assert bytes_of(tensors) == bytes_of(there)
+
+
+def test_a_long_fit_says_how_long_it_may_still_take(monkeypatch, capsys):
+    monkeypatch.setattr(_network, "track", partial(track, interval_seconds=0.0))
+    layers()
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(",")[0] for line in lines] == [f"fitting (epochs at most): {k}/2" for k in (1, 2)]
+    assert all(line.endswith(" left") for line in lines)
 
 
 def test_every_epoch_reads_every_answer_once_in_batches_of_which_the_last_may_be_short():

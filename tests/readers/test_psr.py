@@ -52,6 +52,15 @@ def test_standardization_and_class_weight_come_from_the_fit_partition():
     assert weights.notes["pos_weight"] == (len(fitted) - n_correct) / n_correct
 
 
+def test_the_temperature_is_that_of_the_calibration_partition_alone():
+    examples = synthetic.examples()
+    weights, calibration = fit(examples), examples.partition("calibration")
+    log_odds = psr.score(synthetic.reader("readers.psr", weights), calibration.answers).score
+    # The derivative of the mean cross-entropy with respect to 1 / T is zero at the best T.
+    slope = np.mean((1 / (1 + np.exp(-log_odds / weights.notes["temperature"])) - calibration.correct) * log_odds)
+    assert slope == pytest.approx(0.0, abs=1e-6)
+
+
 def test_the_epoch_with_the_least_stop_loss_is_restored():
     examples = synthetic.examples()
     fast = {"learning_rate": 2e-2}  # overfits, so that the least stop loss lies inside the run

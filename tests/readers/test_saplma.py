@@ -2,6 +2,7 @@ import pytest
 
 from dualread.readers import psr, saplma
 from dualread.readers._network import probe_log_odds
+from dualread.readers.calibration.temperature import fit_temperature
 from tests.readers import synthetic
 
 
@@ -16,6 +17,21 @@ def test_the_network_has_the_papers_widths_and_reads_the_middle_layer():
     assert abs(weights.tensors["mean"] - states.mean(axis=0)).max() < 1e-12
     found = saplma.score(synthetic.reader("readers.saplma", weights), examples.answers).score
     assert (found == probe_log_odds(weights.tensors, examples.answers.features("h_mid"))).all()
+
+
+def test_the_temperature_is_fitted_on_calibration_and_nothing_else_is():
+    examples = synthetic.examples()
+    partitions = {role: examples.partition(role) for role in ("fit", "stop", "calibration")}
+    settings = saplma.Settings(**{**synthetic.PSR, "max_epochs": 2})
+    weights = saplma.fit(examples, settings, {}, 17)
+    found = probe_log_odds(weights.tensors, partitions["calibration"].answers.features("h_mid"))
+    assert weights.notes["temperature"] == fit_temperature(found, partitions["calibration"].correct).value
+    others = {
+        fit_temperature(probe_log_odds(weights.tensors, of.answers.features("h_mid")), of.correct).value
+        for role, of in partitions.items()
+        if role != "calibration"
+    }
+    assert weights.notes["temperature"] not in others
 
 
 @pytest.mark.parametrize("reader", [psr, saplma])

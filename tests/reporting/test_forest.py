@@ -92,6 +92,12 @@ def test_places_are_percent_of_the_width():
     assert marks["Method B"][1].said == "not measured"  # no pairs of it
 
 
+def test_texts_of_a_long_axis_do_not_touch():
+    drawn = plot(values([own("a", 0.7)], []), "Tiny", (0.3, 1.0))
+    # Every second tenth, .5 among them; .7 lies (.7 - .3) / .7 = 57.14% from the left.
+    assert drawn.axes[0].ticks == {".3": 0, ".5": 28.57, ".7": 57.14, ".9": 85.71}
+
+
 @pytest.mark.parametrize(
     ("numbers", "ends"), [([], (0.5, 0.6)), ([0.31], (0.3, 0.5)), ([0.0, 1.0], (0.0, 1.0)), ([0.7], (0.5, 0.7))]
 )

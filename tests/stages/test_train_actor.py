@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from dualread import progress
 from dualread.models.rewards import rlvr
 from dualread.stages import build_manifest, draw_phantom
 from dualread.store.job import Entry
@@ -63,7 +64,9 @@ def test_a_failed_training_goes_on_in_the_next_run_and_publishes_the_same_bytes(
     assert list(partial.iterdir()) == []
 
 
-def test_seconds_are_recorded_and_not_published(train, tmp_path):
+def test_seconds_are_recorded_and_not_published_and_steps_are_beside_the_log_of_the_job(train, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "_VOICE", progress._Voice())
+    progress.keep_log(tmp_path / "logs/17.log")
     output = train("store")
     log = pl.read_parquet(output / "train_log.parquet")
     assert log.filter(pl.col("name") == "reward")["step"].to_list() == [1, 2, 3, 4]
@@ -71,3 +74,9 @@ def test_seconds_are_recorded_and_not_published(train, tmp_path):
     record = Store(tmp_path / "store").record(read_manifest(output / "MANIFEST.json").key)
     assert record["summary"].startswith("took 4 steps of ")
     assert record["seconds"] > 0
+    steps = progress.read_steps(tmp_path / "logs/17.steps")
+    assert [(one.step, one.of) for one in steps] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert sum(one.values["seconds"] for one in steps) > 0
+    noted = [(one.step, name, value) for one in steps for name, value in one.values.items() if name != "seconds"]
+    assert noted == list(log.iter_rows())
+    progress._VOICE.log.close()

@@ -6,7 +6,7 @@ import pytest
 
 from dualread.store.copy import write_lock
 from dualread.store.gc import leftovers, remove
-from dualread.store.record import HOST
+from dualread.store.record import HOST, birth
 from dualread.store.store import Store
 from tests.store.entries import HOUR, grow_old, publish
 
@@ -81,10 +81,11 @@ def test_an_entry_that_is_being_recomputed_is_kept(store, tmp_path):
     grow_old(store.entry(manifest.key), 2 * HOUR)
     lease = store.root / "partial" / f"{manifest.key}.lease"
     lease.parent.mkdir()
-    lease.write_text(json.dumps({"host": HOST, "pid": os.getpid()}))
-    assert [found.kept for found in _found(store, tmp_path)] == ["in use"]
-    lease.write_text(json.dumps({"host": HOST, "pid": DEAD}))
-    assert [found.kept for found in _found(store, tmp_path)] == [None]
+    own = birth(os.getpid())
+    # The process that holds it, one that has ended, and another one that got the number of one that has ended.
+    for pid, born, kept in ((os.getpid(), own, "in use"), (DEAD, own, None), (os.getpid(), "before a restart", None)):
+        lease.write_text(json.dumps({"host": HOST, "pid": pid, "birth": born}))
+        assert [found.kept for found in _found(store, tmp_path)] == [kept]
 
 
 @pytest.mark.parametrize(

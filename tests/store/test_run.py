@@ -241,7 +241,7 @@ def _started(library, stage="write_text", entry=_TEXT):
 def _ended(library, process, code=0):
     """Let a started process end; return what it said."""
     (library.root / "go").touch()
-    said = process.communicate()[1]
+    said = process.communicate(timeout=60)[1]
     assert process.returncode == code, said
     return said
 
@@ -251,7 +251,7 @@ def test_a_killed_job_leaves_nothing_that_looks_finished(library, number):
     library.write("words.py", _SLOW)
     process = _started(library)
     process.send_signal(number)
-    process.communicate()
+    process.communicate(timeout=60)
     assert process.returncode != 0
     assert not (library.root / "results/study/text").exists()
     left = list((library.root / "results/store/tmp").iterdir())

@@ -48,9 +48,9 @@ class Small:
     def _is_old(self, roots):
         return self.index.tables[_stage(roots)] == self.tables[_stage(roots)]
 
-    def plan(self, stage, output, spec, inputs, *, at=1):
+    def plan(self, stage, output, spec, inputs, *, at=1, **more):
         """Write the job file of a plan at the time `at`."""
-        job = {"store": "results/store", "entries": [{"spec": spec, "inputs": inputs, "output": output}]}
+        job = {"store": "results/store", "entries": [{"spec": spec, "inputs": inputs, "output": output, **more}]}
         file = Path(f"results/small/jobs/{stage}/{at}.json")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(job))
@@ -75,6 +75,13 @@ def study(tmp_path, monkeypatch):
 
 def test_what_is_up_to_date_has_no_reason(study):
     assert study.reasons() == []
+
+
+def test_fewer_inputs_are_a_reason_only_where_a_part_is_not_enough(study):
+    study.plan("compute_metrics", METRICS, {"n": 1}, {}, at=2, parts=True)
+    assert study.reasons() == []
+    study.plan("compute_metrics", METRICS, {"n": 1}, {}, at=3)
+    assert study.reasons() == [f"compute_metrics {METRICS}:", "  input graded: no longer read"]
 
 
 def test_an_edited_module_an_edited_setting_and_another_package_are_named(study):

@@ -122,3 +122,16 @@ def test_the_prompts_that_a_base_is_pretrained_on_are_checked_too():
     training = {"mixture": {"sharde": 0.1}}
     changes = {"backbones": {"medgemma-tiny": {"source": {"pretrain": {"training": training}}}}}
     assert "medgemma-tiny.source.pretrain.training.mixture: 'sharde': no such file" in problems(changes)
+
+
+def test_a_split_that_the_hub_does_not_have_is_named(monkeypatch):
+    declared = config_module.plugins.declared
+    monkeypatch.setattr(
+        config_module.plugins,
+        "declared",
+        lambda family, name, what: {"test": ("test.csv",)} if what == "HUB_FILES" else declared(family, name, what),
+    )
+    resolve(EMBEDDED)
+    source = {"phantom": None, "hub": "owner/name", "revision": "0" * 40}
+    message = problems({"datasets": {"slake": {"source": source}}})
+    assert "datasets.slake.splits: ['train', 'validation']; the loader 'slake' has test on the hub." in message

@@ -49,24 +49,8 @@ def of_training(**settings):
             "backbones.qwen3-vl-tiny.training.rollout_settings.max_seqs: unknown key. Known: gpu_memory_utilization, ",
         ),
         (
-            of_training(rollouts="vllm", temperature=0.9),
-            "backbones.qwen3-vl-tiny.training over actors.rlvr.settings.temperature: 0.9. Expected 1, because an ",
-        ),
-        (
-            of_training(rollouts="vllm", top_p=0.9, importance_sampling={"mode": "token_mask", "clip_max": 2.0}),
-            "backbones.qwen3-vl-tiny.training over actors.rlvr.settings.top_p: 0.9. Expected 1, because importance",
-        ),
-        (
             of_training(rollouts="vllm", importance_sampling={"mode": "tokens", "clip_max": 2.0}),
             "importance_sampling.mode: 'tokens' is not",
-        ),
-        (
-            of_training(importance_sampling={"mode": "token_mask", "clip_max": 2.0}),
-            "over actors.rlvr.settings.importance_sampling: nothing but the model samples. Add `rollouts`.",
-        ),
-        (
-            {"actors": {"rlvr": {"settings": {"rollouts": "vllm"}}}},
-            "actors.rlvr.settings.rollouts: only a backbone's `training` may set it. Move it there.",
         ),
     ],
 )

@@ -45,29 +45,6 @@ def test_a_selection_is_what_a_file_says_that_names_no_study(tmp_path):
     assert selection([], {"only": {"actors": ["base", "rlvr"], "seeds": None}}) == "actors: base, rlvr"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (None, "cannot be read"),
-        ("- 1", "holds a list, expected sections"),
-        ("a: \udcff".encode(errors="surrogateescape"), "cannot be read"),
-        ("a: 1\nb: *netwrok", r"line 2, column 4: not YAML: found undefined alias 'netwrok'\. Correct it there"),
-        ("a: 1\n  b: 2", "line 2, column 4: not YAML: mapping values are not allowed here"),
-        (
-            "a: [1\nb: 2\n",
-            r"line 2, column 2: not YAML: expected ',' or ']', but got ':', while",
-        ),
-        ("a:\n\tb: 1", "line 2, column 1: not YAML: found character '.t' that cannot start any token"),
-    ],
-)
-def test_a_file_that_is_not_a_study_is_reported(tmp_path, text, message):
-    file = tmp_path / "study.yaml"
-    if text is not None:
-        file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(ConfigError, match=rf"study.yaml: {message}"):
-        load([file], ROOT)
-
-
 def test_an_invalid_study_is_refused_with_the_names_of_its_files(tmp_path):
     (tmp_path / "study.yaml").write_text(yaml.safe_dump({"sedes": [1]}))
     with pytest.raises(ConfigError, match=r"config.yaml, study.yaml: sedes: unknown key"):

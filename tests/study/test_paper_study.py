@@ -90,6 +90,11 @@ def test_readers_are_fitted_on_slake_only(written):
         "test": "test",
     }
     assert all(role == {"test": "ood"} for role in roles.values())
+    with_control = resolve(
+        merged(merged(EMBEDDED, FILE), {"conditions": {"black": {"image": "black", "control": True}}})
+    )
+    fitted_on = [shard for shard in StudyShards(with_control).shards("rlvr") if shard[1] == "train"]
+    assert fitted_on == [("slake", "train", "original")]
 
 
 def test_donors_and_shuffled_images_are_shown_where_the_paper_shows_them(study):

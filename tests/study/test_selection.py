@@ -161,20 +161,12 @@ def test_the_folder_of_a_data_set_that_is_not_selected_may_be_missing():
     [
         ({"actors": ["rlvrr"]}, "only.actors: 'rlvrr' is not in actors. Known: base, rlvr, rlcr, dcpo, "),
         ({"backbones": ["x"]}, "only.backbones: 'x' is not in backbones. Known: qwen3-vl-tiny, medgemma-tiny."),
-        ({"seeds": [17, 18]}, "only.seeds: [18] are no seeds of the study. Known: 17, 29, 43."),
         ({"seeds": []}, "only.seeds: "),
         ({"seed": [17]}, "only.seed: unknown key. Known: actors, backbones, datasets, methods, seeds."),
-        ({"actors": ["base"], "methods": ["psr"]}, "only: actors ['base'], methods ['psr']: no methods are left."),
     ],
 )
 def test_an_impossible_selection_is_explained(only, message):
     assert f"config.yaml: {message}" in problems({"only": only})
-
-
-def test_a_selection_of_seeds_that_leaves_no_backbone_is_explained():
-    own = {"qwen3-vl-tiny": {"seeds": [17]}, "medgemma-tiny": {"seeds": [29]}}
-    only = {"backbones": ["qwen3-vl-tiny"], "seeds": [29]}
-    assert "no backbones are left. Choose names and seeds" in problems({"backbones": own, "only": only})
 
 
 def test_a_contrast_stays_if_both_of_its_methods_do_and_a_comparison_if_its_method_does():

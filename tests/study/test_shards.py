@@ -75,6 +75,31 @@ def test_the_pass_that_answers_keeps_an_inner_layer_where_a_method_reads_it(conf
     assert wanted == PassReading(kappa=0.1, middle=True, entropies=False)
 
 
+def test_no_reader_is_fitted_under_a_control(config):
+    config["conditions"]["black"] = {"image": "black", "control": True}
+    config["conditions"]["gray"] = {"image": "gray"}
+    shown = {
+        condition for name, split, condition in shards_of(config).shards("rlvr") if (name, split) == ("slake", "train")
+    }
+    assert shown == {"original", "gray"}
+
+
+def test_of_a_view_that_several_read_as_many_samples_count_as_one_of_them_reads(config):
+    config["methods"] |= named(
+        few=read("own", "self_consistency", views=["samples"], settings={"k": 4}),
+        many=read("own", "semantic_uncertainty", views=["samples"], settings={"k": 8}),
+        both=read("own", "hac", parents={"confidence": "few", "hallucination": "many"}),
+        all=read("own", "self_probing", views=["samples"]),  # whatever their number
+        three=read("own", "hac", parents={"confidence": "few", "hallucination": "all"}),
+    )
+    shards = shards_of(config)
+    found = {method: shards.samples_of(method) for method in ("few", "many", "both", "all", "three", "psr")}
+    assert found == {
+        **{"few": {"samples": 4}, "many": {"samples": 8}, "both": {"samples": 8}},
+        **{"all": {}, "three": {}, "psr": {}},
+    }
+
+
 def test_only_the_files_of_the_used_splits_are_downloaded(config):
     config["datasets"]["slake"]["loader"] = "slake"
     assert shards_of(config).hub_files("slake") == [

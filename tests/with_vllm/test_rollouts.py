@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -13,21 +14,22 @@ from dualread.models.training.trainer import SECONDS
 from tests.with_vllm.conftest import ROOT
 
 PROGRAM = Path(__file__).with_name("trained.py")
-RIGHT = ("plain", "again", "apart", "lora", "corrected", "dcpo", "vl_calibration", "killed", "resumed", "bfloat16")
+RIGHT = ("plain", "again", "apart", "asleep", "lora", "corrected", "dcpo", "vl_calibration", "resumed", "bfloat16")
 WRONG = ("stale", "stale head", "stale vision", "stale prefixes", "stale images", "causal image tokens")
 
 
-def run(command, folder, *cases):
+def run(command, folder, *cases, expected=0):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     command = [*map(str, command), str(PROGRAM), str(folder), *cases]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-5000:]
+    assert done.returncode == expected, done.stderr[-5000:]
 
 
 @pytest.fixture(scope="module")
 def folder(vllm_python, tmp_path_factory):
     """What `trained.py` writes about all cases, each a training of six steps."""
     folder = tmp_path_factory.mktemp("trained")
+    run([vllm_python], folder, "killed", expected=-signal.SIGKILL)
     run([vllm_python], folder, *RIGHT, *WRONG)
     return folder
 
@@ -41,7 +43,7 @@ def of(result, name):
     return [row["value"] for row in result["log"] if row["name"] == name]
 
 
-@pytest.mark.parametrize("name", ["plain", "apart", "lora", "corrected", "dcpo", "vl_calibration", "resumed"])
+@pytest.mark.parametrize("name", ["plain", "apart", "asleep", "lora", "corrected", "dcpo", "vl_calibration", "resumed"])
 def test_rollouts_are_those_of_single_row_passes_of_the_policy_in_every_step(found, name):
     result = found[name]
     differences = of(result, "rollout_difference")
@@ -69,8 +71,20 @@ def test_two_engines_in_processes_of_their_own_sample_what_one_would(found):
     assert found["apart"]["completions"] == found["plain"]["completions"]
 
 
-def test_a_killed_training_resumes_and_ends_with_the_same_bytes(found, folder):
-    assert found["killed"]["error"] == "killed"
+def test_an_engine_that_sleeps_between_steps_samples_what_one_would_that_does_not(found):
+    assert found["asleep"]["completions"] == found["plain"]["completions"]
+
+
+def test_on_a_gpu_vllm_is_told_its_share_of_the_memory_and_that_it_will_sleep(vllm_python, folder):
+    run([vllm_python], folder, "on a GPU")
+    assert json.loads((folder / "on a GPU.json").read_text()) == {
+        **{"gpu_memory_utilization": 0.25, "enable_sleep_mode": True, "max_num_seqs": 5},
+        **{"enforce_eager": False, "enable_prefix_caching": True},
+    }
+
+
+def test_a_training_killed_between_sampling_and_step_resumes_and_ends_with_the_same_bytes(found, folder):
+    assert not (folder / "killed out").exists()
     assert found["resumed"]["completions"] == found["plain"]["completions"][3:]
     weights = [(folder / f"{name} out/model.safetensors").read_bytes() for name in ("plain", "resumed")]
     assert weights[0] == weights[1]

@@ -6,12 +6,14 @@ python trained.py FOLDER CASE [CASE ...]
 Writes FOLDER/<case>.json for each case of `CASES`, or FOLDER/<case>-<process>.json where several processes run this:
 the train log, the error that ended the training if one did, and, by step, the completions of the process and the
 largest difference between vLLM's log-probabilities and single-row passes of the policy. For "weights of <family>": the
-digests of vLLM's weights, before and after changed ones are pushed, and as it reads them from a checkpoint.
+digests of vLLM's weights, before and after changed ones are pushed, and as it reads them from a checkpoint. For "on a
+GPU": what vLLM would be told there.
 """
 
 import contextlib
 import json
 import os
+import signal
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -32,6 +34,7 @@ from dualread.errors import DualReadError
 from dualread.models import own_pass, prompts
 from dualread.models.backbones.checkpoint import copy_processor, load
 from dualread.models.conditions import Asked
+from dualread.models.generation._vllm import Core
 from dualread.models.training import _sampled, dcpo, grpo, trainer, vl_calibration
 from dualread.models.training._lora import base_of
 from dualread.models.training.job import Job
@@ -145,16 +148,26 @@ def keeping(*caches: str) -> Iterator[None]:
         yield
 
 
-class Killed(BaseException):
-    """Simulates a kill."""
+@contextlib.contextmanager
+def sleeping() -> Iterator[None]:
+    """Let vLLM sleep on a CPU: it pauses, wakes up in two parts, and goes on, but gives no memory back."""
+    right = Core.__init__
+
+    def opened(self: Core, *arguments: Any) -> None:
+        right(self, *arguments)
+        self._sleeps = True
+
+    with replaced(Core, "__init__", opened):
+        yield
 
 
 def dying(calls: int) -> Any:
+    """Return rewards that kill this process in their next call: the engine has the new weights, and no step follows."""
     left = iter(range(calls))
 
     def reward(found: Any, **_: Any) -> list[float]:
         if next(left, None) is None:
-            raise Killed
+            os.kill(os.getpid(), signal.SIGKILL)
         return BY_LENGTH.reward(found)
 
     return types.SimpleNamespace(CONTRACT="single", reward=reward)
@@ -170,6 +183,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Callable[[], Any]]] = {
     "again": (grpo, {}, contextlib.nullcontext),
     "by two": (grpo, {"processes": 2}, contextlib.nullcontext),
     "apart": (grpo, {"gpus": ("", "")}, contextlib.nullcontext),
+    "asleep": (grpo, {"rollout_settings": {"sleep": True}}, sleeping),
     "lora": (grpo, {"lora": LORA}, contextlib.nullcontext),
     "bfloat16": (grpo, {"dtype": "bfloat16"}, contextlib.nullcontext),
     "corrected": (grpo, CORRECTED, contextlib.nullcontext),
@@ -213,8 +227,29 @@ def digests(folder: Path, family: str) -> dict[str, Any]:
         return {"before": before, "pushed": pushed, "read": weights_of(rollouts)}
 
 
+def on_a_gpu(folder: Path) -> dict[str, Any]:
+    """Return what vLLM is told where there is a GPU; it is not opened."""
+    from vllm.v1.engine.llm_engine import LLMEngine
+
+    told = []
+
+    def noted(arguments: Any, **_: Any) -> Any:
+        told.append(arguments)
+        raise DualReadError("not opened")
+
+    settings = {"gpu_memory_utilization": 0.25, "sleep": True, "max_num_seqs": 5}
+    gpu, engine = replaced(torch.cuda, "is_available", lambda: True), replaced(LLMEngine, "from_engine_args", noted)
+    with gpu, engine, contextlib.suppress(DualReadError):
+        vllm.open_rollouts(job(folder, "unopened").checkpoint, MODEL, settings)
+    names = ("gpu_memory_utilization", "enable_sleep_mode", "max_num_seqs", "enforce_eager", "enable_prefix_caching")
+    return {name: getattr(told[0], name) for name in names}
+
+
 def main(folder: Path, *names: str) -> None:
     for name in names:
+        if name == "on a GPU":
+            (folder / f"{name}.json").write_text(json.dumps(on_a_gpu(folder)))
+            continue
         if name.startswith("weights of "):
             found = digests(folder, name.removeprefix("weights of "))
             (folder / f"{name}.json").write_text(json.dumps(found))
@@ -226,8 +261,6 @@ def main(folder: Path, *names: str) -> None:
                 said["log"] = algorithm.train(made)
             except DualReadError as error:
                 said["error"] = f"{type(error).__name__}: {error}"
-            except Killed:
-                said["error"] = "killed"
         process = f"-{os.environ['RANK']}" if "RANK" in os.environ else ""
         said |= {"differences": found, "completions": completions}
         (folder / f"{name}{process}.json").write_text(json.dumps(said))

@@ -108,8 +108,8 @@ def outcome(folder: Path, study: str, edit: Edit) -> dict:
 
     Returns:
         `error` if the edited module cannot be imported; otherwise `keyed`, the number of artifacts whose keys changed;
-        `computed`, the number of those that were computed again although their keys did not change; `wrong`, those
-        among them that have other bytes, or none.
+        `stages`, the names of the stages that made these; `computed`, the number of those that were computed again
+        although their keys did not change; `wrong`, those among them that have other bytes, or none.
     """
     path, said = folder / "lib/dualread" / edit.file, folder / "outcome.json"
     before = path.read_bytes()
@@ -136,10 +136,11 @@ def _compared(study: str, module: str) -> dict:
     from dualread.store.code import IMPORTED, library
     from tests.workflow.recomputed import jobs
 
-    found = {"keyed": 0, "computed": 0, "wrong": []}
+    found, stages = {"keyed": 0, "computed": 0, "wrong": []}, set()
     for number, job in enumerate(jobs(study)):
         if not job.is_keyed_as_before(library()):
             found["keyed"] += 1
+            stages.add(job.stage)
         elif (module, IMPORTED) in library().closure(job.roots):
             found["computed"] += 1
             out = Path("recomputed", str(number))
@@ -149,11 +150,11 @@ def _compared(study: str, module: str) -> dict:
             except BaseException:
                 found["wrong"].append(f"{job.entry.output}: {traceback.format_exc(limit=-3)}")
             shutil.rmtree(out.parent, ignore_errors=True)
-    return found
+    return {**found, "stages": sorted(stages)}
 
 
 def check(folder: Path, study: str, n_edits: int, seed: int) -> dict[str, int]:
-    """Make `n_edits` random edits, one after the other, and check each. Return the sums of their outcomes.
+    """Make `n_edits` random edits, one by one; check and print each. Return sums of their outcomes.
 
     Only files that some job of the study imports are edited.
 
@@ -171,15 +172,17 @@ def check(folder: Path, study: str, n_edits: int, seed: int) -> dict[str, int]:
     modules = sorted(module for module, part in nodes if part == IMPORTED)
     paths = [package.parent.joinpath(*module.split(".")) for module in modules]
     files = [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in paths]
-    total = {"edits": 0, "not importable": 0, "keyed": 0, "computed": 0, "reached nothing": 0}
+    total = {"edits": 0, "not importable": 0, "keyed": 0, "stages": 0, "computed": 0, "reached nothing": 0}
     for edit in edits(package, [str(path.relative_to(package)) for path in files], seed):
         found = outcome(folder, study, edit)
         if "error" in found:
             total["not importable"] += 1
             continue
         assert not found["wrong"], f"{edit}: {found['wrong']}"
+        print(f"{edit}: {found['keyed']} artifacts of {', '.join(found['stages']) or 'no stage'}", flush=True)
         total["edits"] += 1
         total["keyed"] += found["keyed"]
+        total["stages"] += len(found["stages"])
         total["computed"] += found["computed"]
         total["reached nothing"] += not found["keyed"]
         if total["edits"] == n_edits:

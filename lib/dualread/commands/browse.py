@@ -1,4 +1,4 @@
-"""`dualread browse`: one HTML page with the questions of a finished study."""
+"""`dualread browse`: one HTML page with the questions of a study, and with its trainings while they run."""
 
 import argparse
 from pathlib import Path
@@ -10,11 +10,12 @@ _MOST = 10_000  # questions of a page, which have 30 kB at most if completions a
 
 HELP = "write one HTML page: questions, answers, confidences"
 DESCRIPTION = """
-Write one HTML page with the questions of a finished study: image, donor image, the answer of every actor, and the
+Write one HTML page with the questions of a study: image, donor image, the answer of every actor, and the
 confidence of every method on both images. The page filters by data set, right or wrong, confidence, and what the
 donor's image does to the confidence; it sorts, searches, and works by keyboard. Its address keeps the filters, so
 that a view can be bookmarked. The page contains its images and loads nothing from elsewhere: it opens from disk, and
-it holds images of the data sets, whose licences apply to whoever gets the page.
+it holds images of the data sets, whose licences apply to whoever gets the page. While actors are trained, it shows
+their curves so far and how long they still take; run the command again for newer ones.
 
     dualread browse results/embedded                        writes results/embedded/browse.html
     dualread browse results/embedded --dataset slake vqa_rad

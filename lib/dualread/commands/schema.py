@@ -10,7 +10,7 @@ HELP = "explain the columns of a file, or the settings of a study"
 DESCRIPTION = """
 Print the columns of the parquet files that stages exchange: name, dtype, whether null is allowed, and meaning; or the
 settings that a study's YAML file may have, with those of plugins: place, type, bounds, and meaning. Without NAME, print
-the columns of all files.
+the columns of all files. NAME is also a family of plugins or a plugin: training, grpo.
 """
 _SETTINGS = "settings"
 _PAGE = """# Settings
@@ -25,7 +25,7 @@ editors complete and check a study's file. This page is `dualread schema --markd
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
     parser.add_argument(
-        "name", metavar="NAME", nargs="?", help=f"manifest, generations, ..., replay, metrics, ..., or {_SETTINGS}"
+        "name", metavar="NAME", nargs="?", help=f"manifest, ..., metrics, ..., {_SETTINGS}, or a plugin: training, grpo"
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the JSON schema of a study, for editors")
@@ -47,17 +47,24 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join([_PAGE, *_page(sections, places)]).rstrip())
         return 0
     wanted = options.name
-    if wanted is not None and wanted not in (known := [*tables, *sections, _SETTINGS]):
+    plugins = {name for place, _, _ in places for name in _plugins(place)}
+    if wanted is not None and wanted not in (known := [*tables, *sections, _SETTINGS, *sorted(plugins)]):
         raise ConfigError(f"{wanted}: no such table. Known: {', '.join(known)}.{did_you_mean(wanted, known)}")
     for table in [wanted] if wanted in tables else [] if wanted else tables:
         print(f"{table}.parquet")
         columns = tables[table].columns.items()
         dtypes = {name: f"{column.dtype}{' or null' if column.nullable else ''}" for name, column in columns}
         _print([(name, dtypes[name], column.meaning) for name, column in columns], 16)
-    if chosen := [row for row in places if wanted in (_SETTINGS, row[0].partition(".")[0])]:
+    if chosen := [row for row in places if wanted in (_SETTINGS, row[0].partition(".")[0], *_plugins(row[0]))]:
         print("settings of a study")
         _print(chosen, 24)
     return 0
+
+
+def _plugins(place: str) -> list[str]:
+    """Return the family and the plugins of a setting: training, dcpo and grpo of plugins.training.{dcpo,grpo}.steps."""
+    section, *rest = place.split(".")
+    return [name for part in rest[:2] for name in part.strip("{}").split(",")] if section == "plugins" else []
 
 
 def _print(rows: Sequence[tuple[str, str, str]], width_of_type: int) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from dualread.errors import UnfittedError
+from dualread.progress import track
 from dualread.readers.settings import LinearSettings
 
 # The length of einsum's buffer. It adds up a longer row in pieces, but in one pass where the row is alone, and the two
@@ -90,7 +91,7 @@ def fit_linear(
         fixed = torch.from_numpy(offset.astype(np.float64))
         weight, bias = (torch.zeros(size, dtype=torch.float64, requires_grad=True) for size in (x.shape[1], 1))
         optimizer = torch.optim.Adam([weight, bias], lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-8)
-        for _ in range(settings.steps):
+        for _ in track(range(settings.steps), settings.steps, "fitting (steps)"):
             optimizer.zero_grad()
             cross_entropy = functional.binary_cross_entropy_with_logits(fixed + x @ weight + bias, z)
             (cross_entropy + settings.l2 * weight.square().sum()).backward()

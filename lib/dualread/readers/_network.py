@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import UnfittedError
+from dualread.progress import track
 from dualread.readers._linear import affine, fit_standardization, one_thread, standardized
 from dualread.readers.base import Examples, Weights
 from dualread.readers.calibrated import temperature_notes
@@ -108,8 +109,7 @@ def train(
         x, labels, x_stop, labels_stop = (torch.from_numpy(a.astype(np.float32)) for a in (*fitted, *stop))
         steps = _optimizer(optimizer, parameters, settings)
         epoch, best_loss, best_epoch, best = 0, float("inf"), 0, [p.detach().clone() for p in parameters]
-        while epoch < settings.max_epochs and epoch - best_epoch < settings.patience:
-            epoch += 1
+        for epoch in track(range(1, settings.max_epochs + 1), settings.max_epochs, "fitting (epochs at most)"):
             for batch in torch.randperm(len(x), generator=generator).split(settings.batch_size):
                 steps.zero_grad()
                 loss(_log_odds(x[batch], parameters, dropout, generator), labels[batch]).backward()
@@ -120,6 +120,8 @@ def train(
                 watched = float(stop_loss(_log_odds(x_stop, parameters, 0.0, generator), labels_stop))
             if watched < best_loss:
                 best_loss, best_epoch, best = watched, epoch, [p.detach().clone() for p in parameters]
+            if epoch - best_epoch >= settings.patience:
+                break
     if best_epoch == 0:
         raise UnfittedError(f"partition 'stop': the loss is no finite number in any of {epoch} epochs.")
     layers = {f"{('weight', 'bias')[i % 2]}_{i // 2}": p.numpy() for i, p in enumerate(best)}

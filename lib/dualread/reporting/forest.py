@@ -186,7 +186,10 @@ def plot(values: pl.DataFrame, caption: str, ends: tuple[float, float]) -> Plot:
     for row in values.to_dicts():
         found.setdefault(row["metric"], {}).setdefault(row["role"], {})[row["label"]] = _mark(row, ends)
     low, high = ends
-    tenths = range(round(low * 10), round(high * 10) + 1)
+    step = (
+        1 if high - low < 0.55 else 2
+    )  # on a longer axis the texts of all tenths would touch; .5 is always one of them
+    tenths = [k for k in range(round(low * 10), round(high * 10) + 1) if (k - 5) % step == 0]
     axes = [
         Axis(
             name=MEASURES[metric],

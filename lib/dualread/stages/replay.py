@@ -50,10 +50,10 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     actor = loaded_actor(inputs["actor"], frozen(spec.model), inputs["facts"] / "facts.json")
     # The spec names the module that takes states from the generation, so that only these results depend on it.
     kept = importlib.import_module(f"dualread.{spec.states.module}") if spec.states else None
-    replayed = (
-        kept.read(inputs["generations"], actor, dict(zip(completions["sample_id"], token_ids, strict=True)))
-        if kept
-        else replay_completions(
+    if kept:
+        replayed = kept.read(inputs["generations"], actor, completions)
+    else:
+        replayed = replay_completions(
             actor,
             requests,
             token_ids,
@@ -63,7 +63,6 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
             entropies="token_entropies" in (spec.optional_tensors or ()),
             layers=shard.layers or (),
         )
-    )
     own = agreement.Own.of(actor, requests, token_ids)
     bounds = agreement.allowed(spec.replay.agreement, own.rounding)
     is_greedy = shard.decoding is not None and shard.decoding.temperature == 0

@@ -18,6 +18,7 @@ from dualread.errors import ArtifactError
 from dualread.models.training.job import Assignment
 from dualread.models.training.trainer import SECONDS
 from dualread.models.training.worker import train_together
+from dualread.progress import steps_file
 from dualread.store import partial
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
@@ -36,6 +37,7 @@ def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
             out=out / "checkpoint",
             scratch=Path(scratch),
             checkpoints=partial.directory() if "save_every" in settings else None,
+            steps_file=steps_file(),
         )
         n_processes = settings.get("processes", 1)
         log = assignment.train() if n_processes == 1 else train_together(assignment, n_processes)

@@ -122,3 +122,14 @@ def test_it_covers(n_images, share, correlation):
         low, high = share_interval(positive, cluster)
         covered += low <= share <= high
     assert 0.92 < covered / 400 < 0.995  # the standard error is .011 at .95
+
+
+def test_the_numbers_of_images_change_no_bit():
+    """They are those of texts in the process, which has read other tables before."""
+    rng = np.random.default_rng(7)
+    for _ in range(200):
+        n_images = int(rng.integers(2, 60))
+        images = rng.integers(0, n_images, size=int(rng.integers(5, 200)))
+        positive = rng.random(len(images)) < 0.7
+        others = rng.choice(1000, size=n_images, replace=False)
+        assert share_interval(positive, others[images]) == share_interval(positive, images)

@@ -113,10 +113,6 @@ def stored(opened, tmp_path):
     return tmp_path, table, made
 
 
-def taken(opened, folder, table):
-    return of_generation.read(folder, opened, dict(table.select("sample_id", "token_ids").iter_rows()))
-
-
 def check(opened, found, table):
     spec = specs.replay(specs.shard(), batch_size=2)
     return of_generation.check(found, opened, REQUESTS, table, spec, BOUNDS)
@@ -126,10 +122,10 @@ def test_what_is_stored_is_what_was_collected_in_whatever_order_it_is_read(opene
     folder, table, made = stored
     for order in (table, table.reverse()):
         states = {request.row: one.states for request, one in zip(REQUESTS, made, strict=True)}
-        for name, one in zip(order["sample_id"], taken(opened, folder, order), strict=True):
+        for name, one in zip(order["sample_id"], of_generation.read(folder, opened, order), strict=True):
             assert max(differences(one, states[name])) < 1e-6
             np.testing.assert_allclose(one.argmax_gap, states[name].argmax_gap, atol=1e-6)
-    assert check(opened, taken(opened, folder, table), table) == 5
+    assert check(opened, of_generation.read(folder, opened, table), table) == 5
 
 
 def planted(folder, **changes):
@@ -149,14 +145,14 @@ def test_a_state_of_another_answer_is_refused_with_its_name(opened, stored, name
     folder, table, _ = stored
     planted(folder, **{name: of_another_answer})
     with pytest.raises(ReplayDisagreementError, match=rf"slake/test/original: .* {name} differs .* Worst: row 1, "):
-        check(opened, taken(opened, folder, table), table)
+        check(opened, of_generation.read(folder, opened, table), table)
 
 
 def test_an_undefined_state_is_refused(opened, stored):
     folder, table, _ = stored
     planted(folder, h_close=lambda states: states * np.nan)
     with pytest.raises(ReplayDisagreementError, match="h_close differs"):
-        check(opened, taken(opened, folder, table), table)
+        check(opened, of_generation.read(folder, opened, table), table)
 
 
 def test_answers_about_another_image_are_refused(opened, stored):
@@ -165,32 +161,32 @@ def test_answers_about_another_image_are_refused(opened, stored):
     asked = [dataclasses.replace(request, image=image(7)) for request in REQUESTS]
     spec = specs.replay(specs.shard(), batch_size=2)
     with pytest.raises(ReplayDisagreementError, match="are not those of a replay"):
-        of_generation.check(taken(opened, folder, table), opened, asked, table, spec, BOUNDS)
+        of_generation.check(of_generation.read(folder, opened, table), opened, asked, table, spec, BOUNDS)
 
 
 def test_other_numbers_of_image_tokens_or_log_probabilities_are_refused(opened, stored):
     folder, table, _ = stored
     planted(folder, n_image_tokens=lambda n: n + 1)
     with pytest.raises(ReplayDisagreementError, match="row 0 has another number of image tokens"):
-        check(opened, taken(opened, folder, table), table)
+        check(opened, of_generation.read(folder, opened, table), table)
     planted(folder, n_image_tokens=lambda n: n - 1, token_log_probs=lambda found: found - 0.01)
     with pytest.raises(ReplayDisagreementError, match=r"log-probabilities differ by 1\.00e-02 on average over 5"):
-        check(opened, taken(opened, folder, table), table)
+        check(opened, of_generation.read(folder, opened, table), table)
 
 
 def test_states_that_are_not_of_these_answers_are_refused(opened, stored):
     folder, table, made = stored
     with pytest.raises(ArtifactError, match="not about the 5 answers beside it"):
-        taken(opened, folder, table.head(3))
+        of_generation.read(folder, opened, table.head(3))
     of_generation.write(folder, [one.states for one in made[:3]])
     with pytest.raises(ArtifactError, match="Generate the shard again"):
-        taken(opened, folder, table)
+        of_generation.read(folder, opened, table)
 
 
 def test_no_answers_have_no_states(opened, tmp_path):
     write_parts(tmp_path, from_rows([], GENERATIONS), GENERATIONS)
     of_generation.write(tmp_path, [])
-    assert of_generation.read(tmp_path, opened, {}) == []
+    assert of_generation.read(tmp_path, opened, from_rows([], GENERATIONS)) == []
 
 
 def test_in_bfloat16_the_rounding_decides(tiny):

@@ -61,41 +61,6 @@ def test_a_refusal_is_a_completion_without_an_answer(message, reason, text):
     assert (found.text, found.finish_reason) == (text, reason)
 
 
-@pytest.mark.parametrize(
-    ("said", "n", "log_probs", "reason"),
-    [
-        (None, 1, False, "is no chat completion (it has no list `choices`)"),
-        ("<html>", 1, False, "is no chat completion (it has no list `choices`)"),
-        ({"choices": {}}, 1, False, "is no chat completion (it has no list `choices`)"),
-        (body(), 1, False, "has 0 choices, expected 1"),
-        (body(choice(), choice(index=1)), 1, False, "has 2 choices, expected 1"),
-        (body(choice(), choice(index=0)), 2, False, "numbers its choices [0, 0], expected 0 to 1"),
-        (body(choice(), choice(index=None)), 2, False, "numbers its choices [0, None], expected 0 to 1"),
-        (body({"text": "yes"}), 1, False, "has a choice without a message"),
-        (body(choice(None)), 1, False, "has a message without text"),
-        (body(choice(["yes"])), 1, False, "has a message without text"),
-        (body(choice("\ud800")), 1, False, "has a message that is no Unicode (it holds half a character)"),
-        (
-            body(choice()),
-            1,
-            True,
-            "has no log-probabilities (logprobs.content); docs/given-answers.md says how to do without",
-        ),
-        (
-            body(choice(logprobs=None)),
-            1,
-            True,
-            "has no log-probabilities (logprobs.content); docs/given-answers.md says how to do without",
-        ),
-        (body(choice(**logprobs(("no", -1.0)))), 1, True, "has log-probabilities of another text than its message"),
-    ],
-)
-def test_what_was_not_asked_for_is_refused(said, n, log_probs, reason):
-    with pytest.raises(ReplyError) as refused:
-        reply_of(said, n=n, log_probs=log_probs)
-    assert str(refused.value) == reason
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("-inf"), 0.5, "high", None])
 def test_what_is_no_log_probability_is_refused(value):
     with pytest.raises(ReplyError, match="has log-probabilities of another form"):

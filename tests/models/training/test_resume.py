@@ -1,5 +1,6 @@
 """A killed training resumes, and its result has the bytes of an uninterrupted one."""
 
+import dataclasses
 import os
 import types
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from dualread.models.training._checkpoints import newest_complete, seal
 from dualread.models.training.grpo import train
 from dualread.models.training.trainer import SECONDS
+from dualread.progress import STEPS, read_steps
 
 # Two passes of two completions per step, and a reference model: both have to be restored.
 SETTINGS = {"steps": 4, "completions_per_pass": 2, "kl_coefficient": 0.1}
@@ -48,14 +50,20 @@ def result(log, job):
     return [row for row in log if row["name"] != SECONDS], (job.out / "model.safetensors").read_bytes()
 
 
+def watched(job, name, folder, **changes):
+    """Return a job with checkpoints and a file of its steps, which lies beside their folder."""
+    made = job(name, checkpoints=folder, save_every=1, **SETTINGS, **changes)
+    return dataclasses.replace(made, steps_file=folder.with_suffix(STEPS))
+
+
 def kill(job, folder, after):
     folder.mkdir()
     with pytest.raises(Killed):
-        train(job("killed", reward=dying(job("").reward, after), checkpoints=folder, save_every=1, **SETTINGS))
+        train(watched(job, "killed", folder, reward=dying(job("").reward, after)))
 
 
 def resume(job, folder):
-    log = train(job("resumed", checkpoints=folder, save_every=1, **SETTINGS))
+    log = train(watched(job, "resumed", folder))
     assert [row["step"] for row in log if row["name"] == SECONDS] == [1, 2, 3, 4]
     return result(log, job("resumed"))
 
@@ -63,7 +71,13 @@ def resume(job, folder):
 @pytest.mark.rest
 def test_a_resumed_training_ends_with_the_same_bytes(job, straight, tmp_path, capsys):
     kill(job, tmp_path / "kept", after=2)
+    steps = read_steps(tmp_path / "kept.steps")
+    assert [(one.step, one.of) for one in steps] == [(1, 4), (2, 4)]
     assert resume(job, tmp_path / "kept") == straight
+    again = read_steps(tmp_path / "kept.steps")
+    assert again[:2] == steps
+    said = [(one.step, name, value) for one in again for name, value in one.values.items() if name != SECONDS]
+    assert said == [(row["step"], row["name"], row["value"]) for row in straight[0]]
     assert f"resuming from {tmp_path / 'kept' / 'checkpoint-2'}\n" in capsys.readouterr().err
 
 

@@ -42,8 +42,9 @@ def share_interval(positive: np.ndarray, cluster: np.ndarray) -> tuple[float, fl
         return clopper_pearson(n_positive / n, n)
     variance = None
     if n_clusters > 1:
-        # Whole numbers: n times the residual of each image. Their squares would not fit into 64 bits.
-        residual = (n * found - n_positive * rows) / n
+        # Whole numbers: n times the residual of each image. Their squares would not fit into 64 bits. Numbers without
+        # rows are left out, because zeros beside them change the last bit of a sum.
+        residual = (n * found - n_positive * rows)[rows > 0] / n
         variance = n_clusters / (n_clusters - 1) * float(np.sort(residual**2).sum()) / n**2
     n_rarer = min(int(np.count_nonzero(found)), int(np.count_nonzero(rows - found)))
     return korn_graubard(n_positive / n, variance, n=n, n_clusters=n_clusters, n_rarer=n_rarer)

@@ -115,8 +115,6 @@ def replay_batch(
     wanted = WantedStates(kappa=kappa, middle=middle_layer(n_layers), at_depth=at_depth, entropies=entropies)
     replayed: dict[int, Replayed] = {}
     with torch.inference_mode():
-        # In float32: logits near 20 are .125 apart in bfloat16. Casting copies nothing where the model is float32.
-        logits = parts.head(model, torch.float32)
         for read in read_rows(opened, prompts, whole, layers=wanted.layers):
             # The state before a token predicts it, so that of the last prompt token is needed as well.
             starts = [len(prompts[i].token_ids) - 1 - read.start for i in read.rows]
@@ -131,6 +129,8 @@ def replay_batch(
                 for k, (i, start, end) in enumerate(zip(read.rows, starts, ends, strict=True))
             ]
             ids = [completions[i] for i in read.rows]
+            # In float32: logits near 20 are .125 apart in bfloat16. Casting copies nothing where the model is float32.
+            logits = parts.head(model, torch.float32)
             found = replayed_of(states, ids, wanted, logits, opened.encoder.decode, opened.stop, opened.forbidden)
             replayed |= zip(read.rows, found, strict=True)
     return [replayed[i] for i in range(len(prompts))]

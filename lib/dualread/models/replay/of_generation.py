@@ -5,7 +5,7 @@ it from the pass, `write` and `read` store it, and `check` compares a sample wit
 is in the keys of such studies alone.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -77,20 +77,20 @@ def write(folder: Path, collected: Sequence[Replayed]) -> None:
     write_tensors(folder / FILE, tensors, {})
 
 
-def read(folder: Path, actor: Opened, token_ids: Mapping[str, Sequence[int]]) -> list[Replayed]:
+def read(folder: Path, actor: Opened, completions: pl.DataFrame) -> list[Replayed]:
     """Return what `write` has stored of answers, as a replay would return it.
 
     Args:
         folder: The generations artifact.
         actor: Decodes ids.
-        token_ids: The ids of each answer by its sample_id, in the order of the result.
+        completions: Its table, in the order of the result.
 
     Raises:
         ArtifactError: It was stored of other answers.
     """
     made = read_parts(folder, GENERATIONS, ("sample_id",))["sample_id"].to_list()
-    tensors = read_tensors(folder / FILE)
-    if any(len(of) != len(made) for of in tensors.values()) or set(made) != set(token_ids):
+    tensors, asked = read_tensors(folder / FILE), completions["sample_id"].to_list()
+    if any(len(of) != len(made) for of in tensors.values()) or set(made) != set(asked):
         raise ArtifactError(
             f"{folder}: {FILE} is not about the {len(made)} answers beside it. Generate the shard again."
         )
@@ -104,7 +104,7 @@ def read(folder: Path, actor: Opened, token_ids: Mapping[str, Sequence[int]]) ->
             **{name: int(tensors[name][row]) for name in _OF_ROWS},
             **{"token_entropies": None, **{name: tensors[name][row, : len(ids)] for name in of_tokens}},
         )
-        for row, ids in ((rows[sample_id], ids) for sample_id, ids in token_ids.items())
+        for row, ids in zip((rows[one] for one in asked), completions["token_ids"].to_list(), strict=True)
     ]
 
 

@@ -30,9 +30,9 @@ class Settings(Section):
     max_num_seqs: Positive = 256
     """Completions at once on one GPU, by default 256."""
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1), AS_GIVEN] = 0.3
-    """vLLM's share of the GPU's memory, weights included, by default 0.3."""
+    """vLLM's share of the GPU's memory, weights included (TRL: `vllm_gpu_memory_utilization`), by default 0.3."""
     sleep: bool = False
-    """Whether vLLM gives its memory back while the model learns, by default not."""
+    """Whether vLLM gives its memory back while the model learns (TRL: `vllm_enable_sleep_mode`), by default not."""
 
 
 def prepare() -> None:

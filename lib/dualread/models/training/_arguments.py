@@ -48,6 +48,13 @@ def arguments(job: Job) -> Any:
         epsilon=settings.clip_low,
         epsilon_high=settings.clip_high,
         num_iterations=1,
+        importance_sampling_level="token",
+        # The divergence counts p / p_old times, as by TRL's default: this changes its gradient, and not its value.
+        use_bias_correction_kl=True,
+        mask_truncated_completions=False,
+        top_entropy_quantile=1.0,  # all tokens count
+        entropy_coef=0.0,
+        sync_ref_model=False,
         learning_rate=settings.learning_rate,
         optim=OPTIMIZER,
         lr_scheduler_type=SCHEDULE,

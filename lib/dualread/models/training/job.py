@@ -43,6 +43,7 @@ class Job:
         out: Folder for the trained checkpoint.
         scratch: Folder for the trainer's own files.
         checkpoints: Folder for the checkpoints of `save_every`, which outlives a kill; None if there is none.
+        steps_file: The file for those who watch the training (`progress.note_steps`); None if nobody does.
     """
 
     checkpoint: Path
@@ -57,6 +58,7 @@ class Job:
     out: Path
     scratch: Path
     checkpoints: Path | None = None
+    steps_file: Path | None = None
     name: str = "actor"
     rollouts: ModuleType | None = None
     rollout_gpus: Sequence[str] = ()
@@ -105,6 +107,7 @@ class Assignment(Section):
     out: Path
     scratch: Path
     checkpoints: Path | None
+    steps_file: Path | None = None
 
     @property
     def _algorithm(self) -> ModuleType:
@@ -135,6 +138,7 @@ class Assignment(Section):
             out=self.out,
             scratch=self.scratch,
             checkpoints=self.checkpoints,
+            steps_file=self.steps_file,
             rollouts=None if spec.rollouts is None else plugins.load_module(spec.rollouts.module),
             rollout_gpus=rollout_gpus,
         )

@@ -35,13 +35,13 @@ class Lora(Section):
     """A LoRA adapter that is trained in place of all weights."""
 
     rank: Positive
-    """Rank of each adapted layer."""
+    """Rank of each adapted layer (peft: `r`)."""
     alpha: Annotated[Above0, AS_GIVEN]
-    """The adapter's output is scaled by alpha / rank."""
+    """The adapter's output is scaled by alpha / rank (peft: `lora_alpha`)."""
     dropout: Annotated[BelowOne, AS_GIVEN] | None = None
-    """Share of the adapter's inputs that a training step drops; none by default."""
+    """Share of the adapter's inputs that a training step drops (peft: `lora_dropout`); none by default."""
     targets: AtLeastOne[str] | None = None
-    """Names of the adapted layers; by default all linear layers of the language model."""
+    """Names of the adapted layers (peft: `target_modules`); by default all linear layers of the language model."""
     vision: bool = False
     """Whether the default targets include the linear layers outside the language model, except for the head."""
 
@@ -50,67 +50,73 @@ class ImportanceSampling(Section):
     """TRL's correction for tokens that an engine drew with slightly other probabilities than those of the loss."""
 
     mode: Literal["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
-    """Whether ratios of probabilities are of tokens or of completions, and are cut at `clip_max` or are 0 above it."""
+    """Whether ratios of probabilities are of tokens or of completions, and are cut at `clip_max` or are 0 above it
+    (TRL: `vllm_importance_sampling_mode`)."""
     clip_max: Annotated[Above0, AS_GIVEN]
-    """The largest ratio."""
+    """The largest ratio (TRL: `vllm_importance_sampling_clip_max`)."""
 
 
 class TrainingSettings(Section):
     """How an actor is trained."""
 
     steps: Positive | None = None
-    """Optimizer steps. A training has either `steps` or `passes`."""
+    """Optimizer steps (TRL: `max_steps`). A training has either `steps` or `passes`."""
     passes: Annotated[Above0, AS_GIVEN] | None = None
-    """Passes over the training questions."""
+    """Passes over the training questions (TRL: `num_train_epochs`)."""
     prompts_per_step: Positive
-    """Questions per optimizer step."""
+    """Questions per optimizer step (TRL: `generation_batch_size` / `num_generations`)."""
     group_size: Annotated[int, Field(ge=2)]
-    """Completions per question, whose rewards are compared."""
+    """Completions per question, whose rewards are compared (TRL: `num_generations`)."""
     completions_per_pass: Positive
-    """Completions in one forward and backward pass; a step adds up the gradients of several passes."""
+    """Completions in one forward and backward pass of a process (TRL: `per_device_train_batch_size`). A step adds up
+    the gradients of several passes; their number (`gradient_accumulation_steps`) follows from the settings above."""
     rollouts_per_pass: Positive | None = None
     """Completions that the trained model samples at once, by default `completions_per_pass`. Sampling needs less memory
     than learning from as many, and a large number takes less time."""
     max_prompt_tokens: Positive | None = None
     """Most tokens of a prompt, by default the backbone's limit. A longer prompt is an error and is never truncated."""
     max_completion_tokens: Positive
-    """Most tokens of a completion."""
+    """Most tokens of a completion (TRL: `max_completion_length`)."""
     temperature: Annotated[Above0, AS_GIVEN]
     """Temperature of the rollouts."""
     top_p: Annotated[float, Field(gt=0, le=1), AS_GIVEN]
     """Smallest set of likely tokens, by probability, from which a rollout's next token is drawn."""
     clip_low: Annotated[Above0, AS_GIVEN]
-    """A probability ratio below 1 - clip_low gives no gradient."""
+    """A probability ratio below 1 - clip_low gives no gradient (TRL: `epsilon`)."""
     clip_high: Annotated[Above0, AS_GIVEN]
-    """A probability ratio above 1 + clip_high gives no gradient."""
+    """A probability ratio above 1 + clip_high gives no gradient (TRL: `epsilon_high`)."""
     kl_coefficient: Annotated[AtLeast0, AS_GIVEN]
-    """Weight of the divergence from the base checkpoint in the loss."""
+    """Weight of the divergence from the base checkpoint in the loss (TRL: `beta`)."""
     learning_rate: Annotated[Above0, AS_GIVEN]
     """Step size of AdamW after the warm-up."""
     warmup_fraction: Annotated[BelowOne, AS_GIVEN]
-    """Share of the steps in which the step size rises from 0."""
+    """Share of the steps in which the step size rises from 0 (TRL: `warmup_steps` below 1)."""
     betas: Annotated[Listed[Annotated[float, AS_GIVEN]], Field(min_length=2, max_length=2)]
-    """The two decay rates of AdamW."""
+    """The two decay rates of AdamW (TRL: `adam_beta1`, `adam_beta2`)."""
     weight_decay: Annotated[AtLeast0, AS_GIVEN]
     """Decoupled weight decay of AdamW."""
     clip_norm: Annotated[Above0, AS_GIVEN]
-    """Largest norm of a step's gradient."""
+    """Largest norm of a step's gradient (TRL: `max_grad_norm`)."""
     save_every: Positive | None = None
-    """Steps between checkpoints, from which a killed training resumes; by default it starts again."""
+    """Steps between checkpoints, from which a killed training resumes (TRL: `save_steps`); by default it starts
+    again."""
     processes: Positive = 1
     """Processes that train one actor together, with one GPU each. Rollouts are drawn as by one process, but sums are
     rounded in another order, so another number of processes gives an actor of its own."""
     lora: Lora | None = None
-    """A LoRA adapter, in place of all weights."""
+    """A LoRA adapter, in place of all weights (TRL: `peft_config`)."""
     rollouts: Name | None = None
-    """What samples the completions in place of the trained model: lib/dualread/models/rollouts/<name>.py. Only a
-    backbone's `training` may set this and the next two, because it chooses the environment of the training."""
+    """What samples the completions in place of the trained model: lib/dualread/models/rollouts/<name>.py (TRL:
+    `use_vllm`). Only a backbone's `training` may set this and the next two, because it chooses the environment of the
+    training."""
     rollout_settings: Wire | None = None
     """Settings of `rollouts`."""
     rollout_gpus: Positive | None = None
-    """GPUs that do nothing but sample, for each of the `processes`; by default both share a GPU."""
+    """GPUs that do nothing but sample, for each of the `processes` (TRL: `vllm_mode: server`); by default both share a
+    GPU (`colocate`)."""
     importance_sampling: ImportanceSampling | None = None
-    """TRL's correction for what `rollouts` sampled; none by default."""
+    """The correction for what `rollouts` sampled (TRL: `vllm_importance_sampling_correction`, there on by default);
+    none by default."""
 
     @property
     def sampled_at_once(self) -> int:

@@ -26,7 +26,7 @@ from dualread.models.training._reference import compared
 from dualread.models.training._rollouts import for_sampling, roll_out
 from dualread.models.training._sampled import DIFFERENCE, opened_rollouts, sampled_by
 from dualread.models.training.job import Job
-from dualread.progress import say, track
+from dualread.progress import Step, note_steps, say, track
 from dualread.seeding import generator
 
 # Wall-clock time of a step, including its rollouts. It differs between runs, so stages leave it out of their artifacts.
@@ -80,7 +80,7 @@ def _train(job: Job, options: Any, rollouts: Rollouts | None, subclass: Callable
         args=options,
         train_dataset=_dataset(job.questions, job.references, job.images, order),
         processing_class=processor,
-        callbacks=[_step_callback(steps)],
+        callbacks=[_step_callback(job, steps)],
         **_lora.given_to_trainer(job, model),
     )
     trainer.remove_callback(PrinterCallback)
@@ -237,13 +237,22 @@ def log_terms(terms: Mapping[str, Sequence[float]], log_metric: Callable[[str, f
             log_metric(f"terms/{name}/std", float(defined.std()))
 
 
-def _step_callback(n_steps: int) -> Any:
+def _step_callback(job: Job, n_steps: int) -> Any:
     from transformers import TrainerCallback
 
     class Steps(TrainerCallback):
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             left = range(state.global_step, n_steps) if state.is_world_process_zero else ()
             self.bar = iter(track(left, total=len(left), label="training (steps)"))
+            self._note(state, state.log_history, anew=True)  # those before an interruption
+
+        def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            self._note(state, state.log_history[-1:])
+
+        def _note(self, state: Any, history: Sequence[Mapping[str, Any]], **how: bool) -> None:
+            if state.is_world_process_zero:
+                rows = ((entry["step"], {row["name"]: row["value"] for row in _log_rows([entry])}) for entry in history)
+                note_steps(job.steps_file, [Step(step=k, of=n_steps, values=of) for k, of in rows if of], **how)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             next(self.bar, None)

@@ -1,1 +1,1 @@
-"""One HTML page with the questions of a finished study: image, donor, answers, and what every method says of them."""
+"""One HTML page of a study: its questions with image, donor, answers and confidences, and trainings that still run."""

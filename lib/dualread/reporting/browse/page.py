@@ -19,6 +19,7 @@ from dualread.data.images import open_image
 from dualread.declared.columns import GENERATIONS, GRADED, MANIFEST, PAIRS, PREDICTIONS
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.progress import track
+from dualread.reporting.browse.running import trainings
 from dualread.reporting.labels import labels_of
 from dualread.reporting.pages import digest, environment
 from dualread.store.digest import MANIFEST_NAME
@@ -43,7 +44,8 @@ def render(content: Mapping[str, Any]) -> str:
     )
     style = "".join(styles)
     # In a script element, "</" would end the element and "<!--" would begin a comment.
-    data = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    told = {name: value for name, value in content.items() if name != "training"}  # which needs no script
+    data = json.dumps(told, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     if (size := len(data.encode())) > _MOST_BYTES:
         n = len(content["questions"])
         fewer = max(n * _MOST_BYTES // size // 2, 1)
@@ -60,6 +62,8 @@ def render(content: Mapping[str, Any]) -> str:
             style=style,
             data=data,
             part=part_of(content),
+            training=content["training"],
+            has_questions=bool(content["questions"]),
             script_digest=digest(script),
             style_digest=digest(style),
         )
@@ -110,7 +114,8 @@ def collect(
         most: How many questions are shown.
 
     Returns:
-        study, split; skipped and total, numbers of questions; labels {kind: {name: label}}; images [data URI];
+        study, split; skipped and total, numbers of questions; labels {kind: {name: label}}; training, the result of
+            `running.trainings`, where a training has not ended or no method has read an answer; images [data URI];
             questions [{id, dataset, question, gold, type, options, image, donor}], where `image` is an index and
             `donor` is {gold, image} or null; runs [{backbone, seed, actors, methods}]. `actors` maps an actor to
             {side: [[answer, correct, completion] or null per question]}, and `methods` a method to {actor, imputed,
@@ -118,13 +123,20 @@ def collect(
 
     Raises:
         ConfigError: The study has no such data set or split, or fewer questions than are skipped.
-        ArtifactError: There is no finished prediction, or a file cannot be read.
+        ArtifactError: There is neither a finished prediction nor a training, or a file cannot be read.
     """
-    shown = _chosen(study, split, datasets)
     runs = sorted(path.parent.relative_to(study / "predictions").parts for path in _finished(study, "predictions", 4))
+    training = trainings(study, all_ended=not runs)
+    if not runs and training:
+        return {
+            **{"study": study.name, "split": split, "skipped": 0, "total": 0, "labels": {}, "training": training},
+            **{"images": [], "questions": [], "runs": []},
+        }
+    shown = _chosen(study, split, datasets)
     if not runs:
         raise ArtifactError(
-            f"{study}: no predictions in it. Expected the folder of a study that was run, such as results/embedded."
+            f"{study}: no predictions in it, and no training. Expected the folder of a study that was run, such as"
+            " results/embedded."
         )
     pictures, questions, total = EmbeddedPictures(), [], 0
     for dataset in track(shown, total=len(shown), label="reading questions (data sets)"):
@@ -140,6 +152,7 @@ def collect(
     runs.sort(key=lambda run: (order.index(run[3]) if run[3] in order else len(order), run[3]))
     return {
         **{"study": study.name, "split": split, "skipped": skip, "total": total, "labels": labels},
+        "training": training,
         **{"images": pictures.uris, "questions": questions},
         "runs": [
             _run(study, backbone, seed, [run for run in runs if run[0] == backbone], places)
