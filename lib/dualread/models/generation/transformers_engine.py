@@ -199,7 +199,7 @@ def steps(
     if opened.encoder.facts.shared == NOTHING:
         states = Rows(opened, [prompts[i] for i in of], layers)
     else:
-        states = States(opened, prompts, of, room=n_tokens, layers=layers)
+        states = States(opened, prompts, of, room=n_tokens - (kept is None), layers=layers)
     at = torch.arange(len(of), device=model.device)  # the completion of each row of `states`
     going = torch.ones(len(of), dtype=torch.bool, device=model.device)
     said = torch.zeros_like(going)  # whether a row has chosen a token that ends it
