@@ -1,10 +1,13 @@
-# Two images. Both write to the folder that is mounted as /data, as the user that --user names.
+# Three images. The first two write to the folder that is mounted as /data, as the user that --user names.
 #
 #   docker build -t dualread .
 #   docker run --rm --user $(id -u) -v "$PWD:/data" dualread evaluate predictions.csv --pairs pairs.csv --out mine
 #
 #   docker build -t dualread-study --target study .
 #   docker run --rm --user $(id -u) -v "$PWD:/data" dualread-study --cores 8
+#
+#   docker build -t dualread-serve --target serve .
+#   docker run --rm -p 127.0.0.1:8000:8000 -e DUALREAD_API_KEY=secret -v "$PWD/mine:/bundle:ro" dualread-serve
 
 # The workflow with its locked packages, as `make env` installs them, and the CPU build of torch.
 FROM python:3.11-slim AS study
@@ -18,6 +21,19 @@ ENV PATH=/dualread/.venv/bin:$PATH USER=dualread HOME=/tmp
 WORKDIR /data
 ENTRYPOINT ["snakemake", "--snakefile", "/dualread/Snakefile", "--workflow-profile", "/dualread/workflow/profiles/default"]
 CMD ["--cores", "all"]
+
+# `dualread serve` with transformers and the CPU build of torch; the bundle brings the model.
+FROM python:3.11-slim AS serve
+WORKDIR /dualread
+COPY pyproject.toml MANIFEST.in README.md LICENSE ./
+COPY lib lib
+ARG PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu
+RUN pip install --no-cache-dir ".[serve]"
+ENV HOME=/tmp HF_HUB_OFFLINE=1
+USER nobody
+EXPOSE 8000
+# The server itself is told to end (docker stop), and answers what it has begun.
+ENTRYPOINT ["dualread", "serve", "/bundle", "--host", "0.0.0.0"]
 
 # `dualread evaluate` with its figures, and logs of other harnesses.
 FROM python:3.13-slim

@@ -23,7 +23,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-long test-vllm test-estimators test-faults test-edits test-mutants test-families test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
+.PHONY: help tables test test-rest test-all test-long test-vllm test-estimators test-faults test-edits test-mutants test-families test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -42,6 +42,10 @@ test: env-dev  ## install the environment, then run the tests of the library and
 # has changed since.
 test-rest: env-dev  ## run the other tests, and property tests with all their examples
 	$(PYTEST) -m "(rest or hypothesis) and not long" --hypothesis-profile thorough --kept-study
+
+# Together they take less than one after the other: what both import, collect and make is made once.
+test-all: env-dev  ## run the tests of both, as .ci/run does
+	$(PYTEST) -m "not long" --hypothesis-profile thorough
 
 # They take so long that a push does not wait for them.
 test-long: env-dev  ## run the longest of these (ten minutes)

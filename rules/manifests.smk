@@ -52,6 +52,7 @@ def build_manifest(w):
         select=dataset.select,
         expect_sha256=(dataset.expect_sha256 or {}).get(w.split),
         bits=dataset.bits,
+        ct_windows=dataset.ct_windows,
     )
     return {}, [entry(artifact("manifests", w.dataset, w.split), spec, source=source_of(w.dataset))]
 

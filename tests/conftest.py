@@ -1,12 +1,18 @@
 """How many examples property tests draw, how tests are shared out to processes, and the fixtures of all tests."""
 
 import gc
+import os
+import sys
 
 import hypothesis
 import pytest
 
 from dualread import progress
 from tests.once import once
+
+# As for the jobs of a study (`dualread.study.run`): the threads of several processes would compete for the cores.
+for name in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):  # read when numpy, torch and polars are imported
+    os.environ.setdefault(name, "1")
 
 # `make test` chooses "quick" (CONTRIBUTING.md). Hypothesis's limit of 0.2 s per example is for an idle machine.
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=100)
@@ -20,11 +26,24 @@ def pytest_addoption(parser):
 
 # What is imported and collected stays until the end. The garbage collector need not visit it again and again.
 gc.disable()
+_FROZEN = [len(sys.modules)]  # how many there were each time that objects were frozen
 
 
 def pytest_collection_finish():
-    gc.freeze()
+    _freeze()
     gc.enable()
+
+
+def pytest_runtest_logfinish():
+    """Leave out as well what the first test of models imports: every training collects garbage, in half a second."""
+    if len(sys.modules) > _FROZEN[-1] + 100:
+        gc.collect()
+        _freeze()
+
+
+def _freeze():
+    gc.freeze()
+    _FROZEN.append(len(sys.modules))
 
 
 # The tests of a file run in one process, because they share fixtures. Files with one entry here share a process too.

@@ -64,7 +64,7 @@ def test_the_program_prints_error_and_kept_share_of_every_source():
     assert all(0.0 <= float(line.split()[-2]) <= 1.0 for line in lines)
 
 
-@pytest.mark.rest
+@pytest.mark.long  # the parts of the program are tested above
 def test_the_program_prints_coverage_and_size():
     command = [sys.executable, "coverage.py", "--quick", "--only", "intervals", "--data-sets", "2"]
     done = subprocess.run(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from benchmarks import gallery
 from mkdocs.utils.yaml import yaml_load
 from PIL import Image
 from snakemake.cli import get_argument_parser
@@ -108,6 +109,17 @@ def test_the_pictures_of_the_home_page_exist():
     pictures = re.findall(r'<img src="([^"]+)" alt="[^"]+"', read("docs/index.md"))
     assert len(pictures) >= 2
     assert [name for name in pictures if not (REPOSITORY / "docs" / name).is_file()] == []
+
+
+def test_the_gallery_shows_each_picture_with_the_command_that_made_it():
+    page, folder = read("docs/gallery.md"), REPOSITORY / "docs/gallery"
+    assert {path.stem for path in folder.glob("*")} == set(gallery.SHOTS)
+    for name, shot in gallery.SHOTS.items():
+        before = page.partition(f"](gallery/{name}.png)")[0]
+        assert f"```sh\n{shot.command}\n```" in before
+    assert all(path.stat().st_size <= gallery.MOST_BYTES for path in folder.glob("*"))
+    assert sum(path.stat().st_size for path in folder.glob("*")) < 1_000_000
+    assert re.search(r"^Made at commit `[0-9a-f]{8}`\.$", page, re.MULTILINE)
 
 
 def test_the_social_card_has_the_size_that_its_page_promises():

@@ -26,10 +26,11 @@ def test_three_targets_select_every_test_and_only_property_tests_run_in_two():
         marks = {"rest": rest, "long": long, "hypothesis": hypothesis}
         chosen = [selects(target, **marks) for target in ("test", "test-rest", "test-long")]
         assert sum(chosen) == (2 if hypothesis and not (rest or long) else 1)
+        assert selects("test-all", **marks) == any(chosen[:2])
 
 
 def test_these_targets_name_no_paths():
-    for target in ("test", "test-rest", "test-long"):
+    for target in ("test", "test-rest", "test-all", "test-long"):
         assert "tests/" not in COMMANDS[target]
 
 
@@ -45,6 +46,6 @@ def test_every_test_is_in_a_file_that_pytest_collects():
             assert not [name for name in names if name.startswith("test_")], path
 
 
-def test_continuous_integration_runs_two_of_them():
-    lines = (ROOT / ".ci/run").read_text().splitlines()
-    assert {"make test", "make test-rest"} <= set(lines)
+def test_continuous_integration_runs_two_of_them_with_all_examples():
+    assert "make test-all" in (ROOT / ".ci/run").read_text().splitlines()
+    assert "--hypothesis-profile thorough" in COMMANDS["test-all"]

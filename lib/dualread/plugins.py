@@ -188,7 +188,7 @@ def file_of(family: str, name: str) -> Path:
         return _foreign_file(family, name)
     if name not in known(family):
         raise ConfigError(f"{family}: no plugin named {name!r}. {alternatives(family, name)}")
-    return next(path for path in _files(family) if path.stem == name)
+    return next(path for folder in _folders(family) if (path := folder / f"{name}.py").is_file())
 
 
 def _foreign_file(family: str, module: str) -> Path:
@@ -220,10 +220,13 @@ def _how_to_install(package: str) -> str | None:
     return None
 
 
-def _files(family: str) -> list[Path]:
+def _folders(family: str) -> list[Path]:
     spec = find_spec(f"dualread.{package_of(family)}")
-    folders = [] if spec is None else list(spec.submodule_search_locations or [])
-    return [path for folder in folders for path in Path(folder).glob("*.py")]
+    return [] if spec is None else [Path(folder) for folder in spec.submodule_search_locations or ()]
+
+
+def _files(family: str) -> list[Path]:
+    return [path for folder in _folders(family) for path in folder.glob("*.py")]
 
 
 def _defines(path: Path, name: str) -> bool:

@@ -10,9 +10,10 @@ from pydicom.pixels import apply_modality_lut, apply_voi_lut
 from pydicom.uid import ExplicitVRBigEndian
 
 from dualread.data import dicom_decoder
-from dualread.data.dicom import is_dicom, windowed
+from dualread.data.dicom import is_dicom
 from dualread.data.given_images import read, stored
 from dualread.data.images import open_image, pixel_sha256
+from dualread.data.windows import windowed
 from dualread.errors import DataError
 from tests.data.dicoms import PATIENT, compressed, dataset, dicom, item, saved
 

@@ -3,10 +3,12 @@
 import os
 import signal
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import openai
 import pytest
 
@@ -128,6 +130,45 @@ def test_bad_requests_disturb_nothing(client, scorer):
         with pytest.raises(openai.BadRequestError):
             _ask(client, image(1), LESION, **bad)
     _same(_ask(client, image(1), LESION).choices[0].dualread, scorer(image(1), LESION))
+
+
+def _counted(client, name):
+    lines = httpx.get(str(client.base_url.join("/metrics"))).text.splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
+
+def _wait_until(true, seconds=20):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "did not happen"
+        time.sleep(0.02)
+
+
+LONG = {"temperature": 1.0, "n": 16, "max_tokens": 280}  # a random model rarely ends by itself
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_goes_away_frees_its_request(client, scorer, stream):
+    body = {"messages": [user(image(1), LESION)], **LONG, "stream": stream}
+    with httpx.Client(base_url=str(client.base_url), timeout=60 if stream else 1.0) as leaving:
+        if stream:
+            with leaving.stream("POST", "chat/completions", json=body) as reply:
+                assert "data: " in (said := next(reply.iter_lines())), said
+                assert _counted(client, "dualread_completions_open") == 16
+        else:
+            with pytest.raises(httpx.ReadTimeout):
+                leaving.post("chat/completions", json=body)
+    left = time.monotonic()
+    _wait_until(lambda: _counted(client, "dualread_completions_open") == 0)
+    assert time.monotonic() - left < 1, "as long as all 280 tokens take"
+    _same(_ask(client, image(1), LESION).choices[0].dualread, scorer(image(1), LESION))
+
+
+def test_what_was_begun_is_answered_when_the_server_is_told_to_end(vllm_python, bundles):
+    with ThreadPoolExecutor(4) as pool, _serving(vllm_python, bundles["qwen3_vl"]) as client:
+        asked = [pool.submit(_ask, client, image(k), LESION, **LONG) for k in range(4)]
+        _wait_until(lambda: _counted(client, "dualread_completions_open") == 64)
+    assert [len(one.result().choices) for one in asked] == [16] * 4
 
 
 def test_an_engine_that_reads_images_in_another_way_is_refused(vllm_python, bundles):

@@ -93,6 +93,7 @@ def test_an_actor_that_was_trained_with_lora_goes_all_the_way_to_a_score(checkou
     assert "a LoRA adapter merged into them: trained by DualRead with alpha 8, rank 4." in card
 
 
+@pytest.mark.long  # tests/models/test_adapters.py compares the two models themselves
 def test_an_adapter_and_its_merged_checkpoint_give_the_same_confidences(checkout, adapter):
     for study, place in (("adapted", {"adapter": {"folder": "adapter"}}), ("merged", {"folder": "merged"})):
         run = lay(checkout, study, brought(place, study))

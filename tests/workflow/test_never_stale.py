@@ -60,7 +60,14 @@ def test_after_touch(checkout, edited):
     ends_as(checkout, edited)
 
 
-@pytest.mark.parametrize("which", [ACTOR, TABLES[0], ""], ids=["of an actor", "of a table", "all"])
+@pytest.mark.parametrize(
+    "which",
+    [
+        pytest.param(ACTOR, id="of an actor", marks=pytest.mark.long),
+        pytest.param(TABLES[0], id="of a table", marks=pytest.mark.long),
+        pytest.param("", id="all"),
+    ],
+)
 def test_after_records_of_snakemake_were_lost(checkout, edited, which):
     lost = [file for file in records(checkout) if base64.urlsafe_b64decode(file.name).decode().startswith(which)]
     assert lost

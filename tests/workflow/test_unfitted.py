@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from tests.workflow.checkout import Checkout
-from tests.workflow.faults import MICRO, STUDY, TABLES, from_nothing, run
+from tests.workflow.faults import MICRO, STUDY, TABLES, copy, run
 
 pytestmark = pytest.mark.rest
 
@@ -21,8 +21,8 @@ def table(checkout: Checkout) -> pl.DataFrame:
     return pl.read_csv(checkout.folder / "tables/main.csv", infer_schema=False)
 
 
-def test_a_method_that_cannot_be_fitted_ends_alone(tmp_path):
-    checkout = from_nothing(tmp_path / "checkout")
+def test_a_method_that_cannot_be_fitted_ends_alone(micro, tmp_path):
+    checkout = copy(micro, tmp_path / "checkout")
     before, printed = metrics(checkout), table(checkout)
     assert before["psr"]["estimate"].null_count() == 0
     checkout.edit(STUDY, FITTED, DIVERGES)

@@ -15,6 +15,7 @@ LOOPBACK = "127.0.0.1"
 # rebinding) sends that name. Any port, so that the server can be reached through `ssh -L`.
 _HERE = re.compile(rf"(?:{re.escape(LOOPBACK)}|localhost)(?::\d+)?")
 _SECONDS_FOR_HEAD = 5  # of a request
+_SECONDS_TO_TAKE = 60  # what was sent
 
 
 def is_here(host: str) -> bool:
@@ -43,7 +44,7 @@ def server(app: ASGIApp, *, connections: int, seconds_to_stop: int) -> uvicorn.S
         app,
         http=_Impatient,
         ws="none",
-        loop="asyncio",
+        loop="auto",  # uvloop where it is installed, as in vLLM's environment
         lifespan="off",
         log_level="warning",
         access_log=False,
@@ -56,9 +57,14 @@ def server(app: ASGIApp, *, connections: int, seconds_to_stop: int) -> uvicorn.S
 
 
 class _Impatient(h11_impl.H11Protocol):
-    """Closes a connection on which no whole head of a request arrives, so that idle ones do not keep others out."""
+    """Closes a connection on which no whole head of a request arrives, or whose client takes nothing of a reply.
 
-    _timer: asyncio.TimerHandle | None = None
+    So idle ones do not keep others out. To watch the connection costs nothing; a timer around each part of a stream
+    would cost more than the part.
+    """
+
+    _head: asyncio.TimerHandle | None = None
+    _full: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -68,17 +74,25 @@ class _Impatient(h11_impl.H11Protocol):
         super().data_received(data)
         self._watch()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._full = self.loop.call_later(_SECONDS_TO_TAKE, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._full = _cancelled(self._full)
+
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._stop()
+        self._head, self._full = _cancelled(self._head), _cancelled(self._full)
 
     def _watch(self) -> None:
         if self.conn.their_state is not h11_impl.h11.IDLE:  # type: ignore[reportPrivateImportUsage]
-            self._stop()
-        elif self._timer is None:
-            self._timer = self.loop.call_later(_SECONDS_FOR_HEAD, self.transport.close)
+            self._head = _cancelled(self._head)
+        elif self._head is None:
+            self._head = self.loop.call_later(_SECONDS_FOR_HEAD, self.transport.close)
 
-    def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+
+def _cancelled(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

@@ -5,7 +5,7 @@ nothing that they say about values of a file is repeated, because it may be abou
 
 The steps are those of the standard (PS3.3 C.7.6.3, C.11.1, C.11.2 and PS3.4 N.2): the modality LUT or rescale slope and
 intercept; the first VOI LUT, or else the first window, or else all bits that are stored; then MONOCHROME1 is inverted.
-Padding is black.
+Padding is black. CT can be shown through windows of Hounsfield units instead (`windows`).
 """
 
 import io
@@ -26,6 +26,8 @@ from dualread.data.dicom_items import check_items
 from dualread.data.frames import NAMED
 from dualread.data.gray import SAY_BITS, little_contrast, to_8_bits
 from dualread.data.images import Decoded, check_size
+from dualread.data.windows import left_alone, shown_through, through_windows, why_not, windowed
+from dualread.declared.data import CtWindows
 from dualread.errors import DataError
 
 _MARK, _MARK_AT = b"DICM", 128
@@ -42,7 +44,7 @@ _READ = (
     *_NEEDED,
     *("HighBit", "PixelRepresentation", "PlanarConfiguration", "NumberOfFrames", "PixelAspectRatio"),
     *("PixelPaddingValue", "PixelPaddingRangeLimit", "PresentationLUTShape", "PresentationLUTSequence"),
-    *("ModalityLUTSequence", "RescaleSlope", "RescaleIntercept"),
+    *("ModalityLUTSequence", "RescaleSlope", "RescaleIntercept", "RescaleType", "Modality", "ImageType"),
     *("VOILUTSequence", "WindowCenter", "WindowWidth", "VOILUTFunction"),
     *(*_LUTS, *(f"Segmented{name}" for name in _LUTS if name.endswith("Data")), *_OF_FRAMES),
 )
@@ -67,7 +69,14 @@ def head(source: Path | bytes) -> bytes:
         return b""
 
 
-def render(source: Path | bytes, name: str, *, frame: int | None = None, bits: int | None = None) -> Decoded:
+def render(
+    source: Path | bytes,
+    name: str,
+    *,
+    frame: int | None = None,
+    bits: int | None = None,
+    windows: CtWindows | None = None,
+) -> Decoded:
     """Return one frame as 8-bit RGB.
 
     Args:
@@ -75,6 +84,7 @@ def render(source: Path | bytes, name: str, *, frame: int | None = None, bits: i
         name: The image, in errors.
         frame: The frame, from 1; None where there is only one.
         bits: How many bits of 16 count where the file has no window and says nothing else.
+        windows: Through which CT is shown; what has no Hounsfield units is shown as without them, with a note.
 
     Raises:
         DataError: pydicom or a decoder is not installed; the file is damaged, has no picture, several frames of which
@@ -90,7 +100,11 @@ def render(source: Path | bytes, name: str, *, frame: int | None = None, bits: i
             says = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=list(_READ))
             number = _frame(says, frame, name)
             pixels = _pixels(source, file, says, number, name)
-            return _shown(pixels, says, number, bits, name, () if frame is None else (NAMED.format(frame),))
+            scaled = _group(says, number, "PixelValueTransformationSequence")
+            why = why_not(says, scaled) if windows else None
+            notes = () if frame is None else (NAMED.format(frame),)
+            found = _shown(pixels, says, number, bits, None if why else windows, name, notes)
+            return left_alone(found, why) if why else found
         except DataError:
             raise
         except Exception as error:  # pydicom raises errors of all kinds for damaged files; their texts name values
@@ -213,7 +227,15 @@ def _pixels(source: Path | bytes, file: BinaryIO, says: Any, frame: int, name: s
     return values
 
 
-def _shown(values: np.ndarray, says: Any, frame: int, bits: int | None, name: str, notes: tuple[str, ...]) -> Decoded:
+def _shown(
+    values: np.ndarray,
+    says: Any,
+    frame: int,
+    bits: int | None,
+    windows: CtWindows | None,
+    name: str,
+    notes: tuple[str, ...],
+) -> Decoded:
     allocated, stored, kind = int(says.BitsAllocated), int(says.BitsStored), str(says.PhotometricInterpretation)
     highest = int(says.get("HighBit", stored - 1))
     if allocated not in (1, 8, 16) or not 1 <= stored <= allocated or highest != stored - 1:
@@ -233,7 +255,7 @@ def _shown(values: np.ndarray, says: Any, frame: int, bits: int | None, name: st
         return _decoded(table[raw], (*notes, "DICOM in color"))
     if kind not in ("MONOCHROME1", "MONOCHROME2") or values.ndim != 2:
         raise DataError(f"{name}: DICOM with the photometric interpretation {kind[:16]!r}, which is not read.")
-    table, how, doubts = _gray(raw, says, frame, bits, name)
+    table, how, doubts = _levels(raw, says, frame, bits, windows, name)
     found = _decoded(table[raw], (*notes, how))
     return replace(found, doubts=tuple(doubts))
 
@@ -249,11 +271,21 @@ def _palette(raw: np.ndarray, says: Any) -> np.ndarray:
     return (colors >> 8 if colors.dtype.itemsize == 2 else colors).astype(np.uint8)
 
 
-def _gray(raw: np.ndarray, says: Any, frame: int, bits: int | None, name: str) -> tuple[np.ndarray, str, list[str]]:
-    """Return the gray level of every value that can be stored, how it was made, and what makes one doubt it."""
+def _levels(
+    raw: np.ndarray, says: Any, frame: int, bits: int | None, windows: CtWindows | None, name: str
+) -> tuple[np.ndarray, str, list[str]]:
+    """Return what every value that can be stored is shown as, how it was made, and what makes one doubt it.
+
+    It is a gray level, uint8 [values], or with windows a color, uint8 [values, 3].
+    """
     stored, signed = int(says.BitsStored), bool(says.get("PixelRepresentation"))
     every = _read_as(np.arange(1 << stored), stored, signed)
     padding = _padding(every, says, stored, signed)
+    if windows:  # of Hounsfield units, which MONOCHROME1 does not turn
+        slope, intercept = _rescale(says, frame, name)
+        table = through_windows(every * slope + intercept, windows)
+        table[padding] = 0
+        return table, shown_through(windows), []
     table, how, doubts = _by_file(every, says, frame, name) or _by_bits(
         every, every[(np.bincount(raw.ravel(), minlength=len(every)) > 0) & ~padding], says, bits, name
     )
@@ -339,36 +371,6 @@ def _by_bits(
     falling = _rescale(says, 0, name)[0] < 0
     levels = (255 - table if falling else table).astype(np.uint8)
     return levels, f"DICOM without a window, shown by its bits ({count})", little_contrast(low, high, top)
-
-
-def windowed(values: np.ndarray, center: float, width: float, function: str, name: str) -> np.ndarray:
-    """Return values seen through a window, as 8 bits (PS3.3 C.11.2.1.2 and C.11.2.1.3).
-
-    Args:
-        values: Values after the modality LUT.
-        center: The middle of the window.
-        width: Its width; at least 1 for LINEAR, above 0 for the others.
-        function: LINEAR, LINEAR_EXACT or SIGMOID.
-        name: The image, in errors.
-
-    Raises:
-        DataError: The width is too small, a number is not finite, or the function is unknown.
-    """
-    if not np.isfinite([center, width]).all() or width <= 0 or (function == "LINEAR" and width < 1):
-        raise DataError(
-            f"{name}: DICOM with a window of center {center:g} and width {width:g}. Correct it in the file."
-        )
-    if function == "LINEAR":
-        # Below center - .5 - (width - 1) / 2 is black, above center - .5 + (width - 1) / 2 white.
-        middle, extent = center - 0.5, width - 1
-        shown = (values - middle) / extent + 0.5 if extent else (values > middle).astype(np.float64)
-    elif function == "LINEAR_EXACT":
-        shown = (values - center) / width + 0.5
-    elif function == "SIGMOID":
-        shown = 1 / (1 + np.exp(np.clip(-4 * (values - center) / width, -700, 700)))
-    else:
-        raise DataError(f"{name}: DICOM with the VOI LUT function {function!r}, which is not read. Export a PNG.")
-    return (np.clip(shown, 0, 1) * 255 + 0.5).astype(np.uint8)
 
 
 def _group(says: Any, frame: int, keyword: str) -> Any:

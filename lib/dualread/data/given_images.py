@@ -15,6 +15,8 @@ from PIL import Image
 from dualread.data import dicom
 from dualread.data.frames import locate
 from dualread.data.images import MAX_FILE_BYTES, Decoded, decode, hard_to_see
+from dualread.data.windows import NO_DICOM, left_alone
+from dualread.declared.data import CtWindows
 from dualread.errors import DataError, in_a_line
 
 # Files that say at once whether they can be read, and those that are decoded to see it, in `unreadable`.
@@ -23,13 +25,15 @@ _LISTED = 5
 _DICOM_NAMES = (".dcm", ".dicom", ".ima")
 
 
-def read(given: Any, *, bits: int | None = None) -> Decoded:
+def read(given: Any, *, bits: int | None = None, ct_windows: CtWindows | None = None) -> Decoded:
     """Return an image as upright 8-bit RGB, with what a person has to know about it.
 
     Args:
         given: A path (`stack.tif#2` is the second frame of stack.tif), the bytes of a file, a file object that is open
             for reading bytes, a Pillow image, or an array of 8-bit values [height, width] or [height, width, 3].
         bits: How many bits of a 16-bit gray picture count if the file does not say it.
+        ct_windows: Through which CT in DICOM is shown, see `dualread.data.windows`. A note says where they do not
+            apply.
 
     Raises:
         DataError: It is none of these, or cannot be read; see `images.decode` and `dicom.render`.
@@ -41,11 +45,13 @@ def read(given: Any, *, bits: int | None = None) -> Decoded:
     if hasattr(given, "read") and not isinstance(given, Image.Image):
         given = _content(given)
     if isinstance(given, Path | bytes):
-        return _of_file(given, bits)
+        return _of_file(given, bits, ct_windows)
     if isinstance(given, Image.Image):
-        return decode(given, bits=bits)
+        found = decode(given, bits=bits)
+        return left_alone(found, NO_DICOM) if ct_windows else found
     if isinstance(given, np.ndarray) or hasattr(given, "__array__"):
-        return decode(_of_array(given))
+        found = decode(_of_array(given))
+        return left_alone(found, NO_DICOM) if ct_windows else found
     raise DataError(
         f"the image is a {type(given).__name__}. Expected a path, bytes, a file object, a Pillow image, or an array."
     )
@@ -93,17 +99,18 @@ def _file(image: Path | bytes) -> Path | bytes:
     return locate(image)[0] if isinstance(image, Path) else image
 
 
-def _of_file(source: Path | bytes, bits: int | None) -> Decoded:
+def _of_file(source: Path | bytes, bits: int | None, ct_windows: CtWindows | None) -> Decoded:
     file, frame = locate(source) if isinstance(source, Path) else (source, None)
     if not dicom.is_dicom(dicom.head(file)):
         try:
-            return decode(source, bits=bits)
+            found = decode(source, bits=bits)
+            return left_alone(found, NO_DICOM) if ct_windows else found
         except DataError as error:
             if not (isinstance(file, Path) and file.suffix.lower() in _DICOM_NAMES and file.is_file()):
                 raise
             raise DataError(f"{error} It is named like DICOM, but has no DICM at byte 128.") from error
     name = str(source) if isinstance(source, Path) else f"an image of {len(source)} bytes"
-    found = dicom.render(file, name, frame=frame, bits=bits)
+    found = dicom.render(file, name, frame=frame, bits=bits, windows=ct_windows)
     return replace(found, doubts=found.doubts or hard_to_see(found.image))
 
 

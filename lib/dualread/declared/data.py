@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from dualread.declared.base import (
     AnswerType,
@@ -25,6 +25,22 @@ from dualread.declared.base import (
 Role = Literal["fit", "stop", "calibration", "validation", "test", "ood"]
 Column = Literal["modality", "location", "content_family", "answer_type"]
 Fraction = Annotated[float, Field(gt=0, le=1)]
+
+
+def _rising(window: tuple[float, float]) -> tuple[float, float]:
+    if window[0] >= window[1]:
+        raise ValueError(f"the window is {list(window)}. Expected its low end before its high end.")
+    return window
+
+
+def _tuples(value: Any) -> Any:
+    return (
+        tuple(tuple(part) if isinstance(part, list) else part for part in value) if isinstance(value, list) else value
+    )
+
+
+Window = Annotated[tuple[float, float], AfterValidator(_rising)]
+CtWindows = Annotated[tuple[Window, Window, Window], BeforeValidator(_tuples)]
 
 
 def _kind(value: Any) -> str:
@@ -113,6 +129,8 @@ class Dataset(Section):
     """Digests of the manifests per split, as build_manifest prints them; others are refused."""
     bits: Annotated[int, Field(ge=9, le=16)] | None = None
     """How many bits of its 16-bit gray images count where their files do not say it."""
+    ct_windows: CtWindows | None = None
+    """Three windows [low, high] of Hounsfield units through which its CT is shown, as red, green and blue."""
     pairing: Pairing | None = None
     """Which questions get donors; without it, none."""
     prompt: Name
@@ -160,6 +178,8 @@ class BuildManifestSpec(Section):
     """The digest that the manifest must have; None for any."""
     bits: int | None = None
     """How many bits of 16-bit gray images count where the file does not say it; None refuses dark ones."""
+    ct_windows: CtWindows | None = None
+    """Three windows [low, high] of Hounsfield units through which CT is shown; None shows what the file says."""
 
 
 class PairDonorsSpec(Section):

@@ -105,6 +105,8 @@ def _words(value: Mapping[str, Any], known: Mapping[str, Any], place: str, secti
         return " or ".join(f"`{one}`".replace("True", "true") for one in listed)
     kind = value.get("type", "any value")
     if kind == "array":
+        if of_each := value.get("prefixItems"):
+            return f"list of {len(of_each)}: {_words(of_each[0], known, place, sections)}"
         return f"list of {_words(value.get('items', {}), known, place, sections)}"
     inner = [*value.get("patternProperties", {}).values(), value.get("additionalProperties")][0]
     if kind == "object" and isinstance(inner, Mapping):

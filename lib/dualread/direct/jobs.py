@@ -114,6 +114,7 @@ class Jobs:
             seed=dataset.seed,
             select=dataset.select,
             bits=dataset.bits,
+            ct_windows=dataset.ct_windows,
         )
         return self._entry(f"manifests/{split}", spec, source=source)
 

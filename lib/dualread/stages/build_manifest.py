@@ -32,7 +32,7 @@ def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> s
     """
     loaded: Loaded = plugins.load_module(spec.loader.module).load_rows(inputs["source"], spec.split, spec.settings)
     is_artifact = (inputs["source"] / MANIFEST_NAME).is_file()  # its files are links to the store
-    pictures = Pictures(bits=spec.bits, folder=None if is_artifact else inputs["source"])
+    pictures = Pictures(bits=spec.bits, ct_windows=spec.ct_windows, folder=None if is_artifact else inputs["source"])
     selected = select(loaded, spec.select, spec.seed, pictures.identity) if spec.select else loaded
     for row in selected.rows:
         pictures.identity(row)

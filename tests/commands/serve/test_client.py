@@ -189,7 +189,7 @@ def test_models_health_and_metrics(server, study):
     assert grown["dualread_confidence_count"] == 1
     assert grown['dualread_confidence_bucket{le="+Inf"}'] == 1
     assert grown["dualread_request_seconds_count"] == 1
-    assert after["dualread_requests_open"] == 0
+    assert after["dualread_requests_open"] == after["dualread_completions_open"] == 0
 
 
 def test_a_key_is_asked_for(study):
@@ -287,3 +287,20 @@ def test_the_threshold_of_a_bundle_decides_and_its_statement_comes_along(study, 
             assert judged["threshold"]["rule"] == ("certified" if certified else "empirical")
             assert statement in judged["threshold"]["statement"]
         assert len({judged["abstain"] for judged in found}) == 2
+
+
+def test_the_clients_streaming_helper_keeps_what_is_said(server, study):
+    """It adds up what is in messages, and of all else keeps the first event: there, PSR alone is known."""
+    whole = server.ask(study.image(1), LESION).choices[0]
+    events = []
+    with server.client().chat.completions.stream(model="dualread", messages=[user(study.image(1), LESION)]) as stream:
+        events += stream
+        try:
+            final = stream.get_final_completion().choices[0]
+        except openai.LengthFinishReasonError as error:  # so the helper says that an answer was cut off
+            final = error.completion.choices[0]
+    assert events[0].chunk.choices[0].dualread["psr"] == pytest.approx(whole.dualread["psr"], abs=2e-6)
+    assert final.message.content == whole.message.content
+    assert final.finish_reason == whole.finish_reason
+    assert parts(final.message.dualread) == pytest.approx(parts(whole.dualread), abs=2e-6)
+    assert final.message.dualread["notes"] == whole.dualread["notes"]

@@ -55,6 +55,8 @@ BAD = {
     "deep": (DEEP.encode(), "no JSON"),
     "a long number": (b'{"n": ' + b"9" * 5000 + b"}", "no JSON"),
     "NaN": (b'{"messages": [], "temperature": NaN}', "is not what this server takes"),
+    "a name twice": (b'{"n": 1, "temperature": 0, "n": 2}', "n: is there twice. Expected each name once"),
+    "a name twice within": (b'{"messages": [{"role": "user", "role": "system"}]}', "role: is there twice"),
     "no message": ({"messages": []}, "messages: is not"),
     "no text": (messages(user(image(1))), "the messages have no text"),
     "an empty text": (sent(" "), "the question is empty"),
@@ -251,6 +253,32 @@ def test_the_command_answers_what_it_has_begun_and_logs_no_text(study):
     assert len(re.findall(r"chatcmpl-\w+ 200 \d+\+\d+ tokens, .* s, ", errors)) == 4
     assert "lesion" not in errors
     assert "Traceback" not in errors
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_a_server_that_was_killed_starts_again_and_goes_on_with_its_record(study, tmp_path):
+    record, port, said = tmp_path / "answers.jsonl", 0, []
+    asked = {"role": "user", "content": [part(study.image(1)), part(LESION)]}
+    for k in range(2):
+        running, port = start(study, "--record", str(record), "--port", str(port))
+        with openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="secret", max_retries=0) as client:
+            own = {"dualread": {"id": f"q{k}"}}
+            reply = client.chat.completions.create(model="dualread", messages=[asked], extra_body=own)
+            said.append(reply.choices[0].dualread["confidence"])
+            stream = client.chat.completions.create(model="dualread", messages=[asked], max_tokens=150, stream=True)
+            next(iter(stream))
+            running.kill()
+            running.communicate(timeout=60)
+            with pytest.raises(openai.APIConnectionError):
+                client.models.list()
+        record.write_bytes(record.read_bytes() + b'{"sample_id": "cut of')
+    running, port = start(study, "--record", str(record))
+    running.send_signal(signal.SIGTERM)
+    assert "the last line was cut off" in running.communicate(timeout=60)[1]
+    rows = [json.loads(line) for line in record.read_text().splitlines()]
+    assert [row["sample_id"] for row in rows] == ["q0", "q1"]
+    assert [row["confidence"] for row in rows] == pytest.approx(said, abs=1e-9)
 
 
 def _asked_and_ended(running, port, client, study):

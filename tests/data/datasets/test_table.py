@@ -287,6 +287,74 @@ def test_shares_split_by_patient(tmp_path):
     assert sorted(k for found in patients.values() for k in found) == [0, 1, 2, 3, 4]
 
 
+_OF_PATIENTS = {"columns": {"group": "patient"}}
+
+
+def _table_of_patients(folder, patients, *, splits=("train", "test"), name="rows.csv"):
+    rows = zip(range(len(patients)), patients, splits, strict=True)
+    lines = ["id,question,reference_answers,image,patient,split", *(f"{k},q?,yes,{k}.png,{p},{s}" for k, p, s in rows)]
+    (folder / name).write_text("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("patients", "said"),
+    [
+        (("p1", " p1 "), "the group 'p1' has rows of train and of test"),
+        (("1", "1.0"), "the group '1' has rows of train and of test"),  # a column that became floats, in part
+        (("007", "7"), "the groups '007' and '7' are one number"),  # a spreadsheet took the zeros
+        (("7", "007.0"), "the groups '7' and '007' are one number"),
+        (("a", ""), r"line 3: group is missing \(None\)"),
+        (("", ""), "line 2: group is missing"),
+        (("a", "  "), "line 3: group is missing"),
+        (("a", "NaN"), r"line 3: group is missing \('NaN'\)"),
+        (("1e20", "100000000000000000000"), "line 2: group is '1e20', expected an id with all its digits"),
+    ],
+)
+def test_groups_that_may_be_one_and_missing_ones_are_refused(tmp_path, patients, said):
+    _table_of_patients(tmp_path, patients)
+    with pytest.raises(DataError, match=said):
+        load_rows(tmp_path, "test", _OF_PATIENTS)
+
+
+@pytest.mark.parametrize(
+    "patients", [("0", "00A"), ("1", "10"), ("1.0", "1.5"), ("007", "008"), ("p1", "P1"), ("1", "-1")]
+)
+def test_groups_that_differ_stay_apart(tmp_path, patients):
+    _table_of_patients(tmp_path, patients)
+    assert [row.official_id for row in load_rows(tmp_path, "test", _OF_PATIENTS).rows] == ["1"]
+
+
+def test_shares_are_not_of_images_if_the_column_of_patients_is_empty(tmp_path):
+    rows = "".join(f"{k},q?,yes,{k}.png,\n" for k in range(4))
+    (tmp_path / "rows.csv").write_text(f"id,question,reference_answers,image,patient\n{rows}")
+    settings = {"columns": {"group": "patient"}, "shares": {"train": 0.5, "test": 0.5}}
+    with pytest.raises(DataError, match=r"(?s)line 2: group is missing.*line 5: group is missing"):
+        load_rows(tmp_path, "test", settings)
+
+
+def test_a_patient_is_one_whether_its_number_is_a_number_a_float_or_text(tmp_path):
+    records = [_record(id=str(k), image="same.png", group=group, split="test") for k, group in enumerate((7, "7", 7.0))]
+    _lines(tmp_path, *records, name="rows.jsonl")
+    assert len(load_rows(tmp_path, "test", {}).rows) == 3
+
+
+@pytest.mark.parametrize(("patient", "shared"), [("p1", True), ("p2", False)])
+def test_patients_are_compared_across_tables_of_splits(tmp_path, patient, shared):
+    _lines(tmp_path, _record(id="a", image="a.png", group="p1"), name="train.jsonl")
+    _lines(tmp_path, _record(id="b", image="b.png", group=patient), name="test.jsonl")
+    for split, other in (("test", "train"), ("train", "test")):
+        if shared:
+            with pytest.raises(DataError, match=f"the group 'p1' has rows of {split} and of {other}"):
+                load_rows(tmp_path, split, {})
+        else:
+            assert len(load_rows(tmp_path, split, {}).rows) == 1
+    named = {"files": {"train": "train.jsonl", "test": "test.jsonl"}}
+    _lines(tmp_path, _record(id="b", image="b.png", group="007"), name="test.jsonl")
+    _lines(tmp_path, _record(id="a", image="a.png", group=7), name="train.jsonl")
+    with pytest.raises(DataError, match="the groups '007' and '7' are one number"):
+        load_rows(tmp_path, "test", named)
+
+
 @pytest.mark.parametrize(
     ("records", "said"),
     [

@@ -51,7 +51,7 @@ def test_a_broken_image_has_a_reason_and_is_identified_by_its_name(tmp_path):
 def test_images_are_decoded_once_each_and_not_held(monkeypatch, last):
     opened = []
 
-    def once(source, bits=None):
+    def once(source, **how):
         assert not any(earlier() for earlier in opened)
         found = given_images.read(source)
         opened.append(weakref.ref(found.image))

@@ -49,6 +49,38 @@ def test_an_image_is_identified_by_its_content_and_not_by_its_path(tiny, tmp_pat
     assert torch.equal(other.image["pixel_values"], fresh.prompt("?", image=image(1), row="3").image["pixel_values"])
 
 
+def test_later_images_and_texts_are_what_the_processor_alone_makes_of_them(tiny):
+    # The processor makes the first prompt as a whole, and of later ones only the image, with equal results.
+    _, encoder = tiny.load()
+    with_text = []
+    made = encoder._processed
+    encoder._processed = lambda *given: with_text.append(given) or made(*given)
+    for k in range(6):
+        text, picture = ask(f"Where is {k % 2}?"), image(k).resize((32 + 8 * (k % 3), 32))
+        ours = encoder.prompt(text, image=picture, row="1")
+        ids, types, inputs = made(text, picture)
+        assert (ours.token_ids, ours.types) == (ids, types)
+        assert ours.image.keys() == inputs.keys()
+        assert all(torch.equal(ours.image[name], tensor) for name, tensor in inputs.items())
+    assert len(with_text) < 6
+
+
+def test_a_processor_that_changes_an_image_beside_a_text_makes_every_prompt(tiny):
+    _, encoder = tiny.load()
+    call = type(encoder.processor).__call__
+
+    class Brighter(type(encoder.processor)):
+        def __call__(self, *given, **named):
+            made = call(self, *given, **named)
+            made["pixel_values"] = made["pixel_values"] + 1
+            return made
+
+    encoder.processor.__class__ = Brighter
+    for k in range(3):
+        ours = encoder.prompt(ask("Where?"), image=image(k), row="1")
+        assert torch.equal(ours.image["pixel_values"], encoder.inputs("?", image(k))["pixel_values"])
+
+
 def test_images_of_the_same_bytes_but_different_sizes_are_distinguished(tiny):
     _, encoder = tiny.load()
     square = image(0)

@@ -65,6 +65,12 @@ def ids_of(folder):
     return open_checkpoint(folder, SETTINGS).encoder.prompt(QUESTION, image=image(0), row="1").token_ids
 
 
+@pytest.fixture(scope="module")
+def whole(plain):
+    """The ids of a prompt of the checkpoint that keeps nothing of calls."""
+    return ids_of(plain)
+
+
 def end_of_question(folder, found):
     """Return the position behind the question's last token, whose ids the package tokenizers gives."""
     alone = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -76,8 +82,8 @@ def end_of_question(folder, found):
 
 
 @pytest.mark.parametrize("kept", KEPT)
-def test_what_files_keep_of_calls_changes_no_prompt(plain, copy_of, kept):
-    folder, whole = copy_of(plain), ids_of(plain)
+def test_what_files_keep_of_calls_changes_no_prompt(plain, whole, copy_of, kept):
+    folder = copy_of(plain)
     keep(folder, KEPT[kept])
     assert ids_of(folder) == whole
     assert end_of_question(plain, whole) < len(whole)  # the assistant's turn is there, too

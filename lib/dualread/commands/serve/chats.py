@@ -22,8 +22,9 @@ from dualread.own.serving.asked import Asked
 from dualread.own.serving.service import Abstained, Answer, Failure, News, Service, Token
 
 GONE = 499  # the status of a request whose client went away
-_SECONDS = 60  # for a body to arrive, and for a client to take a part of the reply
+_SECONDS = 60  # for a body to arrive
 _AT_ONCE = 2  # requests whose images are decoded at once; one can take a gigabyte
+_JSON = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` makes a new one for each event
 _BODIES = 8  # of all requests that are being sent or decoded: so many times the largest one
 
 
@@ -129,7 +130,7 @@ class Chats:
 
     def counted(self) -> str:
         """Return all counts, as Prometheus reads them."""
-        return self._counters.text({"requests_open": self._open})
+        return self._counters.text({"requests_open": self._open, "completions_open": self.service.n_open})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -245,13 +246,13 @@ class Chats:
     def _judged(self, answer: Answer) -> dict[str, Any]:
         return wire.of_answer(answer, self.service.loaded.threshold)
 
-    def _log_probs(self, tokens: Iterable[tuple[int, float]], reply: Reply) -> list[dict[str, Any]] | None:
+    def _log_probs(self, tokens: Iterable[tuple[int, float | None]], reply: Reply) -> list[dict[str, Any]] | None:
         """Return what the reply says about tokens; None if its request does not want it."""
         if reply.sent is None or not reply.sent.logprobs:
             return None
         return [self._log_prob(token, log_prob) for token, log_prob in tokens]
 
-    def _log_prob(self, token: int, log_prob: float) -> dict[str, Any]:
+    def _log_prob(self, token: int, log_prob: float | None) -> dict[str, Any]:
         text = self._encoder.tokenizer.decode([token])
         return {"token": text, "logprob": log_prob, "bytes": list(text.encode()), "top_logprobs": []}
 
@@ -260,7 +261,10 @@ class Chats:
         return self.service.loaded.actor.encoder
 
     async def _events(self, first: News, news: Listener, reply: Reply) -> AsyncIterator[dict[str, Any]]:
-        """Yield the events of a stream: PSR first, then the text, and all that is known about it at its end."""
+        """Yield the events of a stream: PSR first, then the text, and all that is known about it at its end.
+
+        The last one says it in `delta`, too, because a client that adds up a stream keeps only what is there.
+        """
         assert reply.asked is not None
         assert reply.sent is not None
         texts = {index: GrowingText(self._encoder) for index in range(reply.asked.n)}
@@ -278,12 +282,14 @@ class Chats:
                     choices += [self._part(index, text, reply) for index, text in texts.items() if text.has_part]
                 if isinstance(one, Answer):
                     rest = texts[one.index].rest(one.completion.text)
-                    delta = {"content": rest} if rest else {}
+                    judged = self._judged(one)
+                    delta = {**({"content": rest} if rest else {}), "dualread": judged}
                     end = _ended(one.index, one.completion.finish_reason)
-                    choices.append({**end, "delta": delta, "dualread": self._judged(one)})
+                    choices.append({**end, "delta": delta, "dualread": judged})
                 elif isinstance(one, Abstained):
-                    delta = {"refusal": wire.refusal(one)}
-                    choices += [{**_ended(i), "delta": delta, "dualread": wire.of_abstention(one)} for i in texts]
+                    judged = wire.of_abstention(one)
+                    delta = {"refusal": wire.refusal(one), "dualread": judged}
+                    choices += [{**_ended(i), "delta": delta, "dualread": judged} for i in texts]
                 for choice in choices:
                     yield wire.chunk(reply.name, self.model, [choice])
         except _RefusedError as refused:  # the stream has begun, so that its status cannot say it
@@ -302,7 +308,7 @@ class Chats:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async for event in events:
-            await _send(send, f"data: {json.dumps(event, ensure_ascii=False)}\n\n", more=True)
+            await _send(send, f"data: {_JSON.encode(event)}\n\n", more=True)
         await _send(send, "data: [DONE]\n\n", more=False)
 
     def _count(self, reply: Reply) -> None:
@@ -334,5 +340,4 @@ def _ended(index: int, reason: str | None = "stop", said: list[dict[str, Any]] |
 
 
 async def _send(send: Send, text: str, *, more: bool) -> None:
-    async with asyncio.timeout(_SECONDS):  # a client that takes nothing keeps no place
-        await send({"type": "http.response.body", "body": text.encode(), "more_body": more})
+    await send({"type": "http.response.body", "body": text.encode(), "more_body": more})

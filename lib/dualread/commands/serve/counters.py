@@ -12,6 +12,7 @@ _WORDS = {
     "disconnects_total": "Requests whose client went away before the end.",
     "tokens_total": "Tokens that were read (prompt) and made (completion).",
     "requests_open": "Requests that are being answered or wait.",
+    "completions_open": "Completions that are being made, wait, or still hold memory.",
     "first_token_seconds": "Time from a request to the first token of its answer.",
     "request_seconds": "Time from a request to its last byte.",
     "confidence": "Confidences of answers.",

@@ -72,14 +72,14 @@ class GrowingText:
 
     def __init__(self, encoder: Encoder):
         self._encoder, self._ids, self._start, self._end = encoder, list[int](), 0, 0
-        self._sent, self._part, self._said = "", "", list[tuple[int, float]]()
+        self._sent, self._part, self._said = "", "", list[tuple[int, float | None]]()
 
     @property
     def has_part(self) -> bool:
         """Whether there is something to send."""
         return bool(self._said)
 
-    def add(self, token: int, log_prob: float) -> None:
+    def add(self, token: int, log_prob: float | None) -> None:
         """Add a token; a character of which it is only a part waits for the others."""
         self._ids.append(token)
         self._said.append((token, log_prob))
@@ -89,7 +89,7 @@ class GrowingText:
             self._start, self._end = self._end, len(self._ids)
             self._part += now[len(before) :]
 
-    def part(self) -> tuple[str, list[tuple[int, float]]]:
+    def part(self) -> tuple[str, list[tuple[int, float | None]]]:
         """Return the text and the tokens since the last call."""
         part, said = self._part, self._said
         self._sent, self._part, self._said = self._sent + part, "", []

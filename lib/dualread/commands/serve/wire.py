@@ -117,6 +117,7 @@ class ChatRequest(_Sent):
             most_tokens=self.max_completion_tokens or self.max_tokens,
             n=self.n or 1,
             seed=self.seed,
+            log_probs=bool(self.logprobs),
         )
 
     def turns(self, *, most_images: int, bits: int | None) -> list[Turn]:
@@ -148,13 +149,25 @@ def read(body: bytes) -> ChatRequest:
         DataError: It is no JSON, lacks something, or asks for what this server does not do.
     """
     try:
-        return ChatRequest.model_validate(json.loads(body))
+        return ChatRequest.model_validate(json.loads(body, object_pairs_hook=_once))
     except ValidationError as error:
         raise DataError(_said(error)) from error
+    except DataError:
+        raise
     except (ValueError, RecursionError) as error:
         raise DataError(
             f"the body is no JSON ({type(error).__name__}). Expected a request as OpenAI's API has it."
         ) from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, none of whose names is there twice: one of the two values would be ignored."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in made if names.count(name) > 1)
+        raise DataError(f"{twice[:50]}: is there twice. Expected each name once. Leave one out.")
+    return made
 
 
 def _said(error: ValidationError) -> str:

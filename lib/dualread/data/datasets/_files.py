@@ -38,6 +38,19 @@ def read_json(file: Path, kind: type) -> Any:
     return content
 
 
+def lines_of(file: Path) -> dict[int, str]:
+    """Return the lines of a text file by their numbers, from 0, without line ends (LF or CRLF) and blank lines.
+
+    Raises:
+        DataError: The file is not UTF-8 text.
+    """
+    try:
+        text = file.read_text(encoding="utf-8-sig")  # turns CRLF into one line feed
+    except ValueError as error:
+        raise DataError(f"{file}: not UTF-8 text ({error}). Restore it from the official archive.") from error
+    return {i: line for i, line in enumerate(text.split("\n")) if line.strip()}
+
+
 def not_text(record: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
     """Yield a problem for each of `keys` whose value in `record` is missing or not text."""
     for key in keys:

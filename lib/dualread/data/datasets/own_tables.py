@@ -194,7 +194,7 @@ _OPTION = re.compile(r"(?P<plain>[A-J])|(?i:option|choice)[ _]?(?P<named>[A-Ja-j
 _IMAGE_TAG = re.compile(r"\A\s*<image>\s*|\s*<image>\s*\Z")
 # VQA's own types, beside ours.
 _ANSWER_TYPES = {"yes/no": "closed", "number": "open", "other": "open"}
-_IDS = ("id", "donor_id", "image_id")
+_IDS = ("id", "donor_id", "image_id", "group")
 _LISTS = ("reference_answers", "options")
 _DATA_URL = re.compile(r"\Adata:image/[\w.+-]+;base64,", re.IGNORECASE)
 # How PNG, JPEG, GIF, WebP, TIFF and BMP begin in base64, which has no dot.

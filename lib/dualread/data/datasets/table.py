@@ -22,7 +22,8 @@ These may be missing, or null in some rows:
     image_id            equal for all questions on one image; default: the image's path, or a digest of its bytes
     donor_id            id of the same-question donor; if no row names one, donors are computed
     group               the patient, or whatever else one split has to hold as a whole: with `shares`, groups are drawn
-                        in place of images, and a group with rows of two splits is refused
+                        in place of images, and a group with rows of two splits is refused, as are names of groups
+                        that may be one, such as 7 and 007
     modality, location, content_family      text; default: unknown
 
 In place of question and reference_answers, a column `conversations` or `messages` may hold one question and one answer,
@@ -37,7 +38,7 @@ import json
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
@@ -115,6 +116,7 @@ _OPTIONS: _Column = (
     f"none, or a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts",
 )
 _NAME: _Column = (lambda value: type(value) is int or (isinstance(value, str) and value != ""), "text or an integer")
+_NO_GROUP = ("", "nan", "none", "null", "n/a", "#n/a", "<na>")  # as programs write that there is none
 _REQUIRED: dict[str, _Column] = {
     "question": _TEXT,
     "reference_answers": _ANSWERS,
@@ -149,6 +151,8 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     files, of_all = find_tables(folder, split, chosen.files)
     lines = formed([line for file in files for line in read_table(file)[0]], chosen, of_all=of_all)
     lines = with_texts(lines, chosen.gold, chosen.booleans)
+    if not of_all and (groups := _groups(lines)):
+        refuse(_divided(*_of_other_tables(folder, split, groups, chosen), files[0]))
     return loaded(folder, files, lines, split, chosen, of_all=of_all)
 
 
@@ -185,7 +189,8 @@ def loaded(
     """
     image_of = cache(partial(_image, folder.absolute()))  # the rows about one picture share its path or bytes
     shares = settings.shares if of_all else None
-    groups = _groups(lines, image_of)
+    groups = _groups(lines)
+    refuse(_images_of_two(lines, groups, image_of))
     if shares:
         names = groups or [_image_name(line.record, image_of) for line in lines]
         drawn = drawn_splits(set(names), shares)
@@ -211,25 +216,62 @@ def loaded(
     return Loaded(file=files[0], rows=chosen, audit=[audit, *changed])
 
 
-def _groups(lines: Sequence[Line], image_of: "_ImageOf") -> list[str]:
-    """Return the group of each row; none where no row has one.
+def _groups(lines: Sequence[Line]) -> list[str]:
+    """Return the group of each row; none where there is no such column.
 
     Raises:
-        DataError: Some rows have none, or an image is in two groups.
+        DataError: Some or all rows have none, or two groups are one number, written in two ways.
     """
-    found = [line.record.get("group") for line in lines]
-    if not any(group is not None for group in found):
+    if not any("group" in line.record for line in lines):
         return []
-    missing = (line.place for line, group in zip(lines, found, strict=True) if group is None)
-    refuse(f"{place}: group is missing, and other rows have one. Add it to all rows, or to none." for place in missing)
-    of_image: dict[str, Any] = {}
-    images = [_image_name(line.record, image_of) for line in lines]
+    found = [str(line.record.get("group") or "").strip() for line in lines]
+    missing = [line for line, group in zip(lines, found, strict=True) if group.lower() in _NO_GROUP]
     refuse(
-        f"{line.place}: the image {image!r} is in the groups {of_image[image]!r} and {group!r}. Expected one."
-        for line, image, group in zip(lines, images, found, strict=True)
-        if of_image.setdefault(image, group) != group
+        f"{line.place}: group is missing ({line.record.get('group')!r}). Add it to all rows, or remove the column."
+        for line in missing
     )
-    return [str(group) for group in found]
+    refuse(f"{lines[0].file}: {problem}" for problem in _alike(found))
+    return found
+
+
+def _alike(groups: Iterable[str]) -> Iterator[str]:
+    """Yield the groups that may be one: a program may have taken zeros from a number's ends, or added them."""
+    known: dict[str, str] = {}
+    for group in dict.fromkeys(groups):
+        number = re.fullmatch(r"0*([0-9]+)(\.0+)?", group)
+        if number and (other := known.setdefault(number[1], group)) != group:
+            yield f"the groups {other!r} and {group!r} are one number. Write one name for one group, and no such two."
+
+
+def _images_of_two(lines: Sequence[Line], groups: Sequence[str], image_of: "_ImageOf") -> Iterator[str]:
+    """Yield the images that are in two groups."""
+    of_image: dict[str, str] = {}
+    for line, group in zip(lines, groups, strict=True) if groups else ():
+        name = _image_name(line.record, image_of)
+        if of_image.setdefault(name, group) != group:
+            yield f"{line.place}: the image {name!r} is in the groups {of_image[name]!r} and {group!r}. Expected one."
+
+
+def _of_other_tables(
+    folder: Path, split: str, groups: Sequence[str], settings: Settings
+) -> tuple[list[str], list[str]]:
+    """Return the groups of this split and of those that have tables of their own, and the split of each.
+
+    Raises:
+        DataError: As `_groups`, for the tables of a split or for all together.
+    """
+    found, splits = list(groups), [split] * len(groups)
+    for other in (name for name in SPLITS if name != split):
+        try:
+            files, of_all = find_tables(folder, other, settings.files)
+        except DataError:  # none, or several: said where that split is read
+            continue
+        if not of_all:
+            lines = formed([line for file in files for line in read_table(file)[0]], settings, of_all=False)
+            more = _groups(lines)
+            found, splits = [*found, *more], [*splits, *[other] * len(more)]
+    refuse(f"{folder}: {problem}" for problem in _alike(found))
+    return found, splits
 
 
 def _divided(groups: Sequence[str], splits: Sequence[Any], file: Path) -> Iterator[str]:

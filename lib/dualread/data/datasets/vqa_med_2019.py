@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dualread.data.datasets._files import checked_request, leaves_folder
+from dualread.data.datasets._files import checked_request, leaves_folder, lines_of
 from dualread.data.datasets._hub_tables import answer_type
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
 from dualread.declared.base import Wire
@@ -59,11 +59,7 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     file = next((folder / sub / _FILE for sub in _FOLDERS if (folder / sub / _FILE).is_file()), None)
     if file is None or not (file.parent / _IMAGES).is_dir():
         raise DataError(f"{folder}: no {_FILE} beside {_IMAGES}/. Expected the official test set, its images unpacked.")
-    try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")  # read_text turns CRLF into one line feed
-    except ValueError as error:
-        raise DataError(f"{file}: not UTF-8 text ({error}). Restore it from the official archive.") from error
-    fields = {i: line.split("|", 3) for i, line in enumerate(lines) if line.strip()}
+    fields = {i: line.split("|", 3) for i, line in lines_of(file).items()}
     refuse(f"{file}: line {i + 1}: {problem}" for i, found in fields.items() for problem in _problems(found))
     images = (file.parent / _IMAGES).absolute()
     rows = [_row(images, i, *found) for i, found in fields.items()]

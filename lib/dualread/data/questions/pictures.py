@@ -10,6 +10,7 @@ from dualread.data.datasets.base import Row
 from dualread.data.frames import locate
 from dualread.data.given_images import read, stored
 from dualread.data.images import Decoded, extension, pixel_sha256, read_file
+from dualread.declared.data import CtWindows
 from dualread.errors import DataError
 
 SIDE = 64  # of a thumbnail
@@ -48,12 +49,14 @@ class Pictures:
 
     Attributes:
         bits: How many bits of 16-bit gray images count where the file does not say it.
+        ct_windows: Through which CT in DICOM is shown, see `dualread.data.windows`; None shows what the file says.
         folder: The folder of the data set; None where all links are ours.
         files: The images that can be read.
         broken: For each image that cannot be read, the reason.
     """
 
     bits: int | None = None
+    ct_windows: CtWindows | None = None
     folder: Path | None = None
     files: dict[Path | bytes, ImageFile] = field(default_factory=dict)
     broken: dict[Path | bytes, str] = field(default_factory=dict)
@@ -72,10 +75,13 @@ class Pictures:
 
     def copy(self, image: Path | bytes) -> bytes:
         """Return the bytes of the copy of an image that can be read: its own, or a PNG where these show too little."""
-        return _copy(image, read(image, bits=self.bits))[0] if self.files[image].rendered else content(image)
+        return _copy(image, self._shown(image))[0] if self.files[image].rendered else content(image)
+
+    def _shown(self, image: Path | bytes) -> Decoded:
+        return read(image, bits=self.bits, ct_windows=self.ct_windows)
 
     def _read(self, image: Path | bytes) -> ImageFile:
-        found = read(image, bits=self.bits)
+        found = self._shown(image)
         copy, suffix = _copy(image, found)
         sha256 = hashlib.sha256(copy).hexdigest()
         return ImageFile(

@@ -83,7 +83,8 @@ def t_replicates(replicates: np.ndarray, estimate: float, n_images: int, n_drawn
         return replicates
     deviation *= sqrt(n_drawn / (n_drawn - 1))
     step = deviation / (estimate * (1.0 - estimate)) * t_stretch(n_images)
-    found[defined] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri(_quantiles(values)))
+    q, place = _quantiles(values)
+    found[defined] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri(q))[place]
     return found
 
 
@@ -102,15 +103,19 @@ def binomial_replicates(replicates: np.ndarray, estimate: float, n_images: int) 
     References:
         Hoeffding, Probability Inequalities for Sums of Bounded Random Variables, 1963.
     """
-    x, rest, q = estimate * n_images, (1.0 - estimate) * n_images, _quantiles(replicates)
-    below, above = scipy.special.betaincinv(x, rest + 1.0, q), scipy.special.betaincinv(x + 1.0, rest, q)
-    return np.where(q < 0.5, below, above)
+    x, rest = estimate * n_images, (1.0 - estimate) * n_images
+    q, place = _quantiles(replicates)  # there are few different ones where few images have a value
+    first, second = np.where(q < 0.5, [[x], [rest + 1.0]], [[x + 1.0], [rest]])
+    return scipy.special.betaincinv(first, second, q)[place]
 
 
-def _quantiles(values: np.ndarray) -> np.ndarray:
-    """Return (k - .5) / B for the value of rank k; ties have their mean rank."""
+def _quantiles(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (k - .5) / B for the value of rank k, once per distinct value, and where each value finds its own [B].
+
+    Ties have their mean rank.
+    """
     _, place, ties = np.unique(np.round(values, _DIGITS), return_inverse=True, return_counts=True)
-    return ((np.cumsum(ties) - (ties - 1) / 2)[place] - 0.5) / max(len(values), 1)
+    return (np.cumsum(ties) - (ties - 1) / 2 - 0.5) / max(len(values), 1), place
 
 
 def t_stretch(n_images: int) -> float:

@@ -24,6 +24,7 @@ from dualread.models.backbones._checkpoint_files import (
     some,
     weight_files,
 )
+from dualread.models.backbones.parts import compute_masks_at_once
 from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls
 
@@ -74,6 +75,7 @@ def load(checkpoint: Path, settings: Wire) -> "PreTrainedModel":
             vocabulary ends a turn.
         ConfigError: The model does not have the configured attention.
     """
+    compute_masks_at_once()
     model_class = check_names(checkpoint)
     if (file := checkpoint / "generation_config.json").exists():
         read_json(file)  # transformers would do without a damaged one

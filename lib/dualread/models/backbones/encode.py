@@ -8,6 +8,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dualread.models.images.base import Shown
 
 _IMAGES_IN_MEMORY = 512
+_TEXTS_IN_MEMORY = 1024
 _SHOWN = 80  # characters of a question that an error shows
 _TYPES = "token_type_ids"  # how the names of such inputs end
 _Types = Mapping[str, tuple[int, ...]]
@@ -74,6 +76,8 @@ class Encoder:
         control = (str(processor.image_token), self.tokenizer.convert_ids_to_tokens(self.image_token_id))
         self._control: tuple[str, ...] = tuple(dict.fromkeys(control))
         self._template: Mapping[str, Any] = settings.get("chat_template", {})
+        self._typed: dict[str, Mapping[str, Set[int]]] = {}  # of images that are processed alone, by placeholder
+        self._ids = lru_cache(maxsize=_TEXTS_IN_MEMORY)(self._composed_ids)  # a text is shown with many images
         if unknown := [name for name in self._template if name not in processor.chat_template]:
             raise ConfigError(
                 f"chat_template: {unknown[0]!r} does not occur in the checkpoint's chat template. Expected arguments"
@@ -176,12 +180,14 @@ class Encoder:
 
     def _composed(self, text: str, placeholder: str, typed: Mapping[str, Set[int]]) -> tuple[tuple[int, ...], _Types]:
         """Return the ids of a prompt and their types, with the placeholder of an image that is in memory."""
-        processor, bos = self.processor, self.tokenizer.bos_token
-        rendered = self._rendered(text)
-        whole = rendered.replace(processor.image_token, placeholder, 1)
-        has_bos = bos is not None and rendered.startswith(bos)
-        ids = tuple(self.tokenizer(whole, add_special_tokens=not has_bos)["input_ids"])
+        ids = self._ids(text, placeholder)
         return ids, {name: tuple(int(token in ones) for token in ids) for name, ones in typed.items()}
+
+    def _composed_ids(self, text: str, placeholder: str) -> tuple[int, ...]:
+        rendered, bos = self._rendered(text), self.tokenizer.bos_token
+        whole = rendered.replace(self.processor.image_token, placeholder, 1)
+        has_bos = bos is not None and rendered.startswith(bos)
+        return tuple(self.tokenizer(whole, add_special_tokens=not has_bos)["input_ids"])
 
     def _rendered(self, text: str) -> str:
         """Return what the chat template makes of a question.
@@ -201,14 +207,35 @@ class Encoder:
     def _shown(self, text: str, image: "Image | Path", row: str) -> "_Shown":
         """Return an image as it is kept in memory; `text` and `row` are of the first prompt about it."""
         try:
-            ids, types, inputs = self._processed(text, image)
+            shown = self._alone(image, self._typed) if self._typed else None
+            shown = shown or self._with_text(text, image)
         except ValueError as error:  # such as that of Qwen's processors for an image 200 times as wide as high
             raise DataError(f"{row}: the processor refuses its image ({in_a_line(error)}). Give another.") from error
-        self._check_pixels(inputs["pixel_values"], row)
+        self._check_pixels(shown.inputs["pixel_values"], row)
+        return shown
+
+    def _with_text(self, text: str, image: "Image | Path") -> "_Shown":
+        """Let the processor make a prompt, and see whether its text and its image, made apart, are the same."""
+        ids, types, inputs = self._processed(text, image)
         typed = {name: {token for token, kind in zip(ids, of, strict=True) if kind} for name, of in types.items()}
         [placeholder] = getattr(self.processor, "placeholders", None) or [None]
-        same = placeholder is not None and self._composed(text, placeholder, typed) == (ids, types)
-        return _Shown(inputs=inputs, placeholder=placeholder if same else None, typed=typed)
+        if placeholder is None or self._composed(text, placeholder, typed) != (ids, types):
+            return _Shown(inputs=inputs, placeholder=None, typed=typed)
+        alone = self._alone(image, {placeholder: typed})
+        if alone is not None and _are_equal(alone.inputs, inputs):
+            self._typed[placeholder] = typed
+        return _Shown(inputs=inputs, placeholder=placeholder, typed=typed)
+
+    def _alone(self, image: "Image | Path", known: Mapping[str, Mapping[str, Set[int]]]) -> "_Shown | None":
+        """Return an image that is processed without a text; None if its placeholder is not `known`, with its types."""
+        from dualread.data.images import open_image
+
+        made, [placeholder] = self.processor.image_alone(open_image(image) if isinstance(image, Path) else image)
+        if (typed := known.get(placeholder)) is None:
+            return None
+        unused = self.processor.unused_input_names
+        inputs = {name: value for name, value in made.items() if hasattr(value, "shape") and name not in unused}
+        return _Shown(inputs=inputs, placeholder=placeholder, typed=typed)
 
     def _check_length(self, ids: Sequence[int], row: str) -> None:
         limit = self._settings["max_prompt_tokens"]
@@ -282,6 +309,12 @@ class _Shown:
     inputs: Mapping[str, "Tensor"]
     placeholder: str | None
     typed: Mapping[str, Set[int]]
+
+
+def _are_equal(one: Mapping[str, "Tensor"], other: Mapping[str, "Tensor"]) -> bool:
+    return one.keys() == other.keys() and all(
+        tensor.dtype == other[name].dtype and tensor.equal(other[name]) for name, tensor in one.items()
+    )
 
 
 def pixels_of(pixels: "Tensor") -> int:

@@ -62,7 +62,8 @@ def load_processor(checkpoint: Path, settings: Wire) -> "ProcessorMixin":
 def without_other_media(processor_class: Any) -> Any:
     """Return a subclass of the same name whose only parts are the image processor and the tokenizer.
 
-    Its objects keep in `placeholders` what stands for the images in the text of their last call.
+    Its objects keep in `placeholders` what stands for the images in the text of their last call. `image_alone` returns
+    what the image processor makes of another picture in the same way, and what stands for it.
 
     Raises:
         ArtifactError: The class has another part that a prompt needs.
@@ -85,14 +86,19 @@ def without_other_media(processor_class: Any) -> Any:
 
     def process_images(self: Any, images: Any, **named: Any) -> Any:
         made, self.placeholders = processor_class._process_images(self, images, **named)
+        self.last_call = isinstance(images[0], list), named
         return made, self.placeholders
+
+    def image_alone(self: Any, picture: Any) -> tuple[Mapping[str, Any], list[str]]:
+        (nested, named), images = self.last_call, self.image_processor.fetch_images([picture])
+        return processor_class._process_images(self, [images] if nested else images, **named)
 
     def merge_kwargs(self: Any, kind: Any = None, tokenizer_init_kwargs: Any = None, **named: Any) -> Any:
         # Otherwise any entry of tokenizer_config.json is an argument of each call: a length, or a size of images.
         return processor_class._merge_kwargs(self, kind, None, **named)
 
-    members = {"get_attributes": classmethod(lambda cls: kept), "_process_images": process_images, **absent}
-    members["_merge_kwargs"] = merge_kwargs
+    members = {"get_attributes": classmethod(lambda cls: kept), "_merge_kwargs": merge_kwargs, **absent}
+    members |= {"_process_images": process_images, "image_alone": image_alone}
     return type(processor_class.__name__, (processor_class, OfKept), members)
 
 

@@ -173,6 +173,11 @@ class Core:
         wanted = SamplingParams(**parameters, detokenize=False, output_kind=kind, ignore_eos=True)
         return self._engine.add_request(name, given, wanted)
 
+    @property
+    def n_open(self) -> int:
+        """Number of requests that the engine has not answered."""
+        return self._engine.get_num_unfinished_requests()
+
     def abort(self, names: Sequence[str]) -> None:
         """Forget requests by the names with which they were added."""
         self._engine.abort_request(list(names))

@@ -75,6 +75,11 @@ class AnswerStates:
         self._images: OrderedDict[Hashable, Any] = OrderedDict()
         runner._model_forward = self._watched
 
+    @property
+    def n_kept(self) -> int:
+        """Number of requests whose states are kept."""
+        return len(self._kept)
+
     def knows_image(self, prompt: Prompt, image_token: int) -> bool:
         """Return whether the states of the prompt's image are here, so that vLLM need not compute them again."""
         return _key(prompt, image_token) in self._images
@@ -154,8 +159,8 @@ class AnswerStates:
                 rows.append(k)
                 whose.append((kept, position + k - row))
         if rows:
-            together = states[rows]  # a copy: the next step writes into the same tensor
-            inner = None if self._layer is None else self._inner[rows]
+            together = _copied(states, rows)  # the next step writes into the same tensor
+            inner = None if self._layer is None else _copied(self._inner, rows)
             for k, (kept, position) in enumerate(whose):
                 kept.at[position] = (together, inner, k)
         return output
@@ -176,6 +181,12 @@ class AnswerStates:
                     other.image, other.seen = kept.image, kept.seen
             if len(self._images) > _IMAGES:
                 self._images.popitem(last=False)
+
+
+def _copied(states: Any, rows: list[int]) -> Any:
+    """Return a copy of ascending rows; those of a step without prompts lie together, and need no ids on the device."""
+    together = rows[-1] - rows[0] + 1 == len(rows)
+    return states[rows[0] : rows[-1] + 1].clone() if together else states[rows]
 
 
 def _key(prompt: Prompt, image_token: int) -> Hashable:

@@ -267,6 +267,8 @@ def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
 
 
 def _scores(name: str, reader: FittedReader, answered: Answered) -> Scores:
+    if not answered.views:  # which a reader reads would take longer to find out than to score one answer
+        return _scored(name, reader, answered.answers)
     views = tuple(answered.views[view.name] for view in views_read(reader, where=name))
     return _scored(name, reader, replace(answered.answers, views=views))
 

@@ -29,13 +29,14 @@ class Said:
         name: The request.
         index: Which of its completions.
         token: The id.
-        log_prob: Its log-probability in nats, before ids are forbidden and before temperature and top-p.
+        log_prob: Its log-probability in nats, before ids are forbidden and before temperature and top-p; None where
+            nobody asked for it, because it costs time.
     """
 
     name: str
     index: int
     token: int
-    log_prob: float
+    log_prob: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,10 @@ Event = Begun | Said | Ended | Broken
 
 @dataclass(kw_only=True)
 class Row:
-    """One completion as it grows: its request, which of the request's completions it is, and what has been said."""
+    """One completion as it grows: its request, which of the request's completions it is, and what has been said.
+
+    `log_probs` is empty where nobody asked for them.
+    """
 
     name: str
     asked: Asked
@@ -69,10 +73,11 @@ class Row:
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
 
-    def say(self, token: int, log_prob: float) -> Said:
+    def say(self, token: int, log_prob: float | None) -> Said:
         """Add a token, and return the event."""
         self.tokens.append(token)
-        self.log_probs.append(log_prob)
+        if log_prob is not None:
+            self.log_probs.append(log_prob)
         return Said(name=self.name, index=self.index, token=token, log_prob=log_prob)
 
     def ended(self, text: str, finish_reason: str, states: Mapping[str, np.ndarray] | None = None) -> Ended:
@@ -88,11 +93,18 @@ class Row:
 
 
 class ServingActor(Protocol):
-    """An opened checkpoint that answers requests as they arrive. All is called by one thread, but for `encoder`."""
+    """An opened checkpoint that answers requests as they arrive. All is called by one thread, but for `encoder` and
+    `n_open`.
+    """
 
     encoder: Encoder
     config: Any
     stop: frozenset[int]
+
+    @property
+    def n_open(self) -> int:
+        """How many completions are being made, wait, or still hold memory; another thread may ask."""
+        ...
 
     def add(self, name: str, asked: Asked) -> None:
         """Begin to answer a request at one of the next steps."""

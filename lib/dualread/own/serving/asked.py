@@ -42,6 +42,7 @@ class Wanted:
         most_tokens: Length of the longest completion.
         n: Number of completions.
         seed: Seed of the samples; another one each time if it is None.
+        log_probs: Whether the log-probabilities of its tokens are wanted.
     """
 
     options: tuple[str, ...] = ()
@@ -51,6 +52,7 @@ class Wanted:
     most_tokens: int | None = None
     n: int = 1
     seed: int | None = None
+    log_probs: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,7 @@ class Asked:
             was found out about prompts of this form holds for it.
         reasons: Why readers cannot judge the answer; none if they can.
         notes: How the images are shown, and that little can be seen of one.
+        log_probs: Whether the request wants the log-probabilities of its tokens.
     """
 
     prompt: Prompt
@@ -75,6 +78,7 @@ class Asked:
     whole: bool = False
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    log_probs: bool = False
 
 
 class Requests:
@@ -98,7 +102,8 @@ class Requests:
         """
         images = [part for turn in turns for part in turn.parts if isinstance(part, Decoded)]
         texts = [part for turn in turns for part in turn.parts if isinstance(part, str)]
-        reasons = [*self._of_form(turns, len(images)), *self._of_prompt(texts, wanted), *self._of_decoding(wanted)]
+        other = self._another(texts)
+        reasons = [*self._of_form(turns, len(images)), *self._of_prompt(other, wanted), *self._of_decoding(wanted)]
         alone = len(turns) == 1 and turns[0].role == "user" and len(images) == 1 and len(texts) > 0
         if wanted.options and (not alone or wanted.own_prompt):
             raise DataError("options: expected with one question about one image, which the readers' prompt asks.")
@@ -111,7 +116,7 @@ class Requests:
             )
             row = question.name
         try:
-            prompt = self._prompt(turns, texts, row, None if wanted.own_prompt else question)
+            prompt = self._prompt(turns, texts, row, None if wanted.own_prompt or other else question)
         except DataError as error:  # it names the question, which may be long, and is the client's own
             raise DataError(str(error).replace(row, "the question")) from error
         seed = wanted.seed if wanted.seed is not None else name if reasons else None
@@ -123,6 +128,7 @@ class Requests:
             whole=not alone,
             reasons=tuple(reasons),
             notes=tuple(f"image: {note}" for image in images for note in (*image.notes, *image.doubts)),
+            log_probs=wanted.log_probs,
         )
 
     def of_completion(self, asked: Asked, completion: Completion) -> tuple[str, ...]:
@@ -142,11 +148,11 @@ class Requests:
         if n_images != 1:
             yield f"there are {n_images or 'no'} images, and readers were fitted on one"
 
-    def _of_prompt(self, texts: Sequence[str], wanted: Wanted) -> Iterator[str]:
+    def _of_prompt(self, other: str | None, wanted: Wanted) -> Iterator[str]:
         own = self._required.prompt.name
         if wanted.own_prompt:
             yield f"the prompt is the request's own, and readers were fitted on the prompt {own!r}"
-        elif other := self._another(texts):
+        elif other:
             yield f"the prompt is {other!r}, and readers were fitted on the prompt {own!r}"
 
     def _of_decoding(self, wanted: Wanted) -> Iterator[str]:
@@ -171,7 +177,7 @@ class Requests:
 
     def _prompt(self, turns: Sequence[Turn], texts: Sequence[str], row: str, question: ShownQuestion | None) -> Prompt:
         """Return the readers' prompt with the question, or the conversation as it is."""
-        if question is None or self._another(texts):
+        if question is None:
             return self._conversation(turns, texts, row)
         asked = question_field(question.question, list(question.options))
         rendered = prompts.render(self._required.prompt.name, question=asked)

@@ -40,6 +40,11 @@ class OnTransformers:
         self._running: Iterator[Step] | None = None
         self._begun = False
 
+    @property
+    def n_open(self) -> int:
+        """See `ServingActor.n_open`."""
+        return len(self._waiting) + len(self._rows) - len(self._ended)
+
     def add(self, name: str, asked: Asked) -> None:
         """See `ServingActor.add`."""
         self._waiting[name] = asked

@@ -1,6 +1,6 @@
 """Answers with vLLM: all requests at once, and their states from the pass that answers, without a second one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from dualread.own.serving.asked import Asked
 from dualread.seeding import derive_seed
 
 # What readers may read here: vLLM shows the states of the final layer alone.
-FEATURES = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "answer_log_prob")
+_LOG_PROB = "answer_log_prob"
+FEATURES = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", _LOG_PROB)
 
 
 @dataclass(kw_only=True)
@@ -47,7 +48,12 @@ class OnVllm:
         kappa: Temperature of the visual pooling; None if no reader reads states.
         max_num_seqs: Completions at once.
         most_images: Of a request.
+
+    Attributes:
+        reads: What the readers read of `FEATURES`; nothing else is brought to the host.
     """
+
+    reads: Collection[str] = FEATURES
 
     def __init__(
         self, folder: Path, requirements: Requirements, kappa: float | None, *, max_num_seqs: int, most_images: int
@@ -62,11 +68,18 @@ class OnVllm:
         self._rows: dict[str, _Row] = {}
         self._refused: list[Broken] = []
 
+    @property
+    def n_open(self) -> int:
+        """See `ServingActor.n_open`; the largest of the tables in which a completion can be left behind."""
+        return max(len(self._rows), self._core.n_open, self._states.n_kept)
+
     def add(self, name: str, asked: Asked) -> None:
         """See `ServingActor.add`."""
         decoding = asked.decoding.model_copy(update={"n_samples": 1})
         seed = derive_seed("sample", decoding.seed, asked.prompt.row)
         parameters = sampling(decoding, seed, self._forbidden, self.stop)
+        if not (asked.log_probs or _LOG_PROB in self.reads):
+            del parameters["logprobs"]  # vLLM would normalize the logits of the whole vocabulary at each step
         try:
             given = self._core.given(asked.prompt, ())
             for index in range(asked.decoding.n_samples):
@@ -115,10 +128,11 @@ class OnVllm:
         events: list[Event] = []
         if not row.tokens and row.index == 0:
             last = len(row.asked.prompt.token_ids) - 1
-            state = self._states.state(row.engine_name, last) if self._is_watched(row) else None
+            wanted = self._is_watched(row) and "h_pre" in self.reads
+            state = self._states.state(row.engine_name, last) if wanted else None
             events.append(Begun(name=row.name, state=None if state is None else state.float().cpu().numpy()))
-        for token, of in zip(said.token_ids, said.logprobs or (), strict=True):
-            events.append(row.say(token, of[token].logprob))
+        for k, token in enumerate(said.token_ids):
+            events.append(row.say(token, None if said.logprobs is None else said.logprobs[k][token].logprob))
         row.finish_reason = said.finish_reason or ""
         return events
 
@@ -146,7 +160,7 @@ class OnVllm:
         self._states.go_on(before, row.engine_name)
 
     def _vectors(self, row: _Row, at: Positions) -> Mapping[str, np.ndarray] | None:
-        """Return what `FEATURES` names, as the replay reads it; None if vLLM did not compute all of it."""
+        """Return what readers read, as the replay reads it; None if vLLM did not compute all of it."""
         import torch
 
         first, image = len(row.asked.prompt.token_ids), self._states.image(row.engine_name)
@@ -159,9 +173,13 @@ class OnVllm:
         only = replace(at, close=0, answer=tuple(range(1, len(found) - 1)))
         with torch.inference_mode():
             vectors = vectors_of(torch.stack(found), None, image, only, self._kappa)
-        said = np.array([row.log_probs[t] for t in at.answer])
-        numbers = {name: vector.float().cpu().numpy() for name, vector in vectors.items()}
-        return {**numbers, "answer_log_prob": said.mean(keepdims=True).astype(np.float32)}
+            names = [name for name in vectors if name in self.reads]
+            together = torch.stack([vectors[name].float() for name in names]).cpu() if names else ()  # one copy
+        numbers = {name: np.asarray(of) for name, of in zip(names, together, strict=True)}
+        if _LOG_PROB in self.reads:
+            said = np.array([row.log_probs[t] for t in at.answer])
+            numbers[_LOG_PROB] = said.mean(keepdims=True).astype(np.float32)
+        return numbers
 
     def read(self, asked: Sequence[Asked], ended: Sequence[Ended], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`; the states are those of the pass that has answered."""

@@ -1,5 +1,6 @@
 """Open readers and their actor for a service."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -56,8 +57,10 @@ def open_service(
 def _checked(loaded: LoadedScorer[ServingActor], engine: str, unchecked: bool) -> LoadedScorer[ServingActor]:
     """Check that the engine reads what was read when the bundle was written; say in every reply if nobody knows."""
     if engine == "vllm":
-        for name, reader in loaded.readers.items():
-            _check_features(name, reader)
+        from dualread.own.serving.on_vllm import OnVllm
+
+        assert isinstance(loaded.actor, OnVllm)
+        loaded.actor.reads = {of for name, reader in loaded.readers.items() for of in _features(name, reader)}
     if answers := [] if loaded.bundle is None else stored.read(loaded.bundle):
         say(f"dualread serve: {check(loaded, answers)}")
     elif engine == "vllm":
@@ -71,15 +74,17 @@ def _checked(loaded: LoadedScorer[ServingActor], engine: str, unchecked: bool) -
     return loaded
 
 
-def _check_features(name: str, reader: FittedReader) -> None:
+def _features(name: str, reader: FittedReader) -> Sequence[str]:
+    """Return what a reader reads, if vLLM shows it."""
     from dualread.own.serving.on_vllm import FEATURES
 
+    features: Sequence[str] = reader.provenance.get("features") or ()
     if views_read(reader, where=name):
         why = "asks the actor more about each answer"
-    elif missing := sorted(set(reader.provenance.get("features") or ()) - set(FEATURES)):
+    elif missing := sorted(set(features) - set(FEATURES)):
         why = f"reads {', '.join(missing)}, which vLLM does not show"
     else:
-        return
+        return features
     raise ConfigError(f"the method {name} {why}. Leave it out (--methods), or serve with --engine transformers.")
 
 

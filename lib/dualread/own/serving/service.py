@@ -30,11 +30,11 @@ class Before:
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """One more token of the completion with this number."""
+    """One more token of the completion with this number; without a log-probability if the request wants none."""
 
     index: int
     token: int
-    log_prob: float
+    log_prob: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +108,11 @@ class Service:
         self._running: dict[str, _Request] = {}
         self._thread = threading.Thread(target=self._run, name="dualread actor", daemon=True)
         self._thread.start()
+
+    @property
+    def n_open(self) -> int:
+        """How many completions the actor has not ended."""
+        return self.loaded.actor.n_open
 
     def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> Asked:
         """Return what is asked; see `Requests.read`. Several threads may call it."""
