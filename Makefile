@@ -63,7 +63,8 @@ test-estimators: env-dev env-estimators  ## run the tests that need LM-Polygraph
 test-faults: env-dev  ## run the tests that kill and damage studies (over an hour)
 	$(BIN)/python -m pytest tests/with_faults
 
-# Jobs are computed again after random edits that their keys do not notice, and traced: what runs has to be in their keys.
+# Jobs are computed again after random edits that their keys do not notice, in other orders, and traced: what runs has to be
+# in their keys.
 test-edits: env-dev  ## edit the library at random, and trace what jobs run (an hour)
 	$(BIN)/python -m pytest tests/with_edits
 

@@ -26,6 +26,7 @@ from typing import Any
 
 from dualread.data.corpora import phantom
 from dualread.models import prompts
+from dualread.models.backbones.processor import load_processor
 from dualread.own.scoring.bundle import checkpoint_folder
 
 TEMPERATURE, LIMIT = 0.7, 64  # the peer's defaults
@@ -41,20 +42,18 @@ def main() -> None:
 
     torch.set_num_threads(1)
     checkpoint = checkpoint_folder(options.checkpoint)
-    asked = questions(2 * options.questions + 8)
-    first, other, fitted = asked[: options.questions], asked[options.questions : -8], asked[-8:]
+    asked = questions(2 * options.questions)
+    first, other = asked[: options.questions], asked[options.questions :]
     with TemporaryDirectory() as folder:
         for given, what in ((first, "the whole call"), (other, "the next call")):
-            seconds, found = timed(lambda given=given: ours(checkpoint, given, fitted, options.samples, folder))
-            print(
-                f"dualread  {seconds:6.1f} s  {what}: {len(found)} questions x {options.samples} samples, and 8 to fit"
-            )
+            took, found = timed(lambda given=given: ours(checkpoint, given, options.samples, folder))
+            print(f"dualread  {took}  {what}: {len(found)} questions x {options.samples} samples")
     if importlib.util.find_spec("medvlm") is None:
         print("medvlm is not installed here: nothing to compare with")
         return
     model, processor, config = opened(checkpoint)
-    seconds, found = timed(lambda: theirs(model, processor, config, first, options.samples))
-    print(f"medvlm    {seconds:6.1f} s  {len(found)} questions x {options.samples} samples, model in memory")
+    took, found = timed(lambda: theirs(model, processor, config, first, options.samples))
+    print(f"medvlm    {took}  {len(found)} questions x {options.samples} samples, model in memory")
 
 
 def questions(n: int) -> list[dict[str, Any]]:
@@ -64,16 +63,15 @@ def questions(n: int) -> list[dict[str, Any]]:
     return [{"image": view, "question": item.question, "answer": item.answer} for view, item in first]
 
 
-def ours(checkpoint: Path, asked: list, fitted: list, n_samples: int, folder: str) -> Any:
+def ours(checkpoint: Path, asked: list, n_samples: int, folder: str) -> Any:
     import dualread
 
     drawn = {"temperature": TEMPERATURE, "n_samples": n_samples, "max_completion_tokens": LIMIT}
-    method = {"sampling": {"reader": "self_consistency", "views": ["samples"], "settings": {"k": n_samples}}}
+    method = {"sampling": {"reader": "radflag", "views": ["samples"], "settings": {"k": n_samples}}}
     return dualread.confidences(
         checkpoint,
         asked,
         method,
-        validation=fitted,
         settings={"views": {"samples": {"decoding": drawn}}},
         batch_size=512,
         max_completion_tokens=LIMIT,
@@ -83,11 +81,11 @@ def ours(checkpoint: Path, asked: list, fitted: list, n_samples: int, folder: st
 
 def opened(checkpoint: Path) -> tuple[Any, Any, Any]:
     from medvlm.configs import ModelConfig, ModelFamily  # pyright: ignore[reportMissingImports]
-    from transformers import AutoModelForImageTextToText, AutoProcessor
+    from transformers import AutoModelForImageTextToText
 
     model = AutoModelForImageTextToText.from_pretrained(checkpoint, dtype="float32").eval()
     config = ModelConfig(model_id=str(checkpoint), model_family=ModelFamily.QWEN_VL, torch_dtype="float32")
-    return model, AutoProcessor.from_pretrained(checkpoint), config
+    return model, load_processor(checkpoint, {}), config  # that of transformers needs torchvision, too
 
 
 def theirs(model: Any, processor: Any, config: Any, asked: list, n_samples: int) -> Any:
@@ -99,11 +97,11 @@ def theirs(model: Any, processor: Any, config: Any, asked: list, n_samples: int)
     return medvlm.compute_confidence(model, processor, config, asked, method="sampling", **how)
 
 
-def timed(run: Callable[[], Any]) -> tuple[float, Any]:
-    started = time.perf_counter()
+def timed(run: Callable[[], Any]) -> tuple[str, Any]:
+    started, used = time.perf_counter(), time.process_time()
     with contextlib.redirect_stderr(io.StringIO()):
         found = run()
-    return time.perf_counter() - started, found
+    return f"{time.perf_counter() - started:6.1f} s ({time.process_time() - used:5.1f} s of CPU)", found
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ BAD: dict[str, Callable[[Sent], bytes]] = {
 BAD_HEADS = (
     b"GARBAGE\r\n\r\n",
     b"POST " + PATH.encode() + b" HTTP/1.1\r\nContent-Length: x\r\n\r\n",
-    b"POST " + PATH.encode() + b" HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
+    b"POST /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
     b"GET " + PATH.encode() + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
     b"POST " + PATH.encode() + b" HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",

@@ -11,7 +11,7 @@ from dualread.models.training.settings import training_settings
 
 
 def train_actor(w, part=None):
-    actor = STUDY.actors[w.actor]
+    actor, engine = STUDY.actors[w.actor], rollouts_of(w.backbone)
     spec = TrainActorSpec(
         **model_of(w.backbone),
         actor=w.actor,
@@ -22,11 +22,11 @@ def train_actor(w, part=None):
         contract=plugin("contracts", plugins.declared("rewards", actor.reward, "CONTRACT")),
         prompt=prompt_of(STUDY, w.actor, SHARDS.in_distribution, "original"),
         settings=training_settings(actor.settings, STUDY.backbones[w.backbone].training),
-        rollouts=plugin("rollouts", part) if part else None,
+        rollouts=plugin("rollouts", engine) if engine else None,
     )
     inputs = {
         "base": artifact("actors", w.backbone, SHARDS.base, 0),
-        "facts": facts_of(w, part),
+        "facts": facts_of(w, engine),
         "manifest": artifact("manifests", SHARDS.in_distribution, "train"),
     }
     return inputs, [entry(of_actor("actors", w), spec)]
@@ -38,18 +38,29 @@ def gpus_of_training(w):
     return settings.get("processes", 1) * (1 + settings.get("rollout_gpus", 0))
 
 
-# One rule per environment: what samples for the trainings on a backbone may need another one.
-for rollouts, environment in TRAINING_ENVIRONMENTS.items():
+def nodes_of(backbone):
+    """The machines of a cluster on which an actor of a backbone is trained."""
+    return STUDY.backbones[backbone].training.get("nodes", 1)
 
-    stage(
-        train_actor,
-        artifact("actors", "{backbone}", "{actor}", "{seed}"),
-        part=rollouts,
-        after=artifact("leakage"),
-        only=dict(
-            backbone=one_of(sampled_by(rollouts)),
-            actor=one_of(name for name, actor in STUDY.actors.items() if actor.training),
-        ),
-        environment=environment,
-        resources=dict(model_slots=1, gpu=gpus_of_training),
-    )
+
+def on_nodes(n):
+    """What SLURM is asked for: several nodes with a task each, which the job starts itself by `srun`."""
+    return dict(nodes=n, mpi="srun", tasks=n, tasks_per_gpu=0) if n > 1 else {}
+
+
+# One rule per environment and number of nodes: what samples for the trainings on a backbone may need another environment.
+for rollouts, environment in TRAINING_ENVIRONMENTS.items():
+    for nodes in sorted({nodes_of(name) for name in sampled_by(rollouts)}):
+
+        stage(
+            train_actor,
+            artifact("actors", "{backbone}", "{actor}", "{seed}"),
+            part="_".join(filter(None, [rollouts, nodes > 1 and f"{nodes}_nodes"])),
+            after=artifact("leakage"),
+            only=dict(
+                backbone=one_of(name for name in sampled_by(rollouts) if nodes_of(name) == nodes),
+                actor=one_of(name for name, actor in STUDY.actors.items() if actor.training),
+            ),
+            environment=environment,
+            resources=dict(model_slots=1, gpu=gpus_of_training, **on_nodes(nodes)),
+        )

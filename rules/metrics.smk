@@ -40,6 +40,7 @@ def measure_costs(w):
                 split=shard[1],
                 samples=SHARDS.samples_of(method),
                 draws=SHARDS.draws_of(method),
+                passes=SHARDS.passes_of(method),
                 states="generation" if SHARDS.keeps_states(method) else None,
             ),
             reader=of_actor("readers", w, method),

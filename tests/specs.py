@@ -58,6 +58,11 @@ def image(change: str | ConfiguredPlugin, **settings: Any) -> ConfiguredPlugin:
     return ConfiguredPlugin(module=f"models.images.{change}", settings=settings)
 
 
+def measure(name: str, **settings: Any) -> ConfiguredPlugin:
+    """A measure of completions."""
+    return ConfiguredPlugin(module=f"models.measures.{name}", settings=settings)
+
+
 def decoding(**changes: Any) -> Decoding:
     """Greedy decoding of a few tokens."""
     return Decoding(**{"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 10} | changes)

@@ -37,6 +37,7 @@ FAMILIES = {
     "graders": ("grading.graders", "verdict"),
     "images": ("models.images", "change"),
     "logs": ("data.logs", "read_log"),
+    "measures": ("models.measures", "measure"),
     "readers": ("readers", "score"),
     "rewards": ("models.rewards", "reward"),
     "rollouts": ("models.rollouts", "open_rollouts"),

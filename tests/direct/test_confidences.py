@@ -6,7 +6,7 @@ import pytest
 
 import dualread
 from dualread.commands import main as program
-from dualread.errors import ConfigError, DataError, DualReadError
+from dualread.errors import ConfigError, DataError, DualReadError, ReaderError
 from dualread.models.backbones.processor import load_processor
 from dualread.models.generation.transformers_engine import TransformersEngine
 from tests.tiny import MODEL, image
@@ -53,6 +53,13 @@ def test_methods_that_cannot_be_fitted_are_null_and_the_others_are_there(asked):
     assert asked["confidence_verbalized"].to_list() == [0.5] * 6  # an answer without a stated confidence
     assert asked["confidence_sequence_likelihood"].null_count() == 6
     assert asked["confidence_sc2"].null_count() == 6
+
+
+def test_where_no_method_can_be_fitted_the_reasons_are_said(tiny, folder, asked):
+    """The only methods that were asked for: the answers are there, and nothing else can be returned."""
+    given = [*examples(4, answer="yes"), *examples(6)[4:], *fitted()]
+    with pytest.raises(ReaderError, match=r"^sc2: .* 0 correct of "):
+        dualread.confidences(tiny.checkpoint, given, ["sc2"], folder=folder, **QUICK)
 
 
 def test_evaluate_takes_the_frame(asked):

@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
 
-from dualread.evaluation.costs import Cost, generation_cost, reading_cost, scoring_cost
+from dualread.evaluation.costs import Cost, generation_cost, reading_cost, scoring_cost, states_cost
 
 ANSWERS = ("a", "b")
 
@@ -58,6 +58,12 @@ def test_choices_are_one_pass_whatever_their_number():
 )
 def test_states_cost_what_has_to_be_run_for_them(tensors, expected):
     assert reading_cost(GREEDY, tensors) == expected
+
+
+def test_a_view_of_states_costs_a_replay_and_a_measure_its_passes():
+    index = pl.DataFrame({"n_prompt_tokens": [10, 20], "token_log_probs": [[-1.0] * 3, [-1.0] * 5]})
+    assert states_cost(index) == Cost(replay_passes=2, read_tokens=30 + 8)
+    assert states_cost(index, 2) == Cost(replay_passes=4, read_tokens=2 * (30 + 8))
 
 
 def test_what_is_done_for_the_same_answers_adds_up():

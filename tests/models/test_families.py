@@ -21,6 +21,7 @@ from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.conditions import Asked
 from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.transformers_engine import TransformersEngine
+from dualread.models.measures.base import measured
 from dualread.models.probe import probe
 from dualread.models.replay import agreement, forward
 from dualread.models.replay.forward import replay_completions
@@ -28,7 +29,7 @@ from dualread.models.replay.of_generation import Collected
 from dualread.models.training import grpo
 from dualread.models.training.job import Job
 from tests import families
-from tests.specs import changed
+from tests.specs import changed, measure
 from tests.tiny import GRPO, image
 
 SETTINGS = {"dtype": "float32", "attention": "sdpa", "max_prompt_tokens": 500}
@@ -158,6 +159,20 @@ def test_slower_paths_are_the_models_own(family, shared):
         for one in of:
             own, *_ = alone(family, request, list(one.token_ids))
             assert np.abs(np.array(one.token_log_probs) - own).max() < 1e-5
+
+
+def test_the_entropies_of_vauq_are_the_models_own_and_rest_on_the_image(family):
+    """All tokens are the answer here. Of Qwen3.5's four layers, one alone has attention."""
+    asked, ids = requests(), [[40, 41, 42], [43, 44], [45], [46, 47, 48, 49]]
+    settings = {"share": 0.5, "from_depth": 0.0, "to_depth": 1.0}
+    found = measured(family.opened, asked, ids, measure("hidden_core", **settings), batch_size=4)
+    for i, request in enumerate(asked):
+        _, states, _, n = alone(family, request, ids[i])
+        with torch.inference_mode():
+            logits = parts.head(family.plain)(states[-1][n - 1 : -1])
+        entropy = torch.distributions.Categorical(logits=logits.double()).entropy().mean()
+        assert found["entropy"][i, 0] == pytest.approx(float(entropy), abs=1e-4)
+    assert np.abs(found["entropy_hidden"] - found["entropy"]).max() > 1e-4
 
 
 def job(family, folder, facts):

@@ -112,8 +112,8 @@ MUTANTS = (
     Mutant(
         "early stopping waits an epoch longer",
         "readers/_network.py",
-        "while epoch < settings.max_epochs and epoch - best_epoch < settings.patience:",
-        "while epoch < settings.max_epochs and epoch - best_epoch <= settings.patience:",
+        "if epoch - best_epoch >= settings.patience:",
+        "if epoch - best_epoch > settings.patience:",
         ("readers/test_network.py", "readers/test_psr.py"),
     ),
     Mutant(
@@ -208,10 +208,10 @@ MUTANTS = (
     ),
     # --- own
     Mutant(
-        "an answer is judged that was cut off later than those that readers know",
+        "an answer is judged that was drawn at a higher temperature than those that readers know",
         "own/serving/asked.py",
-        'if completion.finish_reason == "stop" else n == fitted):',
-        'if completion.finish_reason == "stop" else n >= fitted):',
+        "if temperature != fitted.temperature or (temperature > 0 and top_p != fitted.top_p):",
+        "if temperature < fitted.temperature or (temperature > 0 and top_p != fitted.top_p):",
         (
             "own/serving/test_asked.py",
             "commands/serve/test_client.py::test_what_the_reader_was_not_fitted_for_is_answered_without_a_confidence",
@@ -246,7 +246,7 @@ MUTANTS = (
         "store/key.py",
         'FIELDS = ("stage", "code", "spec", "inputs", "packages", "python")',
         'FIELDS = ("stage", "code", "spec", "inputs", "packages")',
-        ("store/test_manifest.py", "store/test_messages.py"),
+        ("store/test_manifest.py", "study/test_stale.py"),
     ),
     Mutant(
         "a process holds the lease of another one that had its number",

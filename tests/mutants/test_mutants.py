@@ -40,7 +40,6 @@ def test_without_a_mutant_all_of_these_tests_pass(checkout):
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.what for mutant in MUTANTS])
 def test_tests_in_two_files_notice(checkout, mutant: Mutant):
-    assert len({test.partition("::")[0] for test in mutant.noticed_by}) >= 2
     path = checkout.folder / "lib/dualread" / mutant.file
     whole = path.read_text()
     checkout.edit(f"lib/dualread/{mutant.file}", mutant.before, mutant.after)

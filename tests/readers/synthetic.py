@@ -101,6 +101,15 @@ def _layers(name: str, given: Examples, rng: np.random.Generator) -> View:
     )
 
 
+def _core(name: str, given: Examples, rng: np.random.Generator) -> View:
+    """Entropies that are lower for correct answers, and rise more for them where the core is hidden."""
+    whole = rng.exponential(np.where(given.correct, 0.5, 1.0))
+    hidden = whole + rng.exponential(np.where(given.correct, 1.0, 0.5))
+    columns = {"entropy": whole[:, np.newaxis], "entropy_hidden": hidden[:, np.newaxis]}
+    tensors = {of: column.astype(np.float32) for of, column in columns.items()}
+    return View(name=name, source=tensors.__getitem__, rows=np.arange(len(given)))
+
+
 def _samples(name: str, given: Examples, rng: np.random.Generator) -> View:
     """Eight samples; correct answers are repeated more often, and one sample in ten is invalid."""
     texts = []
@@ -129,6 +138,7 @@ def _choices(name: str, given: Examples, rng: np.random.Generator) -> View:
 _VIEWS = {
     "black": _black,
     "layers": _layers,
+    "core": _core,
     "samples": _samples,
     "distorted": _samples,
     "yes_no": _choices,

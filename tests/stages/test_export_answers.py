@@ -127,6 +127,19 @@ def test_a_method_without_confidences_is_left_out(inputs, tmp_path):
     assert set(pl.read_parquet(tmp_path / "answers.parquet")["method"]) == {"psr"}
 
 
+def test_where_no_method_has_confidences_the_table_of_answers_has_no_rows(inputs, tmp_path):
+    """An artifact needs a file; and it says by its columns what there would have been."""
+    for method in METHODS:
+        place = inputs[f"predictions/tiny/rlvr/17/{method}"] / "predictions.parquet"
+        pl.read_parquet(place).clear().write_parquet(place, metadata={"dualread.reason": "none was fitted"})
+    out = tmp_path / "out"
+    out.mkdir()
+    said = export_answers.compute(spec(), inputs, out)
+    assert said == "wrote 0 rows of answers; without confidences: per, psr"
+    assert [path.name for path in out.iterdir()] == ["answers.parquet"]
+    assert {"method", "answer", "correct", "confidence"} <= set(pl.read_parquet(out / "answers.parquet").columns)
+
+
 def test_confidences_that_are_float32_stay_what_they_are(inputs, tmp_path):
     """0.8999999761581421 is .9 in other tables: it had been float32 there. A study's metrics know no .9 here."""
     for method in METHODS:

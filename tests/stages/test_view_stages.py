@@ -10,7 +10,7 @@ import torch
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_tensors
 from dualread.declared.answers import Choices
-from dualread.declared.columns import CHOICES, GENERATIONS, MANIFEST, PAIRS
+from dualread.declared.columns import CHOICES, FEATURES, GENERATIONS, MANIFEST, PAIRS
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models import prompts
 from dualread.readers.base import COLUMNS, Answers
@@ -141,6 +141,18 @@ def test_a_view_of_layers_has_their_states_alone(answered, view, monkeypatch):
     assert set(read_tensors(layers / "features.safetensors")) == {"h_ans_at_0.5", "h_ans_at_1"}
     np.testing.assert_allclose(state.features("h_ans_at_1"), real["h_ans"], atol=1e-5)
     assert np.abs(state.features("h_ans_at_0.5") - real["h_ans"]).max() > 1e-2
+
+
+def test_a_view_with_a_measure_has_what_that_measures_alone(answered, view, monkeypatch):
+    monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
+    measure = specs.measure("hidden_core", share=0.5, from_depth=0.25, to_depth=0.75)
+    core = view(replay, "core", image="original", shows="donor", completions="donor", measure=measure)
+    (found,) = read_views(("core",), {"core": core}, answers_of(answered), where="here")
+    assert set(read_tensors(core / "features.safetensors")) == {"entropy", "entropy_hidden"}
+    entropies = read_table(core / "features.parquet", FEATURES)  # the index is that of every replay
+    assert len(entropies) == len(found.features("entropy")) > 0
+    assert (found.features("entropy") > 0).all()
+    assert np.abs(found.features("entropy_hidden") - found.features("entropy")).max() > 0
 
 
 def test_a_view_of_other_answers_is_refused(answered, view):

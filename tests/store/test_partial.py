@@ -7,6 +7,7 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.store import partial
+from dualread.store.key import Action
 from dualread.store.record import HOST, birth
 from dualread.store.store import Store
 
@@ -136,3 +137,31 @@ def test_a_held_lease_has_a_heartbeat(store, monkeypatch):
         while not beats:
             work._stop.wait(0.01)
     assert beats[0].name == f"{_KEY}.lease"
+
+
+def test_entries_that_differ_in_named_settings_alone_share_a_folder_one_after_the_other(store):
+    def action(**settings):
+        return Action(stage="train", code="c", spec={"name": "a", "settings": settings}, inputs={}, packages={})
+
+    def offered(made):
+        return partial.offered(store, made.key, made.key_without)
+
+    def killed(made, *but):
+        with offered(made):
+            (partial.directory(but) / "checkpoint").write_text("step 3")
+            raise KeyboardInterrupt
+
+    two, three = action(rate=1, processes=2), action(rate=1, processes=3)
+    with pytest.raises(KeyboardInterrupt):
+        killed(two, "processes")
+    for other in (three, action(rate=1)):
+        with offered(other):
+            assert not list(partial.directory().iterdir())
+    with offered(action(rate=2, processes=2)):
+        assert not list(partial.directory(["processes"]).iterdir())
+    with offered(three):
+        folder = partial.directory(["processes"])
+        assert (folder / "checkpoint").read_text() == "step 3"
+        with offered(two):
+            assert partial.directory(["processes"]) is None  # it is in use
+    assert not folder.exists()

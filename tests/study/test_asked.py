@@ -6,7 +6,7 @@ from dualread.declared.answers import Choices, Decoding, ShardSpec
 from dualread.declared.base import Prompt
 from dualread.declared.study import Config
 from dualread.study.asked import contract_of, shard_spec
-from tests.specs import contract, image
+from tests.specs import changed, contract, image, measure
 from tests.study.small import GREEDY, SAMPLED, small
 
 
@@ -45,6 +45,11 @@ def test_what_is_asked_in_a_shard(config):
 
 def test_what_is_asked_in_a_view(config):
     config["views"]["black"] = {"image": "black"}
+    hidden = {"share": 0.4, "from_depth": 0.25, "to_depth": 0.75}
+    config["views"]["core"] = {"image": "black", "measure": {"name": "hidden_core", "settings": hidden}}
+    drawn = {name: value for name, value in SAMPLED.items() if name != "max_completion_tokens"}
+    config["views"]["drawn"] = {"image": "black", "draws": 2, "decoding": drawn}
+    config["generation"]["decoding"] = {**GREEDY, "max_completion_tokens": 37}
     asked = asked_of(config)
     p_true = asked("own", ("slake", "test", "donor", "p_true"))
     assert p_true.condition == "donor/p_true"
@@ -57,3 +62,8 @@ def test_what_is_asked_in_a_view(config):
     assert samples.answer_contract is None
     black = asked("rlvr", ("slake", "test", "donor", "black"))
     assert (black.image, black.shows, black.completions) == (image("black"), image("donor"), "donor")
+    drawn = asked("rlvr", ("slake", "test", "donor", "drawn"))  # as long as an answer, where the view says nothing
+    assert drawn.decoding == Decoding(**{**SAMPLED, "max_completion_tokens": 37})
+    core = asked("rlvr", ("slake", "test", "donor", "core"))
+    assert (core.measure, core.completions) == (measure("hidden_core", **hidden), "donor")
+    assert core == changed(black, condition="donor/core", measure=core.measure)

@@ -23,6 +23,7 @@ def architecture(name):
         ({"actors": {"rlvr": {"training": "x"}}}, "actors.rlvr.training", "training"),
         ({"actors": {"rlvr": {"reward": "x"}}}, "actors.rlvr.reward", "rewards"),
         ({"generation": {"engine": "x"}}, "generation.engine", "generation"),
+        ({"views": {"x": {"image": "gray", "measure": {"name": "x"}}}}, "views.x.measure.name", "measures"),
         ({"methods": {"psr": {"reader": "x"}}}, "methods.psr.reader", "readers"),
         ({"tables": {"x": {"methods": ["psr"]}}}, "tables.x", "tables"),
         ({"figures": {"x": {"actors": ["rlvr"]}}}, "figures.x", "figures"),

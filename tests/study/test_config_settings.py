@@ -3,7 +3,8 @@
 import pytest
 
 from dualread.models.training.settings import training_settings
-from tests.study.embedded import problems
+from dualread.study.config import resolve
+from tests.study.embedded import EMBEDDED, merged, problems
 
 
 def test_the_settings_of_an_engine_are_checked():
@@ -56,6 +57,33 @@ def of_training(**settings):
 )
 def test_rollouts_are_checked_before_anything_runs(changes, message):
     assert message in problems(changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            of_training(shard="full"),
+            "backbones.qwen3-vl-tiny.training over actors.rlvr.settings.shard: there is one process. Expected several",
+        ),
+        (of_training(shard="all", processes=2), "shard: 'all' is not allowed. Known: optimizer, full."),
+        (
+            of_training(shard="full", processes=2, lora={"rank": 2, "alpha": 4, "dropout": 0.1}),
+            "over actors.rlvr.settings.lora.dropout: 0.1. Expected none with `shard`, because layers",
+        ),
+        (of_training(processes=3, nodes=2), "nodes: 2 cannot share 3 `processes` equally. Change either."),
+        (
+            {"actors": {"rlvr": {"settings": {"nodes": 2}}}},
+            "actors.rlvr.settings.nodes: only a backbone's `training` may set it. Move it there.",
+        ),
+    ],
+)
+def test_layouts_are_checked_before_anything_runs(changes, message):
+    assert message in problems(changes)
+
+
+def test_a_layout_may_have_several_nodes():
+    assert resolve(merged(EMBEDDED, of_training(shard="optimizer", processes=4, nodes=2)))
 
 
 def test_settings_of_a_backbone_and_its_recipe_are_checked():

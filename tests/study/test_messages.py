@@ -80,6 +80,10 @@ CHANGES = {
     "a parent is missing": {"methods": {"dualread": {"parents": {"post": None}}}},
     "a view that a reader does not read": {"methods": {"psr": {"views": ["samples"]}}},
     "a reader without its view": {"methods": {"sc2": {"views": None}}},
+    "a measure of drawn completions": {"views": {"samples": {"measure": {"name": "hidden_core"}}}},
+    "a measure without its settings": {
+        "views": {"core": {"image": "original", "measure": {"name": "hidden_core", "settings": {"share": 0.4}}}}
+    },
     "a view of a donor's image": {"views": {"samples": {"image": "donor"}}},
     "a prompt with a hint outside of a condition": {"actors": {"rlvr": {"prompt": "misled"}}},
     "methods with and without": {"tables": {"main": {"methods": ["psr"]}}},

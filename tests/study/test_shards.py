@@ -141,6 +141,22 @@ def test_views_cover_the_answers_that_a_method_needs_except_those_under_controls
     assert shards.generated("own") == [*answered, *shards.views("own")]  # a view comes after what it is about
 
 
+def test_a_view_with_a_measure_is_replayed_and_costs_its_passes(config):
+    hidden = {"name": "hidden_core", "settings": {"share": 0.4, "from_depth": 0.25, "to_depth": 0.75}}
+    config["views"]["core"] = {"image": "original", "measure": hidden}
+    config["methods"]["vauq"] = {
+        "label": "VAUQ",
+        **read("rlvr", "vauq", views=["core"]),
+        "settings": {"alpha": 0.6},
+    }
+    shards = shards_of(config)
+    core = [(*shard, "core") for shard in shards.scored("vauq")]
+    assert core
+    assert [shard for shard in shards.replayed("rlvr") if len(shard) == 4] == core
+    assert (shards.passes_of("vauq"), shards.passes_of("dualread")) == ({"core": 2}, None)
+    assert shards.optional_tensors("rlvr") is None  # nothing that was there is replayed again
+
+
 def test_a_reader_of_another_package_and_of_tensors_that_only_it_needs(config):
     assert shards_of(config).optional_tensors("rlvr") is None
     config["methods"]["entropy"] = {"label": "Entropy", **read("rlvr", "dualread_lm_polygraph.entropy")}

@@ -1,4 +1,6 @@
-"""A real SLURM on this machine: Debian's munged, slurmctld and slurmd, and two GPUs that are copies of /dev/null.
+"""A real SLURM on this machine: Debian's munged, slurmctld and slurmd, and GPUs that are copies of /dev/null.
+
+It has two nodes with two GPUs each, which are two daemons on this machine. Only the partition `nodes` has the second.
 
 Its configuration has to lie in /etc/slurm, so a machine that belongs to a cluster is left alone.
 """
@@ -20,6 +22,7 @@ HERE = Path(__file__).parent
 CONFIGURATION = Path("/etc/slurm")
 WRITTEN = ("slurm.conf", "gres.conf", "cgroup.conf")
 HOST = socket.gethostname().split(".")[0]
+NODES = (HOST, f"{HOST}-2")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
 _TIMEOUT_SECONDS = 60
 # Every task of a job logs its start and its end: the time, its job's id, the GPUs it may use, and its job's comment.
@@ -63,7 +66,7 @@ class Cluster:
 
     def return_node(self) -> None:
         """Start the node's daemon again; SLURM starts the jobs that it had."""
-        self.node = _start(self.folder, "slurmd", "-D")
+        self.node = _start(self.folder, "slurmd", "-D", "-N", HOST)
         call("scontrol", "update", f"nodename={HOST}", "state=resume")
         wait_until(_takes_jobs, "a node that takes jobs")
 
@@ -118,9 +121,9 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         NoCluster: SLURM is missing or configured already, or this is not root.
     """
     _check()
-    for name in ("state", "spool", "dev"):
+    for name in ("state", "dev", *(f"spool-{node}" for node in NODES)):
         (folder / name).mkdir(parents=True)
-    for number in range(2):
+    for number in range(2 * len(NODES)):
         os.mknod(folder / "dev" / f"gpu{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))
     (folder / "tasks").touch()
     for event in ("starts", "ends"):
@@ -138,8 +141,9 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         wait_until((folder / "munge.socket").exists, "munged's socket")
         stack.callback(_end, _start(folder, "slurmctld", "-D"))
         wait_until(_answers, "slurmctld's answer")
-        running = Cluster(folder=folder, node=_start(folder, "slurmd", "-D"))
+        running = Cluster(folder=folder, node=_start(folder, "slurmd", "-D", "-N", HOST))
         stack.callback(lambda: _end(running.node))
+        stack.callback(_end, _start(folder, "slurmd", "-D", "-N", NODES[1]))
         wait_until(_takes_jobs, "a node that takes jobs")
         try:
             yield running
@@ -175,7 +179,9 @@ def _configuration(folder: Path) -> Iterator[None]:
     text = (HERE / "slurm.conf").read_text()
     for name, value in {"@FOLDER@": str(folder), "@HOST@": HOST}.items():
         text = text.replace(name, value)
-    texts = (text, f"Name=gpu File={folder}/dev/gpu[0-1]\n", "CgroupPlugin=cgroup/v1\n")
+    files = (f"{folder}/dev/gpu[{2 * i}-{2 * i + 1}]" for i in range(len(NODES)))
+    gpus = "".join(f"NodeName={node} Name=gpu File={file}\n" for node, file in zip(NODES, files, strict=True))
+    texts = (text, gpus, "CgroupPlugin=cgroup/v1\n")
     is_new = not CONFIGURATION.exists()
     CONFIGURATION.mkdir(exist_ok=True)
     written = []
@@ -219,7 +225,8 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _takes_jobs() -> bool:
-    return call("sinfo", "--noheader", "--format=%t").split()[0] in ("idle", "mix", "alloc")
+    states = call("sinfo", "--noheader", "--format=%t", "--Node", "--partition=nodes").split()
+    return len(states) == len(NODES) and set(states) <= {"idle", "mix", "alloc"}
 
 
 def _answers() -> bool:

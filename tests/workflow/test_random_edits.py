@@ -8,7 +8,6 @@ from tests.workflow.random_edits import Edit, check, outcome
 pytestmark = pytest.mark.rest
 
 
-@pytest.mark.long  # tests/store/test_definitions.py edits each kind of definition
 def test_ten_edits(micro, tmp_path):
     """`make test-edits` makes 200."""
     total = check(copy(micro, tmp_path / "checkout").folder, "micro", n_edits=10, seed=0)

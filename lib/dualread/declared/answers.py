@@ -92,8 +92,8 @@ class Actor(Section):
         return all(value is None for value in (self.training, self.checkpoints, self.answers, self.same_as))
 
 
-class Decoding(Section):
-    """How completions are drawn."""
+class Sampling(Section):
+    """How tokens are drawn, and how many completions."""
 
     temperature: Annotated[float, Field(ge=0, le=100)]
     """0 is greedy."""
@@ -101,8 +101,20 @@ class Decoding(Section):
     """The probability that a token is drawn from."""
     n_samples: Annotated[int, Field(ge=1, le=1000)]
     """Completions per question."""
+
+
+class Decoding(Sampling):
+    """How completions are drawn."""
+
     max_completion_tokens: Tokens
     """Longest completion."""
+
+
+class ViewDecoding(Sampling):
+    """How the completions of a view are drawn."""
+
+    max_completion_tokens: Tokens | None = None
+    """Longest completion; without it, that of `generation.decoding`."""
 
 
 class Generation(Section):
@@ -135,6 +147,15 @@ Image = Annotated[
 def name_and_settings(image: Image) -> tuple[str, Wire]:
     """Return the plugin of an image change, and its settings."""
     return (image, {}) if isinstance(image, str) else (image.name, image.settings)
+
+
+class Measure(Section):
+    """A further pass over each completion."""
+
+    name: Name
+    """The plugin: lib/dualread/models/measures/<name>.py."""
+    settings: Wire = Field(default_factory=dict)
+    """Settings of the plugin."""
 
 
 class Condition(Section):
@@ -193,7 +214,9 @@ class View(Section):
     """How often the image change is drawn; each draw is asked for as many completions as the decoding says."""
     layers: Annotated[Distinct[Share], Field(min_length=1)] | None = None
     """Depths of layers, from 0 to 1, of which the states of the answer are given; in a view of states alone."""
-    decoding: Decoding | None = None
+    measure: Measure | None = None
+    """What a further pass over the same completion measures, in place of states."""
+    decoding: ViewDecoding | None = None
     """Further completions, drawn in this way."""
     choices: Choices | None = None
     """Completions whose likelihood is computed."""
@@ -208,6 +231,8 @@ class View(Section):
             raise ValueError("has `draws`. Expected an `image` that is drawn, and the `decoding` of its completions.")
         if self.layers is not None and given:
             raise ValueError("has `layers`. Expected an `image` without `decoding` and `choices`.")
+        if self.measure is not None and (given or self.layers):
+            raise ValueError("has `measure`. Expected an `image` without `decoding`, `choices` and `layers`.")
         return self
 
     @property
@@ -283,6 +308,8 @@ class ShardSpec(Shard):
     """How often the image change is drawn for each question; None for once."""
     layers: Listed[Share] | None = None
     """Depths of the layers whose states a view gives; None for the states that a replay gives."""
+    measure: ConfiguredPlugin | None = None
+    """What a view measures in place of states."""
     answer_contract: Plugin | None = None
     """How the committed completions are parsed, for a prompt that contains the answer. Questions whose completion has
     no answer are not asked."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from dualread.declared.answers import Choices, Decoding, Image, Kappa
+from dualread.declared.answers import Choices, Decoding, Image, Kappa, Measure
 from dualread.declared.backbones import OpenedModel
 from dualread.declared.base import Listed, Name, Positive, Section, Sha256, Share, Wire, Word
 
@@ -97,6 +97,8 @@ class RequiredView(Section):
     """How often the image change is drawn; None for once, and then it is not recorded."""
     layers: Listed[Share] | None = None
     """Depths of the layers whose states the view gives; not recorded where there are none."""
+    measure: Measure | None = None
+    """What the view measures in place of states; not recorded where that is nothing."""
     prompt: PromptText
     decoding: Decoding | None = None
     """How completions are drawn; None where choices are scored."""
@@ -109,7 +111,9 @@ class RequiredView(Section):
     def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Write what views could always have; what they can have since then only where they have it."""
         return {
-            name: value for name, value in write(self).items() if name not in ("draws", "layers") or value is not None
+            name: value
+            for name, value in write(self).items()
+            if name not in ("draws", "layers", "measure") or value is not None
         }
 
 

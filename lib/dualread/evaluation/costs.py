@@ -101,10 +101,10 @@ def scoring_cost(choices: pl.DataFrame, answers: Collection[str], *, where: str)
     return Cost(prompt_passes=n_asked, prompt_only_passes=n_asked, read_tokens=prompt_tokens)
 
 
-def states_cost(index: pl.DataFrame) -> Cost:
-    """Return the cost of a view of states, one replay of each answer; `index` is its features table."""
+def states_cost(index: pl.DataFrame, passes: int = 1) -> Cost:
+    """Return the cost of a view of states, some `passes` over each answer; `index` is its features table."""
     tokens = int(index["n_prompt_tokens"].sum()) + int(index["token_log_probs"].list.len().sum())
-    return Cost(replay_passes=len(index), read_tokens=tokens)
+    return Cost(replay_passes=passes * len(index), read_tokens=passes * tokens)
 
 
 def reading_cost(committed: pl.DataFrame, tensors: Collection[str]) -> Cost:

@@ -30,8 +30,18 @@ def read(model: Any, inputs: Mapping[str, Any], completion: Sequence[int], compl
             after = list(completion) if name == "input_ids" else [completion_type] * len(completion)
             given[name] = torch.cat([given[name], torch.tensor([after], device=model.device, dtype=value.dtype)], dim=1)
     given["attention_mask"] = torch.ones_like(given["input_ids"])
-    # The forward of the class: trl and accelerate replace the one of the object.
-    return type(model).forward(model, **given, use_cache=False, **wanted)
+    with _own_forward(model):
+        return model(**given, use_cache=False, **wanted)
+
+
+@contextlib.contextmanager
+def _own_forward(model: Any) -> Iterator[None]:
+    """Let a model use the `forward` of its class: trl and accelerate replace the one of the object."""
+    replaced = {"forward": model.__dict__.pop("forward")} if "forward" in model.__dict__ else {}
+    try:
+        yield
+    finally:
+        model.__dict__.update(replaced)
 
 
 def log_probs(
@@ -59,7 +69,8 @@ def in_float32(model: Any) -> Iterator[None]:
     import torch
     from transformers.integrations.bitsandbytes import dequantize_bnb_weight
 
-    dtypes = [(weight, weight.dtype) for weight in model.parameters() if weight.is_floating_point()]
+    kinds = [(weight, weight.dtype) for weight in model.parameters() if weight.is_floating_point()]
+    dtypes = [(weight, dtype) for weight, dtype in kinds if dtype != torch.float32]
     quantized: list[Any] = [
         m for m in model.modules() if isinstance(m, torch.nn.Linear) and not m.weight.is_floating_point()
     ]
@@ -105,19 +116,17 @@ def generated(model: Any, inputs: Mapping[str, Any], completion: Sequence[int]) 
     The model itself decides there which token type a completion has.
     """
     import torch
+    from torch.distributed.fsdp import FSDPModule
 
     n = inputs["input_ids"].shape[1]
-    # In a training in bfloat16, the object has a `forward` of accelerate, which computes in bfloat16.
-    replaced = {"forward": model.__dict__.pop("forward")} if "forward" in model.__dict__ else {}
-    try:
+    with _own_forward(model):
         made = model.generate(
             **{name: value.to(model.device) for name, value in inputs.items()},
             prefix_allowed_tokens_fn=lambda _, ids: [completion[len(ids) - n]],
             do_sample=False,
+            synced_gpus=isinstance(model, FSDPModule),  # as many passes by all processes that share it
             max_new_tokens=len(completion),
             output_logits=True,
             return_dict_in_generate=True,
         )
-    finally:
-        model.__dict__.update(replaced)
     return torch.cat(made.logits)

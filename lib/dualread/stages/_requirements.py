@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dualread import plugins
-from dualread.declared.answers import Image, ImageChange, ShardSpec
+from dualread.declared.answers import Image, ImageChange, Measure, ShardSpec
 from dualread.declared.base import ConfiguredPlugin
 from dualread.declared.readers import ScoringSpec
 from dualread.declared.recorded import PromptText, RequiredView, Requirements
@@ -30,6 +30,7 @@ def requirements_for(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requir
                 image=_image(view.asked.image),
                 draws=view.asked.draws,
                 layers=view.asked.layers,
+                measure=_measure(view.asked.measure),
                 prompt=_prompt(view.asked),
                 decoding=view.asked.decoding,
                 choices=view.asked.choices,
@@ -43,6 +44,13 @@ def requirements_for(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requir
 def _image(image: ConfiguredPlugin) -> Image:
     name = image.module.removeprefix(f"{plugins.package_of('images')}.")
     return ImageChange(name=name, settings=image.settings) if image.settings else name
+
+
+def _measure(measure: ConfiguredPlugin | None) -> Measure | None:
+    if measure is None:
+        return None
+    name = measure.module.removeprefix(f"{plugins.package_of('measures')}.")
+    return Measure(name=name, settings=measure.settings)
 
 
 def _prompt(asked: ShardSpec) -> PromptText:

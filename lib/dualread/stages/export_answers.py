@@ -5,8 +5,8 @@ inputs:  predictions/<backbone>/<actor>/<seed>/<method>; manifest/<dataset>/<spl
 output:  answers.parquet, one row per method and test question; validation.parquet, the same of the validation splits;
          pairs.parquet, one row per method and donor pair of the test splits
 From these tables `dualread evaluate` computes the study's own estimates and intervals, because the columns study,
-dataset, split and replicates name the resamples. A table that would have no rows is not written, and a method without
-confidences is not in them.
+dataset, split and replicates name the resamples. A method without confidences is not in them. A table that would have
+no rows is not written, unless all have none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,13 +43,12 @@ def compute(spec: ExportAnswersSpec, inputs: Mapping[str, Path], out: Path) -> s
         found["answers" if shard[1] == "test" else "validation"].append(answers)
         if shard[1] == "test" and f"pairs/{'/'.join(shard)}" in inputs:
             found["pairs"].append(_pairs(spec, shard, tables, inputs))
-    counts = {}
-    for name, parts in found.items():
-        if parts and (counts_of := sum(map(len, parts))):
-            pl.concat(parts).write_parquet(out / f"{name}.parquet", compression="zstd")
-            counts[name] = counts_of
-    written = ", ".join(f"{n} rows of {name}" for name, n in counts.items()) or "nothing"
-    return f"wrote {written}" + (f"; without confidences: {', '.join(left_out)}" if left_out else "")
+    merged = {name: pl.concat(parts) for name, parts in found.items() if parts}
+    written = {name: table for name, table in merged.items() if len(table)} or dict(list(merged.items())[:1])
+    for name, table in written.items():
+        table.write_parquet(out / f"{name}.parquet", compression="zstd")
+    counts = ", ".join(f"{len(table)} rows of {name}" for name, table in written.items())
+    return f"wrote {counts}" + (f"; without confidences: {', '.join(left_out)}" if left_out else "")
 
 
 def _answers(

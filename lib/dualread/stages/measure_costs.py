@@ -35,7 +35,8 @@ def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> st
     for name in sorted(name for name in inputs if name.startswith("view/")):
         view = name.removeprefix("view/")
         k, draws = spec.samples.get(view), (spec.draws or {}).get(view, 1)
-        cost += _view_cost(inputs[name], answers, k, draws, f"{where}: {name}")
+        passes = (spec.passes or {}).get(view, 1)
+        cost += _view_cost(inputs[name], answers, k, draws, passes, f"{where}: {name}")
     row = {**spec.run, "dataset": spec.dataset, "split": spec.split}
     means = cost.per_answer(len(answers))
     write_table(out / "costs.parquet", from_rows([{**row, "answers": len(answers), **means}], COSTS), COSTS)
@@ -48,11 +49,11 @@ def _tensors(reader: Path) -> list[str]:
     return read_header(reader / "reader.safetensors")["provenance"]["features"]
 
 
-def _view_cost(view: Path, answers: list[str], k: int | None, draws: int, where: str) -> Cost:
+def _view_cost(view: Path, answers: list[str], k: int | None, draws: int, passes: int, where: str) -> Cost:
     if (choices := view / "choices.parquet").exists():
         return scoring_cost(pl.read_parquet(choices), answers, where=where)
     if list(view.glob("generations*.parquet")):
         return generation_cost(read_parts(view, GENERATIONS), answers, n_samples=k, draws=draws, where=where)
     if (index := view / "features.parquet").exists():
-        return states_cost(read_table(index, FEATURES, ("n_prompt_tokens", "token_log_probs")))
+        return states_cost(read_table(index, FEATURES, ("n_prompt_tokens", "token_log_probs")), passes)
     raise ArtifactError(f"{where}: {view} has no generations, choices or features (.parquet). Expected one of them.")

@@ -6,7 +6,7 @@ that does not reproduce its generation is refused, because its states would not 
 `completions` of a shard names the condition whose committed completions are forced with another image (for a control,
 or a view with an image change). Such a replay has no generation of its own: differences are recorded but not judged.
 Where no image is shown, the vectors of image tokens are left out. A view with `layers` has the answer's states in these
-layers, and nothing else.
+layers, and nothing else; a view with a `measure` has what that measures, and nothing else.
 """
 
 import functools
@@ -29,6 +29,7 @@ from dualread.models import prompts
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked, forced
 from dualread.models.generation.base import Request
+from dualread.models.measures.base import measured
 from dualread.models.replay import agreement
 from dualread.models.replay.example import read_of_example
 from dualread.models.replay.forward import TENSORS, middle_layer, of_layer, replay_completions
@@ -75,6 +76,9 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     names = [of_layer(depth) for depth in shard.layers] if shard.layers else TENSORS
     left_out = {*(OF_IMAGE if without_image else ()), *(["h_mid"] if spec.states and not spec.states.middle else ())}
     tensors = {name: stacked(replayed, name) for name in names if name not in left_out}
+    if shard.measure is not None:
+        batch_size = spec.replay.settings.batch_size
+        tensors = measured(actor, requests, token_ids, shard.measure, batch_size=batch_size)
     tensors |= {name: _OPTIONAL[name](replayed) for name in spec.optional_tensors or ()}
     n_layers = actor.model.config.get_text_config().num_hidden_layers
     states = ShardStates(

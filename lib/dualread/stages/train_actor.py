@@ -16,6 +16,7 @@ from dualread.declared.backbones import TrainActorSpec
 from dualread.declared.columns import TRAIN_LOG
 from dualread.errors import ArtifactError
 from dualread.models.training.job import Assignment
+from dualread.models.training.settings import LAYOUT
 from dualread.models.training.trainer import SECONDS
 from dualread.models.training.worker import train_together
 from dualread.progress import steps_file
@@ -27,7 +28,9 @@ from dualread.store.manifest import read_manifest
 def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Train the actor."""
     settings = spec.settings
-    with tempfile.TemporaryDirectory(prefix="dualread-") as scratch:
+    nodes = settings.get("nodes", 1)
+    shared = out if nodes > 1 else None  # all nodes see the store, and each has its own folder for temporary files
+    with tempfile.TemporaryDirectory(prefix="dualread-", dir=shared) as scratch:
         assignment = Assignment(
             spec=spec,
             checkpoint=inputs["base"] / "checkpoint",
@@ -36,11 +39,12 @@ def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
             images=inputs["manifest"],
             out=out / "checkpoint",
             scratch=Path(scratch),
-            checkpoints=partial.directory() if "save_every" in settings else None,
+            # A sharded checkpoint can be read by other processes than have written it.
+            checkpoints=partial.directory(LAYOUT if "shard" in settings else ()) if "save_every" in settings else None,
             steps_file=steps_file(),
         )
         n_processes = settings.get("processes", 1)
-        log = assignment.train() if n_processes == 1 else train_together(assignment, n_processes)
+        log = assignment.train() if n_processes == 1 else train_together(assignment, n_processes, nodes)
     frame = from_rows(log, TRAIN_LOG)
     seconds = frame.filter(pl.col("name") == SECONDS)["value"]
     write_table(out / "train_log.parquet", frame.filter(pl.col("name") != SECONDS), TRAIN_LOG)

@@ -6,6 +6,8 @@ A stage asks for the folder inside `compute`:
     if folder is not None and any(folder.iterdir()): ...  # resume
 
 The runner creates store/partial/<key>/ on request, guards it with a lease file, and removes it after publication.
+A stage may name settings whose other values could go on from the same files; then jobs that differ in them alone have
+one folder.
 """
 
 import contextlib
@@ -14,7 +16,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -30,20 +32,25 @@ _EXPIRED_SECONDS = 600.0
 _WRITING_SECONDS = 1.0
 
 
-def directory() -> Path | None:
+def directory(but: Sequence[str] = ()) -> Path | None:
     """Return the folder that survives if the current entry's job is killed; it is created on the first call.
+
+    Jobs that differ in nothing but the settings `but` of their specs share it, one after the other.
 
     Return None outside the runner, and while another running process holds the lease: two jobs must not resume from
     one folder. The second job then computes without it, which the store allows.
     """
     work = _CURRENT.get()
-    return None if work is None else work.open()
+    return None if work is None else work.open(but)
 
 
 @contextlib.contextmanager
-def offered(store: Store, key: str) -> Iterator[None]:
-    """Make `directory` available inside the block. The folder is removed if the block succeeds, and kept otherwise."""
-    work = _Work(store, key)
+def offered(store: Store, key: str, key_without: Callable[[Sequence[str]], str] | None = None) -> Iterator[None]:
+    """Make `directory` available inside the block. The folder is removed if the block succeeds, and kept otherwise.
+
+    `key_without` returns the key that an entry without some settings would have.
+    """
+    work = _Work(store, key, key_without)
     token = _CURRENT.set(work)
     try:
         yield
@@ -76,13 +83,19 @@ def is_held(lease: Path) -> bool:
 class _Work:
     """The folder of one key and its lease: a file beside it with host and pid, whose mtime is the heartbeat."""
 
-    def __init__(self, store: Store, key: str) -> None:
+    def __init__(self, store: Store, key: str, key_without: Callable[[Sequence[str]], str] | None) -> None:
         self._store = store
         self._folder = store.root / "partial" / key
-        self._lease = self._folder.with_name(f"{key}.lease")
+        self._key_without = key_without
         self._stop: threading.Event | None = None  # set while the lease is held
 
-    def open(self) -> Path | None:
+    @property
+    def _lease(self) -> Path:
+        return self._folder.with_name(f"{self._folder.name}.lease")
+
+    def open(self, but: Sequence[str]) -> Path | None:
+        if but and self._key_without is not None:
+            self._folder = self._folder.with_name(self._key_without(but))
         try:
             if self._stop is None and not self._acquire():
                 return None

@@ -1,7 +1,7 @@
 """What an actor is asked about a shard or a view of it: which image and prompt, and how its completions are drawn."""
 
 from dualread import plugins
-from dualread.declared.answers import Decoding, Image, ShardSpec, View, name_and_settings
+from dualread.declared.answers import Decoding, Image, Measure, ShardSpec, View, name_and_settings
 from dualread.declared.base import ConfiguredPlugin, Plugin, Prompt
 from dualread.declared.study import Config
 from dualread.models import prompts
@@ -34,6 +34,7 @@ def shard_spec(config: Config, actor: str, shard: tuple[str, ...]) -> ShardSpec:
         shows=image_of(entry.image) if own_image else None,
         draws=view.draws if view else None,
         layers=tuple(view.layers) if view and view.layers else None,
+        measure=measure_of(view.measure) if view and view.measure else None,
         answer_contract=contract_plugin(contract_of(config, actor, dataset, condition)) if shows_answer else None,
     )
 
@@ -42,6 +43,11 @@ def image_of(image: Image) -> ConfiguredPlugin:
     """Return an image change as specs name it."""
     name, settings = name_and_settings(image)
     return ConfiguredPlugin(module=plugins.module_of("images", name), settings=settings)
+
+
+def measure_of(measure: Measure) -> ConfiguredPlugin:
+    """Return a measure as specs name it."""
+    return ConfiguredPlugin(module=plugins.module_of("measures", measure.name), settings=measure.settings)
 
 
 def prompt_of(config: Config, actor: str, dataset: str, condition: str, view: str | None = None) -> Prompt:
@@ -74,7 +80,8 @@ def contract_plugin(contract: str) -> Plugin:
 def _decoding(config: Config, actor: str, condition: str, view: View | None) -> Decoding:
     """Return how a view's completions are drawn, or else the condition's with the actor's own budget."""
     if view and view.decoding:
-        return view.decoding
+        longest = view.decoding.max_completion_tokens or config.generation.decoding.max_completion_tokens
+        return Decoding(**{**dict(view.decoding), "max_completion_tokens": longest})
     decoding = config.conditions[condition].decoding or config.generation.decoding
     budget = config.actors[actor].max_completion_tokens or decoding.max_completion_tokens
     return decoding.model_copy(update={"max_completion_tokens": budget})

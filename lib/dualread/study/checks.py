@@ -42,7 +42,7 @@ def contradictions(config: Config) -> Iterator[str]:
         yield from _phantom_contradictions(f"datasets.{name}", dataset, config)
     yield from _actor_contradictions(config)
     yield from _states_contradictions(config)
-    yield from _rollout_contradictions(config)
+    yield from _training_contradictions(config)
     for name, condition in config.conditions.items():
         if (other := condition.completions) and config.conditions[other].completions:
             yield f"conditions.{name}.completions: {other!r} has no completions of its own. Name one that has."
@@ -112,10 +112,13 @@ def _states_contradictions(config: Config) -> Iterator[str]:
         )
 
 
-def _rollout_contradictions(config: Config) -> Iterator[str]:
-    """An engine of another environment samples for all actors of a backbone, or for none."""
+def _training_contradictions(config: Config) -> Iterator[str]:
+    """What a backbone's and an actor's settings of a training say together.
+
+    An engine of another environment samples for all actors of a backbone, or for none.
+    """
     for name, actor in config.actors.items():
-        given = {"rollouts", "rollout_settings", "rollout_gpus"} & set(actor.settings or {})
+        given = {"nodes", "rollouts", "rollout_settings", "rollout_gpus"} & set(actor.settings or {})
         for key in sorted(given):
             yield f"actors.{name}.settings.{key}: only a backbone's `training` may set it. Move it there."
         if actor.training is None or actor.settings is None or given:
@@ -125,6 +128,8 @@ def _rollout_contradictions(config: Config) -> Iterator[str]:
             both = declared.of(training_settings(actor.settings, backbone.training), "settings")
             assert isinstance(both, TrainingSettings), declared
             where = f"backbones.{other}.training over actors.{name}.settings"
+            if problem := both.unfit_for_its_processes:
+                yield f"{where}.{problem}."
             if both.rollouts is not None:
                 if problem := both.unfit_for_an_engine:
                     yield f"{where}.{problem}. Change it, or leave out `rollouts`."

@@ -165,6 +165,9 @@ def _named_plugins(config: Config) -> Iterator[tuple[str, str, str]]:
                 yield f"{section}.{name}.contract", "contracts", entry.contract
     for where, image in _images(config):
         yield where, "images", name_and_settings(image)[0]
+    for name, view in config.views.items():
+        if view.measure is not None:
+            yield f"views.{name}.measure.name", "measures", view.measure.name
     for name, method in config.methods.items():
         yield f"methods.{name}.reader", "readers", method.reader
     for name in config.tables:
@@ -223,6 +226,9 @@ def _settings(config: Config) -> Iterator[tuple[str, str, str, Mapping[str, Any]
     yield "generation.settings", "generation", config.generation.engine, config.generation.settings
     for where, image in _images(config):
         yield (f"{where}.settings", "images", *name_and_settings(image))
+    for name, view in config.views.items():
+        if view.measure is not None:
+            yield f"views.{name}.measure.settings", "measures", view.measure.name, view.measure.settings
     for name, method in config.methods.items():
         yield f"methods.{name}.settings", "readers", method.reader, method.settings
 

@@ -128,8 +128,10 @@ class StudyRun:
         limit(self._workflow, "model_slots", model_slots(self._study.machine.model_job_memory_gb))
         if n_gpus := len(gpus()):
             limit(self._workflow, "gpu", n_gpus)
-        engines = {backbone.training.get("rollouts") for backbone in self._study.backbones.values()} - {None}
-        names = [*StudyShards(self._study).answering, *engines]
+        names = set(StudyShards(self._study).answering)
+        for training in (backbone.training for backbone in self._study.backbones.values()):
+            engine, nodes = training.get("rollouts"), training.get("nodes", 1)
+            names |= {engine, "_".join(filter(None, (engine, nodes > 1 and f"{nodes}_nodes")))} - {None, ""}
         give_rules_the_resources_of_their_stage(self._workflow, names)
         if not runs_here(self._workflow):
             return

@@ -120,6 +120,15 @@ class StudyShards:
         drawn = {view: self._config.views[view].draws for view in self.scoring_views(method)}
         return {view: draws for view, draws in drawn.items() if draws is not None} or None
 
+    def passes_of(self, method: str) -> dict[str, int] | None:
+        """Return how many passes over each answer a view takes, of those with a measure; None if there are none."""
+        measures = {view: self._config.views[view].measure for view in self.scoring_views(method)}
+        return {
+            view: plugins.declared("measures", measure.name, "PASSES") or 1
+            for view, measure in measures.items()
+            if measure is not None
+        } or None
+
     def samples_of(self, method: str) -> dict[str, int]:
         """Return how many completions of its views a method, and those that it builds on, read where not all (`k`)."""
         found: dict[str, list[int | None]] = {}

@@ -277,3 +277,27 @@ def test_a_backbone_is_tiny_or_large():
     assert (whole.device, whole.at_once, whole.least_step, whole.least_training_step) == ("gpu", 7, 0.001, 0.01)
     with pytest.raises(ConfigError, match=r"backbones.unknown.size: missing"):
         model_of(config, "unknown", costs)
+
+
+def test_a_sharded_training_waits_for_what_is_sent():
+    """4 GB of weights twice and of gradients once, at half of 6e10 bytes a second: .4 s per pass, 4 passes of 2."""
+    of = large(gpu={**GPU, "flops": 1e30, "link": 6e10, "network": 6e9})
+
+    def seconds(steps=1, **changes):
+        given = {"processes": 2, "prompts_per_step": 4, "group_size": 4, "completions_per_pass": 2, **changes}
+        return of.train("grpo", trained_with(**given), steps, "shared")
+
+    alone = seconds()
+    assert seconds(shard="full") - alone == pytest.approx(2 * 4 * 0.4)
+    assert seconds(shard="optimizer") - alone == pytest.approx(2 * 4 * 0.4 * 2 / 3)
+    assert seconds(shard="full", kl_coefficient=0.1) - alone == pytest.approx(2 * 4 * 0.4 * 4 / 3)
+    assert seconds(shard="full", nodes=2) - alone == pytest.approx(2 * 4 * 4.0)
+    # of an adapter, two bytes of each weight of the base, and hardly any gradients
+    adapted = {"lora": {"rank": 2, "alpha": 4}}
+    assert seconds(shard="full", **adapted) - seconds(**adapted) == pytest.approx(2 * 4 * 0.4 / 3)
+    # it overlaps with what is computed
+    slow = large(gpu={**GPU, "flops": 1e12, "link": 6e10})
+    given = trained_with(processes=2, prompts_per_step=4, group_size=4, completions_per_pass=2)
+    assert slow.train("grpo", given.model_copy(update={"shard": "full"}), 1, "shared") == slow.train(
+        "grpo", given, 1, "shared"
+    )

@@ -152,6 +152,21 @@ def test_samples_encode_prompt_and_image_once(tiny, requests_, monkeypatch):
     assert rows == [n_images, len(requests_)]
 
 
+def test_a_changed_picture_is_made_again_only_after_others(tiny):
+    """A picture is made when it is asked for, and few stay in memory: those about one follow each other."""
+    made = []
+
+    def shown(k):
+        return lambda: made.append(k) or image(k)
+
+    asked = [Request(text="Where?", image=shown(k % 3), image_name=f"{k % 3}", row=f"{k}") for k in range(9)]
+    found = engine(tiny, batch_size=64).generate(asked, GREEDY)
+    assert made == sorted(made)
+    assert set(made) == {0, 1, 2}
+    alone = [engine(tiny).generate([one], GREEDY)[0] for one in asked[:3]]
+    assert [of[0].token_ids for of in found] == [of[0].token_ids for of in alone * 3]
+
+
 def test_ids_are_drawn_by_their_probabilities():
     """For u in [0, 1): the cumulative probabilities are .1, .1, .4, 1 at temperature 1."""
     scores = torch.log(torch.tensor([[0.1, 0.0, 0.3, 0.6]])).repeat(10, 1)

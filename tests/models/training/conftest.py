@@ -1,8 +1,12 @@
 import dataclasses
 import math
+import os
+import textwrap
 import types
 
 import pytest
+from tests import specs
+from tests import tiny as builder
 from tests.tiny import GRPO, MODEL, image
 
 from dualread.declared.recorded import Facts
@@ -10,7 +14,8 @@ from dualread.models import prompts
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.models.training import dcpo, grpo, trainer, vl_calibration
-from dualread.models.training.job import Job
+from dualread.models.training.job import Assignment, Job
+from dualread.stages import build_manifest, draw_phantom
 
 
 def by_length(found, **columns):
@@ -87,3 +92,40 @@ def job(tiny, tmp_path):
         )
 
     return make
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Write a module for workers to run; its argument is a file, to whose folder the workers may write."""
+
+    def write(body):
+        (tmp_path / "worked.py").write_text("import os, sys, time\nfrom pathlib import Path\n" + textwrap.dedent(body))
+        return "worked"
+
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    return write
+
+
+@pytest.fixture
+def assignment(tmp_path):
+    """An untrained checkpoint and the questions of three phantoms; steps of three prompts with two completions each."""
+    builder.build("qwen3_vl", tmp_path / "checkpoint")
+    images = {"train": 3, "validation": 1, "test": 1}
+    phantom = specs.phantom(seed=1, images=images, questions_per_image=4)
+    for folder in ("phantom", "manifest", "scratch"):
+        (tmp_path / folder).mkdir()
+    draw_phantom.compute(phantom, {}, tmp_path / "phantom")
+    build_manifest.compute(
+        specs.manifest(split="train", roles="fit"), {"source": tmp_path / "phantom"}, tmp_path / "manifest"
+    )
+    settings = {"steps": 3, "prompts_per_step": 3, "completions_per_pass": 3, "gamma": 0.5, "save_every": 1}
+    return Assignment(
+        spec=specs.training("dcpo", "recorder", **settings),
+        checkpoint=tmp_path / "checkpoint",
+        facts=specs.facts() / "facts.json",
+        manifest=tmp_path / "manifest" / "manifest.parquet",
+        images=tmp_path / "manifest",
+        out=tmp_path / "out",
+        scratch=tmp_path / "scratch",
+        checkpoints=None,
+    )

@@ -1,6 +1,7 @@
 """A killed training resumes, and its result has the bytes of an uninterrupted one."""
 
 import dataclasses
+import json
 import os
 import types
 from pathlib import Path
@@ -109,7 +110,7 @@ def checkpoint(folder, *names):
     folder.mkdir(parents=True)
     for name in ("model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json", *names):
         (folder / name).write_text(name)
-    seal(folder, 0)
+    seal(folder, 0, len([name for name in names if name.startswith("rng_state")]))
     return folder
 
 
@@ -123,8 +124,9 @@ def test_the_newest_checkpoint_has_the_most_steps(tmp_path):
 def test_a_checkpoint_needs_the_random_state_of_every_process(tmp_path, capsys):
     both = ("rng_state_0.pth", "rng_state_1.pth")
     whole, cut = (checkpoint(tmp_path / f"checkpoint-{step}", *both) for step in (1, 2))
-    seal(whole, 1)
+    seal(whole, 1, 2)
     assert newest_complete(tmp_path, 2) == whole
+    assert newest_complete(tmp_path, 1) is None  # two have written it
     assert cut.exists()
     assert newest_complete(tmp_path, 2, remove=True) == whole
     assert whole.exists()
@@ -132,6 +134,25 @@ def test_a_checkpoint_needs_the_random_state_of_every_process(tmp_path, capsys):
     assert f"warning: {cut}: half-written, sealed-1.json is missing." in capsys.readouterr().err
     (whole / both[1]).write_text("another")
     assert newest_complete(tmp_path, 2) is None
+
+
+def test_a_checkpoint_in_parts_needs_the_part_of_every_process_whatever_their_number(tmp_path):
+    parts = [f"__{process}_0.distcp" for process in range(3)]
+    names = [*parts, *(f"rng_state_{process}.pth" for process in range(3))]
+    folder = checkpoint(tmp_path / "checkpoint-1", *names)
+    seal(folder, 1, 3)
+    assert newest_complete(tmp_path, None) is None  # the third process was killed
+    seal(folder, 2, 3)
+    sealed = [json.loads((folder / f"sealed-{process}.json").read_text()) for process in range(3)]
+    assert [seal["processes"] for seal in sealed] == [3, 3, 3]
+    assert sealed[1]["files"].keys() == {parts[1], names[4]}
+    assert sealed[0]["files"].keys() == {path.name for path in folder.iterdir() if "sealed" not in path.name} - {
+        *parts[1:],
+        *names[4:],
+    }
+    assert newest_complete(tmp_path, None) == newest_complete(tmp_path, 3) == folder
+    (folder / parts[2]).write_text("another")
+    assert newest_complete(tmp_path, None) is None
 
 
 FILES = ["model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json", "rng_state.pth", "sealed-0.json"]

@@ -5,38 +5,23 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 
 import polars as pl
 import pytest
 from tests import specs
-from tests import tiny as builder
 from tests.specs import changed
 
 from dualread import plugins
-from dualread.errors import DualReadError
+from dualread.errors import ConfigError, DualReadError
 from dualread.models.training import worker
 from dualread.models.training.job import Assignment
 from dualread.models.training.trainer import training_order
 from dualread.seeding import derive_seed
-from dualread.stages import build_manifest, draw_phantom
 
 
 def test_worker_is_not_listed_as_an_algorithm():
     assert {"grpo", "dcpo"} <= set(plugins.known("training"))
     assert "worker" not in plugins.known("training")
-
-
-@pytest.fixture
-def module(tmp_path, monkeypatch):
-    """Write a module for workers to run; its argument is a file, to whose folder the workers may write."""
-
-    def write(body):
-        (tmp_path / "worked.py").write_text("import os, sys, time\nfrom pathlib import Path\n" + textwrap.dedent(body))
-        return "worked"
-
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
-    return write
 
 
 def test_every_process_runs_once_with_one_thread_and_a_local_meeting_point(module, tmp_path):
@@ -64,6 +49,54 @@ def test_the_output_of_a_worker_that_dies_silently_is_reported(module, tmp_path)
     name = module("print('loading', file=sys.stderr, flush=True); os.kill(os.getpid(), 9)")
     with pytest.raises(DualReadError, match=r"exit status 1; last lines:[\s\S]*SIGKILL"):
         worker.launch(name, tmp_path / "file", 2)
+
+
+# Start a command once per node, as srun does, and say what a job has; here, both nodes are this machine.
+SQUEUE = "#!/bin/sh\necho '{nodes} 6'\n"
+SRUN = """#!/bin/sh
+echo "$@" > "$(dirname "$0")/asked"
+while [ "${1#--}" != "$1" ]; do shift; done
+"$@" & "$@" & wait
+"""
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """Return a function that makes this a job on some nodes."""
+
+    def pretend(nodes):
+        for name, text in {"srun": SRUN, "squeue": SQUEUE.format(nodes=nodes)}.items():
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        monkeypatch.setenv("SLURM_JOB_ID", "7")
+
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    return pretend
+
+
+@pytest.mark.rest
+def test_processes_on_two_nodes_meet(module, slurm, tmp_path):
+    slurm(2)
+    name = module("""
+        said = {name: os.environ[name] for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS")}
+        Path(sys.argv[1]).with_name(os.environ["RANK"]).write_text(repr(said))
+    """)
+    worker.launch(name, tmp_path / "file", 4, nodes=2)
+    expected = repr({"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"})
+    assert [(tmp_path / rank).read_text() for rank in "0123"] == [expected] * 4
+    asked = (tmp_path / "asked").read_text()
+    tasks = "--kill-on-bad-exit=1 --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=3 --cpu-bind=none "
+    assert asked.startswith(tasks)
+    assert "--rdzv-id=7" in asked
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, "no job of a SLURM cluster"), (1, r"a SLURM job on 1 node\(s\)")])
+def test_several_nodes_need_a_slurm_job_on_that_many(slurm, tmp_path, given, found):
+    if given:
+        slurm(given)
+    with pytest.raises(ConfigError, match=f"training: nodes: 2, but this is {found}. Expected a job on 2 nodes"):
+        worker.launch("worked", tmp_path / "file", 4, nodes=2)
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
@@ -111,31 +144,6 @@ def calibration_reward(found, *, groups, gamma):
     _record("groups", groups)
     return [-float(len(verdict.completion)) for verdict in found]
 """
-
-
-@pytest.fixture
-def assignment(tmp_path):
-    """An untrained checkpoint and the questions of three phantoms; steps of three prompts with two completions each."""
-    builder.build("qwen3_vl", tmp_path / "checkpoint")
-    images = {"train": 3, "validation": 1, "test": 1}
-    phantom = specs.phantom(seed=1, images=images, questions_per_image=4)
-    for folder in ("phantom", "manifest", "scratch"):
-        (tmp_path / folder).mkdir()
-    draw_phantom.compute(phantom, {}, tmp_path / "phantom")
-    build_manifest.compute(
-        specs.manifest(split="train", roles="fit"), {"source": tmp_path / "phantom"}, tmp_path / "manifest"
-    )
-    settings = {"steps": 3, "prompts_per_step": 3, "completions_per_pass": 3, "gamma": 0.5, "save_every": 1}
-    return Assignment(
-        spec=specs.training("dcpo", "recorder", **settings),
-        checkpoint=tmp_path / "checkpoint",
-        facts=specs.facts() / "facts.json",
-        manifest=tmp_path / "manifest" / "manifest.parquet",
-        images=tmp_path / "manifest",
-        out=tmp_path / "out",
-        scratch=tmp_path / "scratch",
-        checkpoints=None,
-    )
 
 
 def test_an_assignment_survives_conversion_to_text(tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.declared.answers import Choices, Decoding
+from dualread.declared.answers import Choices, Decoding, Measure
 from dualread.declared.columns import METRICS
 from dualread.declared.recorded import Facts, PromptText, RequiredView, Requirements
 from dualread.models.prompts import template_sha256
@@ -31,6 +31,10 @@ LAYERS = ARCHITECTURE["layers"]
 SHARED = PromptText(name="shared", sha256=template_sha256("shared"))
 DECODING = {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 10}
 INTEGERS = RequiredView(name="stated_integer", image="original", prompt=SHARED, choices=Choices(integers=[0, 100]))
+HIDDEN = {"share": 0.5, "from_depth": 0.25, "to_depth": 0.75}
+CORE = RequiredView(
+    name="core", image="original", prompt=SHARED, forced=True, measure=Measure(name="hidden_core", settings=HIDDEN)
+)
 SAMPLES = RequiredView(
     name="samples",
     image="original",

@@ -106,6 +106,21 @@ def test_samples_depend_on_the_content_of_the_image_and_on_nothing_else(study, s
     assert drawn([study.image(2)])[0] != alone
 
 
+def test_a_measure_is_taken_of_the_own_answer(study, scorer):
+    """The entropies that VAUQ reads; with another image, both are others."""
+    actor = scorer._loaded.actor
+
+    def entropies(seed):
+        path = study.image(seed)
+        asked = shown(Question(image=path, question=LESION), path, actor.encoder)
+        view = actor.answer([asked], [small.CORE], states=False).views["core"]
+        return [float(view.features(name)[0, 0]) for name in ("entropy", "entropy_hidden")]
+
+    first, other = entropies(0), entropies(1)
+    assert first == entropies(0)
+    assert len({*first, *other}) == 4
+
+
 def test_a_method_of_choices_and_one_that_sees_no_image_say_what_they_think(study, scorer):
     result = scorer(study.image(1), LESION)
     assert set(result.methods) == {"dualread", "rlvr", "question_prior", "expected", "sequence_likelihood"}

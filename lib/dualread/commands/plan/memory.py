@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from dualread.commands.plan import peaks
+from dualread import plugins
+from dualread.commands.plan import peaks, sharded
 from dualread.commands.plan.models import Large
-from dualread.models.training.settings import settings_on
+from dualread.models.training.settings import TrainingSettings, settings_on
 
 _MOST_PROCESSES = 64
 
@@ -69,11 +70,23 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
             pixels=model.pixels[1],
         )
 
-    engine = settings.engine
+    engine, reads = settings.engine, bool(plugins.declared("training", entry["training"], "EXTRA_PASSES"))
 
-    def parts(rows: int, sampled: int, processes: int) -> dict[str, float]:
+    def parts(rows: int, sampled: int, processes: int, shard: str | None) -> Mapping[str, float]:
         of_step = completions // processes
         batch = batch_of(min(rows, of_step))
+        if shard is not None:
+            return sharded.training(
+                model.size,
+                batch,
+                model.dtype,
+                _layout(settings, shard, processes, model, reads=reads),
+                rollouts=batch_of(min(sampled, of_step)),
+                of_step=of_step,
+                reference=bool(settings.kl_coefficient),
+                adapter=adapter,
+                logits=None if on_gpu else peaks.logits_on_cpu(model.size, batch),
+            )
         found = peaks.training(
             model.size,
             batch,
@@ -97,25 +110,41 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
     rows, processes = settings.completions_per_pass, settings.processes
 
     def advice(room: float) -> str:
-        fewer = [(n, processes) for n in range(rows, 0, -1)]
-        # More processes hold the images of fewer rows each.
-        for passed, shared in fewer + [(1, n) for n in range(processes + 1, _MOST_PROCESSES + 1)]:
+        # More processes hold the images of fewer rows each, and smaller parts.
+        more = range(processes + 1, _MOST_PROCESSES + 1)
+        tried = [(n, processes, settings.shard) for n in range(rows, 0, -1)] + [(1, n, settings.shard) for n in more]
+        if settings.shard is None:
+            tried += [(rows, n, "full") for n in (processes, *more) if n > 1]
+        for passed, shared, shard in tried:
             if completions % (passed * shared) and (passed, shared) != (rows, processes):
                 continue
             before = 1 if engine else settings.model_copy(update={"completions_per_pass": passed}).sampled_at_once
             for sampled in range(before, 0, -1):
-                if sum(parts(passed, sampled, shared).values()) <= room:
+                if sum(parts(passed, sampled, shared, shard).values()) <= room:
                     return _set(
                         f"backbones.{name}.training",
                         completions_per_pass=(rows, passed),
                         rollouts_per_pass=(before, sampled),
                         processes=(processes, shared),
+                        shard=(settings.shard, shard),
                     )
-        least = _no_batch(sum(parts(1, 1, processes).values()))
+        least = _no_batch(sum(parts(1, 1, processes, settings.shard).values()))
         return least if engine is None else f"lower rollout_settings.gpu_memory_utilization; with it as it is, {least}"
 
-    found = parts(rows, settings.sampled_at_once, processes)
+    found = parts(rows, settings.sampled_at_once, processes, settings.shard)
     return Need(stage=f"train_actor ({actor})", backbone=name, parts=found, advice=advice)
+
+
+def _layout(settings: TrainingSettings, shard: str, processes: int, model: Large, *, reads: bool) -> sharded.Layout:
+    engine = settings.engine
+    share = 0.0 if engine is None or settings.rollout_gpus else engine.gpu_memory_utilization * model.gpu["memory"]
+    return sharded.Layout(
+        processes=processes,
+        by_layers=shard == "full",
+        engine=None if engine is None else share,
+        sleeps=engine is not None and engine.sleep,
+        reads=reads,
+    )
 
 
 def _generation(config: Mapping[str, Any], name: str, model: Large) -> Need:
@@ -171,8 +200,8 @@ def _replay(config: Mapping[str, Any], name: str, model: Large) -> Need:
     return Need(stage="replay", backbone=name, parts=parts(model.replayed), advice=advice)
 
 
-def _set(where: str, **changes: tuple[int, int]) -> str:
-    """Return the advice to set each key of `where` from its first number to its second, if they differ."""
+def _set(where: str, **changes: tuple[Any, Any]) -> str:
+    """Return the advice to set each key of `where` from its first value to its second, if they differ."""
     return "set " + " and ".join(f"{where}.{key} to {new}" for key, (old, new) in changes.items() if new != old)
 
 

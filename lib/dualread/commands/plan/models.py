@@ -142,7 +142,21 @@ class Large:
         else:
             sampled = min(settings.sampled_at_once, n)
             rollouts = ceil(n / sampled) * self._rollouts(settings, sampled, prompt)
-        return steps * processes * (1 + apart) * (rollouts + self._learning(algorithm, settings, n, rows, prompt))
+        learning = self._learning(algorithm, settings, n, rows, prompt)
+        if settings.shard is not None:
+            learning = max(learning, ceil(n / rows) * self._sent(settings))
+        return steps * processes * (1 + apart) * (rollouts + learning)
+
+    def _sent(self, settings: TrainingSettings) -> float:
+        """Return the seconds to send weights and gradients of a sharded model for one pass, while others are computed.
+
+        Weights are gathered for the forward pass, layer by layer again for the backward pass, and once more for the
+        reference of a KL penalty; gradients are as many as what is trained.
+        """
+        gathered = (2 if settings.shard == "full" else 1) + (settings.kl_coefficient != 0)
+        each, gradients = (_FP32, 1) if settings.lora is None else (BYTES[self.dtype], 0)
+        rate = self.gpu["network" if settings.nodes > 1 else "link"] * self.gpu["bandwidth_share"]
+        return (gathered + gradients) * each * self.size["parameters"] / rate
 
     def _rollouts(self, settings: TrainingSettings, rows: int, prompt: str) -> float:
         """Return the seconds to sample one piece of a process's completions."""

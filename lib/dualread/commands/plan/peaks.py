@@ -137,32 +137,55 @@ def training(
         adapter: Parameters of the adapter that is trained; None where all weights are.
     """
     each, n = BYTES[dtype], size["parameters"]
-    mixed = dtype != "float32"
-    # Keys are normed and rotated in float32, values are what a projection returns.
-    sampling = (
-        {} if rollouts is None else _completing(size, rollouts, each, _key_values(size, _FP32, each), sampled=True)
+    sampling = {} if rollouts is None else sampled(size, rollouts, dtype)
+    learning = one_pass(
+        size, batch, dtype, of_step=of_step, recompute=recompute, logits=logits, adapter=adapter is not None
     )
-    images = of_step * batch.pixels * size["values_per_pixel"] * _FP32
-    if logits is None:
-        logits = min(batch.rows * batch.made, HEAD_TOKENS) * _HEAD_ENTRIES * each
-    learning = images + _learning(size, batch, each, recompute) + logits
     if adapter is not None:
-        states = 2 * batch.rows * (batch.prompt + batch.made) * size["hidden_size"] * _FP32  # the head has no gradient
-        step = max(learning + states, sum(sampling.values()))
-        read = max(_encoding(size, batch.pixels, _FP32), (batch.prompt + batch.made) * _layer(size, _FP32))
-        one = max(read, batch.made * size["vocabulary"] * (_FP32 + 2 * _FP64), _cast(size, each))
+        step, one = max(learning, sum(sampling.values())), one_completion(size, batch, dtype)
         if n * _FP32 + one > n * each + 4 * adapter * _FP32 + step:
             return {"weights in float32": n * _FP32, "adapter": adapter * _FP32, "one completion": one}
         return {"weights": n * each, "adapter, gradients, Adam": 4 * adapter * _FP32, "one pass or rollouts": step}
-    learning += _head_gradients(size, batch)
     return {
         "weights": n * _FP32,
         "gradients": n * _FP32,
         "Adam": 2 * n * _FP32,
         "reference model": n * _FP32 if reference else 0,
-        "bfloat16 copies": n * each if mixed else 0,
+        "bfloat16 copies": n * each if dtype != "float32" else 0,
         **({"one pass": learning} if learning > sum(sampling.values()) else {"rollouts": sum(sampling.values())}),
     }
+
+
+def one_pass(
+    size: Size,
+    batch: Batch,
+    dtype: str,
+    *,
+    of_step: float,
+    adapter: bool,
+    recompute: bool = True,
+    logits: float | None = None,
+) -> float:
+    """Return the bytes of one pass that learns, with the pixels of all completions of the step; see `training`."""
+    images = of_step * batch.pixels * size["values_per_pixel"] * _FP32
+    if logits is None:
+        logits = min(batch.rows * batch.made, HEAD_TOKENS) * _HEAD_ENTRIES * BYTES[dtype]
+    learning = images + _learning(size, batch, BYTES[dtype], recompute) + logits
+    if adapter:  # the head has no gradient
+        return learning + 2 * batch.rows * (batch.prompt + batch.made) * size["hidden_size"] * _FP32
+    return learning + _head_gradients(size, batch)
+
+
+def sampled(size: Size, batch: Batch, dtype: str) -> dict[str, float]:
+    """Return what the trained model holds besides its weights while it samples a batch."""
+    # Keys are normed and rotated in float32, values are what a projection returns.
+    return _completing(size, batch, BYTES[dtype], _key_values(size, _FP32, BYTES[dtype]), sampled=True)
+
+
+def one_completion(size: Size, batch: Batch, dtype: str) -> float:
+    """Return the bytes to read one completion in float32, and to cast the weights back afterwards."""
+    read = max(_encoding(size, batch.pixels, _FP32), (batch.prompt + batch.made) * _layer(size, _FP32))
+    return max(read, batch.made * size["vocabulary"] * (_FP32 + 2 * _FP64), _cast(size, BYTES[dtype]))
 
 
 def between_steps(size: Size, dtype: str, *, reference: bool, adapter: float | None) -> dict[str, float]:

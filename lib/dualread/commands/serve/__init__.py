@@ -8,6 +8,7 @@ brings it what the service says. `application` is the server around it, and `cou
 import argparse
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +47,10 @@ when all that it has begun is answered.
 """
 PORT = 8000
 _KEY = "DUALREAD_API_KEY"
+# After each part of a reply, the thread that has sent it waits this long for the actor's, which is mostly busy in
+# Python with small models. By default it is 5 ms: 64 streams then got 15% fewer tokens, and the first one in twice the
+# time.
+_SECONDS_PER_TURN = 0.0005
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -120,6 +125,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"http://{host}:{port}/v1 is ready, with the model {options.name}. Not for clinical use.", flush=True)
         if not here and key is None:
             say(f"dualread serve: everyone who reaches {host}:{port} may ask. Give --api-key to choose who.")
+        sys.setswitchinterval(_SECONDS_PER_TURN)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server raises it again when it has ended
         try:
             server = web.server(app, connections=4 * limits.requests, seconds_to_stop=options.seconds_to_stop)

@@ -157,7 +157,9 @@ def compute_masks_at_once() -> None:
     """
     from transformers import masking_utils
 
-    if (with_vmap := masking_utils._vmap_expansion_sdpa).__module__ == __name__:
+    with_vmap = getattr(masking_utils, "_vmap_expansion_sdpa", None)
+    spread = getattr(masking_utils, "_non_vmap_expansion_sdpa", None)
+    if with_vmap is None or spread is None or with_vmap.__module__ == __name__:  # they are transformers' own affair
         return
     is_the_same: dict[tuple[Any, ...], bool] = {}
 
@@ -176,7 +178,7 @@ def compute_masks_at_once() -> None:
             return expected
 
         def at_once(*positions: "Tensor") -> "Tensor":
-            found = pattern(*masking_utils._non_vmap_expansion_sdpa(*positions))
+            found = pattern(*spread(*positions))
             return found.expand(*map(len, positions))
 
         return masks

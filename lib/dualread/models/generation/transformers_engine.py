@@ -18,6 +18,7 @@ from dualread.models.backbones.encode import Prompt
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.finished import each_batch
 from dualread.models.generation.base import Collecting, Completion, Loglikelihoods, Request, SeededDecoding, Step
+from dualread.models.generation.data_parallel import by_image
 from dualread.models.prefixes import NOTHING
 from dualread.progress import track
 from dualread.seeding import generator
@@ -90,7 +91,12 @@ class TransformersEngine:
         return [made[i * n : (i + 1) * n] for i in range(len(prompts))]
 
     def _encode(self, requests: Sequence[Request]) -> list[Prompt]:
-        return [self.encoder.prompt(r.text, image=r.image, row=r.row).followed_by(r.prefix) for r in requests]
+        # Those about one image follow each other, so that it is changed and processed once; a few are kept in memory.
+        made = {i: self._prompt(requests[i]) for i in by_image(requests)}
+        return [made[i] for i in range(len(requests))]
+
+    def _prompt(self, request: Request) -> Prompt:
+        return self.encoder.prompt(request.text, image=request.image, row=request.row).followed_by(request.prefix)
 
     def _completion(self, prompt: Sequence[int], tokens: list[int], log_probs: list[float]) -> Completion:
         return Completion(

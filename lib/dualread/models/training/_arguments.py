@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 from dualread.errors import ConfigError
+from dualread.models.training import _sharding
 from dualread.models.training._checkpoints import KEPT
 from dualread.models.training._watched import tracking
 from dualread.models.training.job import Job
@@ -64,7 +65,7 @@ def arguments(job: Job) -> Any:
         weight_decay=settings.weight_decay,
         max_grad_norm=settings.clip_norm,
         bf16=job.backbone_settings["dtype"] == "bfloat16",
-        **{recompute: not on_cpu},
+        **_sharding.arguments(settings, recompute=not on_cpu, name=recompute),
         use_cpu=on_cpu,
         seed=job.seed,
         logging_steps=1,

@@ -5,6 +5,7 @@ checkpoint's files are in its seals, one file `sealed-<process>.json` per proces
 """
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,25 +17,32 @@ from dualread.store.digest import read_json, replace_text, sha256_file
 KEPT = 2
 
 
-def seal(checkpoint: Path, process: int) -> None:
+def seal(checkpoint: Path, process: int, n_processes: int = 1) -> None:
     """Record the digests of the files that `process` has written to `checkpoint`; called when all of them are complete.
 
-    The first process writes all files except for the random states of the other processes.
+    Each process writes its random state and, of a sharded model, its part. The first one writes all else.
     """
-    own = f"rng_state_{process}.pth"  # the name that the trainer uses where there are several processes
-    files = (path.relative_to(checkpoint).as_posix() for path in sorted(checkpoint.rglob("*")) if path.is_file())
-    others = ("rng_state_", "sealed-", ".sealed-")
-    names = [own] if process else [name for name in files if name == own or not name.startswith(others)]
-    table = {name: sha256_file(checkpoint / name) for name in names}
+    files = [path for path in sorted(checkpoint.rglob("*")) if path.is_file()]
+    mine = [
+        path for path in files if (_writer(path) or 0) == process and not path.name.startswith(("sealed-", ".sealed-"))
+    ]
+    digests = {path.relative_to(checkpoint).as_posix(): sha256_file(path) for path in mine}
+    table = {"processes": n_processes, "files": digests}
     replace_text(checkpoint / _seal(process), json.dumps(table, indent=1))
 
 
-def newest_complete(folder: Path, n_processes: int, *, remove: bool = False) -> Path | None:
+def _writer(file: Path) -> int | None:
+    """Return the process that wrote a file of a checkpoint, if the file's name has one."""
+    found = re.fullmatch(r"rng_state_(\d+)\.pth|__(\d+)_\d+\.distcp", file.name)
+    return None if found is None else int(found[1] or found[2])
+
+
+def newest_complete(folder: Path, n_processes: int | None, *, remove: bool = False) -> Path | None:
     """Return the complete checkpoint with the most steps, or None if there is none.
 
     Args:
         folder: The folder with the trainer's checkpoint-<step>/.
-        n_processes: Number of processes; a checkpoint has to hold the random state of each.
+        n_processes: Number of processes that have to have written it; None if any number may.
         remove: Whether half-written and damaged checkpoints are removed, with a warning. If another run wrote over such
             a checkpoint and were killed, it could pass for complete.
     """
@@ -49,17 +57,22 @@ def newest_complete(folder: Path, n_processes: int, *, remove: bool = False) -> 
     return complete
 
 
-def _problems(path: Path, n_processes: int) -> Iterator[str]:
+def _problems(path: Path, n_processes: int | None) -> Iterator[str]:
     sealed: dict[str, str] = {}
-    for process in range(n_processes):
+    expected, process = n_processes or 1, 0
+    while process < expected:
         try:
-            if not (table := read_json(path / _seal(process))):
-                raise ValueError("it lists no files")
-            sealed |= table
+            seal = read_json(path / _seal(process))
+            sealed |= seal["files"]
+            if n_processes is None:
+                expected = int(seal["processes"])
+            elif seal["processes"] != n_processes:
+                yield f"{path}: written by {seal['processes']} processes, expected {n_processes}"
         except FileNotFoundError:
             yield f"{path}: half-written, {_seal(process)} is missing"
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, KeyError) as error:
             yield f"{path / _seal(process)}: damaged ({error})"
+        process += 1
     for name, digest in sealed.items():
         try:
             found = sha256_file(path / name)

@@ -85,7 +85,12 @@ def merged_weights(model: Any) -> Iterator[tuple[str, Any]]:
             tensor = (tensor.float() + layer.get_delta_weight(adapter).float()).to(tensor.dtype)
         elif not rest and any(name.startswith(f"{of}.") for of in adapted):
             continue  # a part of the adapter
-        yield (f"{owner}.{rest}" if rest else name), tensor.detach()
+        yield (f"{owner}.{rest}" if rest else name), gathered(tensor.detach())
+
+
+def gathered(tensor: Any) -> Any:
+    """Return a tensor as this process has it, or all of one that is sharded; then all processes have to call this."""
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
 def save(model: Any, job: Job) -> None:

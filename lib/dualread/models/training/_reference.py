@@ -7,8 +7,9 @@ without padding, with all inputs from the processor, in float32. The trainer may
 is in bfloat16 depends on the model; it is measured by reading the same rows in the trainer's precision.
 """
 
+import contextlib
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,6 @@ from dualread.errors import DataError, TrainingError, in_a_line
 from dualread.models import own_pass
 from dualread.models.backbones import parts
 from dualread.models.backbones.opened import Opened
-from dualread.models.training._lora import base_of
 from dualread.models.training._rollouts import for_sampling
 
 _GENERATED = 6  # tokens that the model's own generation is compared on
@@ -97,10 +97,10 @@ def compared(trainer: type, completion_type: int) -> type:
             # Prompts of different lengths, because the trainer pads the shorter ones.
             by_length = sorted(range(len(rows)), key=lambda i: len(prompts[i]))
             chosen = sorted({by_length[int(k)] for k in np.linspace(0, len(rows) - 1, ROWS)})
-            model, first = base_of(self.model), chosen[0]
+            model, first = self._opened.model, chosen[0]
 
             # Not kept in memory: with the images of all rows, they are large.
-            def read() -> list[np.ndarray]:
+            def read(model: Any = model) -> list[np.ndarray]:
                 of_rows = ((self._inputs(rows[i], prompts[i]), completions[i].tolist()) for i in chosen)
                 return [own_pass.log_probs(model, *row, completion_type, self.temperature) for row in of_rows]
 
@@ -111,10 +111,16 @@ def compared(trainer: type, completion_type: int) -> type:
                 with self.accelerator.autocast():
                     rounded = read() if self.args.bf16 else exact
                 if self.args.bf16 and self.is_sampled_by_an_engine:
-                    with torch.autocast(model.device.type, enabled=False), own_pass.in_bfloat16(model):
-                        self.rounding_of_an_engine = own_pass.mean_difference(read(), exact)
+                    with torch.autocast(model.device.type, enabled=False), self.in_bfloat16() as rounding:
+                        self.rounding_of_an_engine = own_pass.mean_difference(read(rounding), exact)
             found = zip(chosen, exact, rounded, strict=True)
             return {i: Reference(exact=in_float32, rounded=own) for i, in_float32, own in found}
+
+        @contextlib.contextmanager
+        def in_bfloat16(self) -> Iterator[Any]:
+            """Yield the model with all weights and states in bfloat16."""
+            with own_pass.in_bfloat16(self._opened.model):
+                yield self._opened.model
 
         def _check_type(self, model: Any, row: Mapping[str, Any], prompt: Any, completion: Any) -> None:
             """Trainer and reference are told the token type of a completion; the model's own generation is not."""

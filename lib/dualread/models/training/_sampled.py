@@ -13,6 +13,7 @@ from typing import Any
 
 from dualread.errors import TrainingError
 from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.opened import Opened
 from dualread.models.rollouts.base import Rollouts
 from dualread.models.training._lora import merged_weights
 from dualread.models.training._reference import FLOAT32, RATIO
@@ -47,13 +48,14 @@ def sampled_by(rollouts: Rollouts, trainer: type, job: Job) -> type:
     class SampledTrainer(trainer):
         is_sampled_by_an_engine = True
         _log_probs: Any  # of the last pass of the loss
+        _opened: Opened  # of this step; `trainer` sets it
         _passes: list[tuple[float, int]]  # of this step: sum of the differences, and tokens
 
         def roll_out(self, prompts: Sequence[Prompt], *, first: int) -> tuple[list[list[int]], list[list[float]]]:
             """Return the ids of one completion per row of this process, and their log-probabilities."""
             step, self._passes = self.state.global_step, []
             seeds = [derive_seed("rollout", job.seed, step, first + i) for i in range(len(prompts))]
-            made = rollouts.roll_out(merged_weights(self.model), prompts, job.decoding, seeds)
+            made = rollouts.roll_out(merged_weights(self._opened.model), prompts, job.decoding, seeds)
             return [ids for ids, _ in made], [log_probs for _, log_probs in made]
 
         def _compute_loss(self, model: Any, inputs: Any) -> Any:

@@ -167,7 +167,7 @@ def _rollout_gpus(settings: Wire) -> list[str]:
         return []
     if not (visible := visible_gpus()):
         return [""] * n
-    processes, rank = (int(os.environ.get(name, usual)) for name, usual in (("WORLD_SIZE", "1"), ("LOCAL_RANK", "0")))
+    processes, rank = int(os.environ.get("LOCAL_WORLD_SIZE", "1")), int(os.environ.get("LOCAL_RANK", "0"))
     if len(visible) < (needed := processes * (1 + n)):
         raise ConfigError(
             f"training: rollout_gpus: {n}, but this machine has {len(visible)} GPU(s). Expected {needed}: for each of"

@@ -29,6 +29,8 @@ ADVANTAGE_SCALE = "group"  # advantages are divided by the standard deviation wi
 OPTIMIZER = "adamw_torch_fused"
 SCHEDULE = "constant_with_warmup"
 WEIGHTS = "float32"  # whatever the dtype of the forward pass: an update of 1e-6 is lost in bfloat16
+# Settings that say where a sharded training computes; it goes on from its checkpoints if they are changed.
+LAYOUT = ("processes", "nodes", "shard", "rollout_gpus")
 
 
 class Lora(Section):
@@ -103,6 +105,13 @@ class TrainingSettings(Section):
     processes: Positive = 1
     """Processes that train one actor together, with one GPU each. Rollouts are drawn as by one process, but sums are
     rounded in another order, so another number of processes gives an actor of its own."""
+    nodes: Positive = 1
+    """Machines of a SLURM cluster that share the `processes` of one actor equally, by default 1. Only a backbone's
+    `training` may set this."""
+    shard: Literal["optimizer", "full"] | None = None
+    """Spreads gradients and Adam's moments over the `processes`, and with `full` also the weights while they are used;
+    with `optimizer`, the weights are whole in each forward and backward pass, which takes less time and more memory.
+    By default each process holds everything."""
     lora: Lora | None = None
     """A LoRA adapter, in place of all weights (TRL: `peft_config`)."""
     rollouts: Name | None = None
@@ -140,6 +149,22 @@ class TrainingSettings(Section):
             )
         if self.importance_sampling is not None and self.top_p != 1:
             return f"top_p: {self.top_p}. Expected 1, because importance_sampling needs what was sampled from"
+        return None
+
+    @property
+    def unfit_for_its_processes(self) -> str | None:
+        """Why `nodes` or `shard` cannot be followed; None if they can, or are not given."""
+        if self.processes % self.nodes:
+            return f"nodes: {self.nodes} cannot share {self.processes} `processes` equally. Change either"
+        if self.shard is None:
+            return None
+        if self.processes == 1:
+            return "shard: there is one process. Expected several, each of which holds a part: set `processes`"
+        if self.lora is not None and self.lora.dropout:
+            return (
+                f"lora.dropout: {self.lora.dropout}. Expected none with `shard`, because layers that are computed again"
+                " in the backward pass would drop other inputs than before. Leave it out"
+            )
         return None
 
     def longest_prompt(self, backbone_settings: Wire) -> int:

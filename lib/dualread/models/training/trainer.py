@@ -25,6 +25,7 @@ from dualread.models.training._checkpoints import newest_complete, seal
 from dualread.models.training._reference import compared
 from dualread.models.training._rollouts import for_sampling, roll_out
 from dualread.models.training._sampled import DIFFERENCE, opened_rollouts, sampled_by
+from dualread.models.training._sharding import PROCESSES, sharded
 from dualread.models.training.job import Job
 from dualread.progress import Step, note_steps, say, track
 from dualread.seeding import generator
@@ -46,6 +47,7 @@ _LOGGED = {
     "step_time": SECONDS,
     DIFFERENCE: "rollout_difference",
     "sampling/importance_sampling_ratio/mean": "importance_ratio",
+    PROCESSES: "processes",
 }
 
 
@@ -74,7 +76,8 @@ def _train(job: Job, options: Any, rollouts: Rollouts | None, subclass: Callable
     steps = settings.steps_over(n_rows)
     order = training_order(n_rows, steps=steps, prompts_per_step=settings.prompts_per_step, seed=job.seed)
     checked = compared(subclass(GRPOTrainer), job.facts.completion_type)
-    trainer = _careful(sampled_by(rollouts, checked, job) if rollouts else checked, job)(
+    careful = _careful(sampled_by(rollouts, checked, job) if rollouts else checked, job)
+    trainer = (sharded(careful, adapted=settings.lora is not None) if settings.shard else careful)(
         model=model,
         reward_funcs=[_reward_function(job.reward)],
         args=options,
@@ -89,9 +92,8 @@ def _train(job: Job, options: Any, rollouts: Rollouts | None, subclass: Callable
     with warnings.catch_warnings():
         # trl 1.16 uses a name that transformers 5.23 renamed, and warns at every step.
         warnings.simplefilter("ignore", FutureWarning)
-        trainer.train(resume_from_checkpoint=_resume_from(job.checkpoints, first=trainer.is_world_process_zero()))
-    if trainer.is_world_process_zero():
-        _lora.save(trainer.model, job)
+        trainer.train(resume_from_checkpoint=_resume_from(job, first=trainer.is_world_process_zero()))
+    trainer.save()
     return _log_rows(trainer.state.log_history)
 
 
@@ -121,16 +123,26 @@ def _careful(trainer: type, job: Job) -> type:
             return made
 
         def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-            if job.settings.lora is not None:
+            if job.settings.lora is not None or job.settings.shard is not None:
                 return super()._load_from_checkpoint(resume_from_checkpoint, model)
             # transformers 5.23 looks for the current names of the weights. Gemma 3 is saved under older names, so that
             # no weight would be loaded, with only a warning.
             saved = _load(job, Path(resume_from_checkpoint))
             (self.model if model is None else model).load_state_dict(saved.state_dict())
 
+        @property
+        def plain(self) -> Any:
+            """The model as transformers knows it: not wrapped for several processes, all weights in this one."""
+            return self.model
+
+        def save(self) -> None:
+            """Write the trained checkpoint, in the first process; all processes have to call it."""
+            if self.is_world_process_zero():
+                _lora.save(self.plain, job)
+
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
             # A new one for each step, because an encoder keeps the pixels of its images in memory.
-            self._opened = Opened.of(_lora.base_of(self.model), self.processing_class, job.model, job.facts)
+            self._opened = Opened.of(_lora.base_of(self.plain), self.processing_class, job.model, job.facts)
             encode, self._rows = self._opened.encoder.prompt, inputs
             one_of = {row["sample_id"]: row for row in inputs}
             self._prompts = {
@@ -164,7 +176,7 @@ def _careful(trainer: type, job: Job) -> type:
             prompts = [self._prompts[row["sample_id"]] for row in self._rows]
             if self.is_sampled_by_an_engine:
                 return self.roll_out(prompts, first=first)
-            with self.accelerator.autocast(), for_sampling(self.model):
+            with self.accelerator.autocast(), for_sampling(self._opened.model):
                 made = roll_out(self._opened, prompts, job, step=self.state.global_step, first=first)
             return made, None  # no log-probabilities: TRL reads them only from another engine
 
@@ -178,8 +190,11 @@ def _careful(trainer: type, job: Job) -> type:
     return CarefulTrainer
 
 
-def _resume_from(checkpoints: Path | None, *, first: bool) -> str | None:
-    found = None if checkpoints is None else newest_complete(checkpoints, n_processes(), remove=first)
+def _resume_from(job: Job, *, first: bool) -> str | None:
+    if job.checkpoints is None:
+        return None
+    written_by = None if job.settings.shard else n_processes()
+    found = newest_complete(job.checkpoints, written_by, remove=first)
     if found is None:
         return None
     if first:
@@ -258,7 +273,7 @@ def _step_callback(job: Job, n_steps: int) -> Any:
             next(self.bar, None)
 
         def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            seal(Path(args.output_dir, f"checkpoint-{state.global_step}"), args.process_index)
+            seal(Path(args.output_dir, f"checkpoint-{state.global_step}"), args.process_index, args.world_size)
 
     return Steps()
 

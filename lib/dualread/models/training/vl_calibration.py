@@ -48,12 +48,13 @@ def train(job: Job) -> list[dict[str, Any]]:
 
 def _with_visual_terms(trainer: type, job: Job) -> type:
     class VLCalibrationTrainer(trainer):
+        reads_by_itself = True  # in each step, whatever samples
         _blocks: Sequence[Block | None]
         _opened: Opened  # of this step; `trainer` sets it
 
         def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
             views = _views(self._opened.encoder, inputs, job, self.state.global_step)
-            with self.accelerator.autocast(), for_sampling(self.model):
+            with self.accelerator.autocast(), for_sampling(self._opened.model):
                 self._blocks = measure(
                     self._opened,
                     [views[row["sample_id"]] for row in inputs],

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from dualread import plugins
-from dualread.declared.answers import Decoding, Image, name_and_settings
+from dualread.declared.answers import Decoding, Image, Measure, name_and_settings
 from dualread.declared.base import ConfiguredPlugin
 from dualread.declared.recorded import Facts, RequiredView, Requirements
 from dualread.errors import ConfigError, DualReadError, ReaderError, in_a_line
@@ -24,6 +24,7 @@ from dualread.models.generation.base import Completion, Request, SeededDecoding
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.images.base import Change, changes_of, shown_image
+from dualread.models.measures.base import measured
 from dualread.models.replay.forward import VECTORS, replay_completions
 from dualread.models.replay.replayed import stacked
 from dualread.own.scoring.results import Confidence, Reading, ShownQuestion
@@ -120,6 +121,9 @@ class OpenActor:
             for draw in draws
         }
         chosen = list(requests.values())
+        if view.measure is not None:
+            source = self._measured(view.measure, chosen, committed)
+            return View(name=view.name, source=source, rows=np.arange(len(asked)))
         if view.forced:
             source = self._states(chosen, committed, view.layers or ())
             return View(name=view.name, source=source, rows=np.arange(len(asked)))
@@ -161,6 +165,13 @@ class OpenActor:
         how = {"kappa": self._kappa, "batch_size": self._batch_size}
         replayed = replay_completions(self.opened, requests, ids, **how, layers=layers)
         return lambda name: stacked(replayed, name)
+
+    def _measured(
+        self, measure: Measure, requests: Sequence[Request], committed: Sequence[Completion]
+    ) -> Callable[[str], np.ndarray]:
+        plugin = ConfiguredPlugin(module=plugins.module_of("measures", measure.name), settings=measure.settings)
+        ids = [found.token_ids for found in committed]
+        return measured(self.opened, requests, ids, plugin, batch_size=self._batch_size).__getitem__
 
 
 def as_answered(

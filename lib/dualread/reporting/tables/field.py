@@ -16,8 +16,9 @@ build = replace(
     caption=lambda at: [
         f"Methods of the field, what they build on, and ours, study {escape(at.layout.study)}.",
         NOTATION,
-        "RadFlag and VASE group samples by their canonical answers. HAC lowers a confidence where a hallucination "
-        "score is high. Isotonic regression, histogram binning and HAC are fitted on validation answers.",
+        "RadFlag and VASE group samples by their canonical answers. VAUQ is the entropy of the answer, less a multiple "
+        "of what hiding the part of the image adds to it that the answer attends to. HAC lowers a confidence where a "
+        "hallucination score is high. Isotonic regression, histogram binning and HAC are fitted on validation answers.",
         f"{SPREAD}. {OUT_OF_DISTRIBUTION} Bold: best printed value per column and backbone.",
         NATURAL_CCG_AUC.said,
     ],

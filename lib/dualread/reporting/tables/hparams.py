@@ -261,7 +261,7 @@ def _set(seeds: list[int]) -> str:
 
 def _processes(settings: TrainingSettings) -> str:
     n = settings.processes
-    return f"{number(n)} process{'es' * (n > 1)}"
+    return f"{number(n)} {'sharded ' if settings.shard else ''}process{'es' * (n > 1)}"
 
 
 def _decoding(rule: Config) -> str:

@@ -1,0 +1,227 @@
+"""A model that is spread over processes learns what a whole one learns, on CPUs, where they communicate by gloo."""
+
+import json
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+from safetensors.numpy import load_file
+from tests.specs import changed
+from tests.tiny import MODEL
+
+from dualread.declared.base import Plugin
+from dualread.errors import DualReadError
+from dualread.models import rewards, rollouts
+from dualread.models.backbones.checkpoint import load
+from dualread.models.training import worker
+from dualread.models.training._sharding import Whole
+
+# Rewards that differ within groups, so that there are gradients; one process may be killed in a step.
+BY_LENGTH = """
+import os
+import signal
+from pathlib import Path
+
+from dualread.models.rewards.dcpo import CONTRACT
+
+_CALLS = []
+
+def reward(found, **columns):
+    _CALLS.append(found)
+    if (Path(__file__).parent / "kill").exists() and os.environ["RANK"] == "1" and len(_CALLS) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [float(len(verdict.completion)) for verdict in found]
+
+def calibration_reward(found, *, groups, gamma):
+    return [-value for value in reward(found)]
+"""
+# Samples with a copy of the model, which gets its weights before each step.
+COPIED = """
+import numpy as np
+
+from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.generation.transformers_engine import complete
+
+def prepare():
+    pass
+
+def open_rollouts(checkpoint, model, settings, gpus):
+    return Copied(open_checkpoint(checkpoint, model))
+
+class Copied:
+    def __init__(self, opened):
+        self._opened = opened
+
+    def roll_out(self, weights, prompts, decoding, seeds):
+        self._opened.model.load_state_dict(dict(weights))
+        uniform = np.stack([np.random.default_rng(seed).random(decoding.max_completion_tokens) for seed in seeds])
+        return complete(self._opened, prompts, range(len(prompts)), decoding, uniform)
+
+    def close(self):
+        pass
+"""
+# Counts the numbers that a process has of weights, gradients and moments after each step.
+WORKER = """
+import dualread.models.rewards
+import dualread.models.rollouts
+dualread.models.rewards.__path__.append({folder!r})
+dualread.models.rollouts.__path__.append({folder!r})
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from dualread.models.backbones.checkpoint import load
+from dualread.models.training import worker
+from dualread.models.training._sharding import Whole
+
+def count(optimizer, *_):
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    kinds = {{"weights": weights, "gradients": [weight.grad for weight in weights]}}
+    for moment in ("exp_avg", "exp_avg_sq"):
+        kinds[moment] = [optimizer.state[weight][moment] for weight in weights]
+    held = {{kind: [sum(f(t) for t in tensors) for f in (lambda t: t.to_local().numel(), lambda t: t.numel())]
+            for kind, tensors in kinds.items()}}
+    Path({folder!r}, f"held-{{os.environ['RANK']}}").write_text(repr(held))
+
+register_optimizer_step_post_hook(count)
+sys.exit(worker.main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Where the reward plugin is, and what processes tell."""
+    folder = tmp_path / "told"
+    folder.mkdir()
+    (folder / "by_length.py").write_text(BY_LENGTH)
+    (folder / "copied.py").write_text(COPIED)
+    for family in (rewards, rollouts):
+        family.__path__.append(str(folder))
+    yield folder
+    for family in (rewards, rollouts):
+        family.__path__.remove(str(folder))
+
+
+@pytest.fixture
+def train(module, assignment, folder, tmp_path):
+    """Return a function that trains on some processes and returns the log and the weights."""
+    name = module(WORKER.format(folder=str(folder)))
+
+    def run(made, *, processes=1, checkpoints=None, engine=None, **settings):
+        given = {**assignment.spec.settings, "completions_per_pass": 1, **settings}
+        given = {**given, "save_every": 1} if checkpoints else {k: v for k, v in given.items() if k != "save_every"}
+        plugins = {"reward": Plugin(module="models.rewards.by_length")}
+        plugins |= {"rollouts": Plugin(module=f"models.rollouts.{engine}")} if engine else {}
+        spec = changed(assignment.spec, settings=given, **plugins)
+        work = changed(assignment, spec=spec, out=tmp_path / made, scratch=tmp_path / f"{made}-scratch")
+        work = changed(work, checkpoints=checkpoints)
+        work.scratch.mkdir()
+        if processes == 1:
+            log = work.train()
+        else:
+            (work.scratch / "work").write_text(work.to_json())
+            worker.launch(name, work.scratch / "work", processes)
+            log = json.loads((work.scratch / "log.json").read_text())
+        found = pl.DataFrame(log).filter(pl.col("name") != "seconds")
+        return found, work.out / "model.safetensors"
+
+    return run
+
+
+def close(one, other):
+    """Assert that two trainings have learnt the same but for rounding: both logs, and all weights."""
+    (log, weights), (other_log, other_weights) = one, other
+    log, other_log = (table.filter(pl.col("name") != "processes") for table in (log, other_log))
+    assert log.drop("value").equals(other_log.drop("value"))
+    log, other_log = (table.filter(pl.col("name") != "rollout_difference") for table in (log, other_log))
+    np.testing.assert_allclose(log["value"], other_log["value"], rtol=2e-4, atol=2e-6)
+    found, expected = load_file(weights), load_file(other_weights)
+    assert found.keys() == expected.keys()
+    for name in found:
+        np.testing.assert_allclose(found[name], expected[name], atol=2e-5, err_msg=name)
+
+
+def moved(weights, start):
+    """Return by how much weights have changed, the largest change."""
+    found, start = load_file(weights), load_file(start / "model.safetensors")
+    return max(float(np.abs(found[name] - start[name]).max()) for name in found)
+
+
+@pytest.mark.long
+def test_two_processes_hold_half_each_learn_the_same_and_go_on_after_a_kill(train, assignment, folder, tmp_path):
+    settings = {"shard": "full", "kl_coefficient": 0.1}
+    whole = train("whole", **settings | {"shard": None})
+    straight = train("straight", processes=2, **settings)
+    close(straight, whole)
+    assert moved(straight[1], assignment.checkpoint) > 1e-3
+
+    told = [eval((folder / f"held-{rank}").read_text()) for rank in (0, 1)]
+    for kind in ("weights", "gradients", "exp_avg", "exp_avg_sq"):
+        (first, total), (second, _) = (held[kind] for held in told)
+        assert first + second == total
+        # A tensor with an odd number of rows has one row more in the first process.
+        assert abs(first - second) < 0.02 * total
+
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (folder / "kill").touch()
+    with pytest.raises(DualReadError, match="SIGKILL"):
+        train("killed", processes=2, checkpoints=kept, **settings)
+    (folder / "kill").unlink()
+    assert (kept / "checkpoint-1").is_dir()
+    shutil.copytree(kept, tmp_path / "copy")
+    log, weights = train("resumed", processes=2, checkpoints=kept, **settings)
+    assert log.equals(straight[0])
+    assert weights.read_bytes() == straight[1].read_bytes()
+    # Another number of processes reads the checkpoint, too.
+    three = train("three", processes=3, checkpoints=tmp_path / "copy", **settings)
+    close(three, straight)
+    # It was killed in the third step, perhaps before the other process had written the second one.
+    assert three[0].filter(pl.col("name") == "processes")["value"].to_list() in ([2, 2, 3], [2, 3, 3])
+
+
+@pytest.mark.long
+def test_an_engine_gets_the_weights_of_all_processes_before_each_step(train, assignment):
+    """Each step compares its log-probabilities with those of the loss."""
+    whole = train("whole", engine="copied")
+    sharded = train("sharded", processes=2, engine="copied", shard="optimizer")
+    close(sharded, whole)
+    assert moved(sharded[1], assignment.checkpoint) > 1e-3
+    differences = sharded[0].filter(pl.col("name") == "rollout_difference")["value"]
+    assert len(differences) == 3
+    assert differences.max() < 1e-5
+
+
+@pytest.mark.long
+def test_an_adapter_is_sharded_with_its_base(train, assignment):
+    """Its reference is the base with the adapter switched off."""
+    settings = {"lora": {"rank": 2, "alpha": 4}, "kl_coefficient": 0.1}
+    whole = train("whole", **settings)
+    sharded = train("sharded", processes=2, shard="full", **settings)
+    close(sharded, whole)
+    assert moved(sharded[1], assignment.checkpoint) > 1e-4
+
+
+def test_a_whole_model_has_weights_while_it_is_filled(tiny):
+    """Here all of them are in this process."""
+    import torch
+
+    trained = load(tiny.checkpoint, MODEL)
+    trained.forward = lambda *_, **__: None  # as trl replaces it
+    whole = Whole(trained)
+    assert {weight.device.type for weight in whole.model.parameters()} == {"meta"}
+    ids = torch.tensor([[5, 6, 7]])
+    for scale in (1.0, 2.0):
+        with torch.no_grad():
+            trained.get_output_embeddings().weight.mul_(scale)
+        with whole.filled(trained, "cpu"):
+            assert whole.is_filled
+            with torch.no_grad():
+                assert torch.equal(whole.model(input_ids=ids).logits, type(trained).forward(trained, ids).logits)
+            one, other = whole.model.get_input_embeddings().weight, whole.model.get_output_embeddings().weight
+            tied = trained.get_input_embeddings().weight is trained.get_output_embeddings().weight
+            assert (one.data_ptr() == other.data_ptr()) == tied
+        assert not whole.is_filled
+        assert {weight.device.type for weight in whole.model.parameters()} == {"meta"}
+    with whole.filled(trained, "cpu", torch.bfloat16):
+        assert {weight.dtype for weight in whole.model.parameters()} == {torch.bfloat16}
+    with whole.filled(trained, None):  # it takes part in the gathering alone
+        assert not whole.is_filled

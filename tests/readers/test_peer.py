@@ -1,0 +1,162 @@
+"""The numbers of medvlm 0.1.0 (with hedge-bench 0.1.2) where it is right, and what ours says where it is not.
+
+The literal values are what `benchmarks/peer_numbers.py` prints, whose first lines say how to run it; the inputs are the
+same. docs/answer.md says what is wrong in the peer.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from dualread.evaluation.metrics.calibration_error import ece
+from dualread.grading.canonical import canonical
+from dualread.grading.contracts import linguistic
+from dualread.grading.stated import stated_percent
+from dualread.readers import radflag
+from dualread.readers.base import FittedReader, Scores, Weights, score
+from dualread.readers.vase import amplified_entropy, shares
+from tests.readers import synthetic
+from tests.readers.test_post_hoc import confidences, fitted, stated
+from tests.readers.test_self_consistency import PLATT, sampled
+
+CONFIDENCES: list[float | None] = [0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.5, 0.4, 0.3, 0.2]
+HALLUCINATION = [0.1, 0.4, 1.2, 0.2, 0.6, 1.5, 0.3, 1.1, 0.9, 0.8, 1.4, 1.3]
+CORRECT = [True, True, False, True, True, False, True, False, True, False, True, False]
+ASKED: list[float | None] = [0.97, 0.82, 0.55, 0.25]
+ASKED_HALLUCINATION = [0.2, 1.0, 0.5, 1.6]
+EVEN: list[float | None] = [(2 * k + 1) / 30 for k in range(15)]
+EVEN_CORRECT = [bool(z) for z in (0, 0, 1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 1, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "peer"),
+    [
+        ("temperature_scaling", [0.8871800507601995, 0.7108670865041185, 0.5297277240936626, 0.342590679672911]),
+        ("platt_scaling", [0.7873778693500612, 0.7082567835121214, 0.5316741435199311, 0.32791033094142974]),
+        ("isotonic", [1.0, 0.6666666666666666, 0.5, 0.25]),
+    ],
+)
+def test_maps_of_confidences(name, peer):
+    # The peer looks for the temperature to 1e-5 of its value, and stops a logistic regression at 1e-4 of the gradient.
+    assert confidences(fitted(name, stated(CONFIDENCES, CORRECT)), ASKED) == pytest.approx(peer, abs=5e-5)
+
+
+def test_bins_where_equal_width_is_equal_number():
+    peer = [0.3333333333333333, 0.3333333333333333, 0.6666666666666666, 0.6666666666666666, 1.0]
+    reader = fitted("histogram_binning", stated(EVEN, EVEN_CORRECT), {"bins": 5})
+    assert confidences(reader, [0.1, 0.3, 0.5, 0.7, 0.9]) == pytest.approx(peer)
+
+
+@pytest.mark.parametrize(
+    ("form", "peer"),
+    [
+        ("regression", [0.959891419627888, 0.4776269353327601, 0.8755487389226453, 0.07322740289310263]),
+        ("gate", [0.9617527761785329, 0.6278936646103764, 0.5325514195829915, 0.04573338653746119]),
+    ],
+)
+def test_hac_without_the_peers_penalty(form, peer, monkeypatch):
+    """The peer shrinks the weight of the hallucination score as it is, so that its unit changes the result."""
+    scores = dict(zip(CONFIDENCES + ASKED, HALLUCINATION + ASKED_HALLUCINATION, strict=True))
+    certainty = "tests.certainty"
+
+    def of_method(reader: FittedReader, answers):
+        found = score(synthetic.reader("readers.verbalized", Weights()), answers)
+        if reader.module != certainty:
+            return found
+        return Scores(
+            score=np.array([-scores[c] for c in found.confidence]), confidence=found.confidence, imputed=found.imputed
+        )
+
+    monkeypatch.setattr("dualread.readers._post_hoc.score", of_method)
+    parents = {
+        "confidence": synthetic.reader("readers.verbalized", Weights()),
+        "hallucination": synthetic.reader(certainty, Weights()),
+    }
+    reader = fitted("hac", stated(CONFIDENCES, CORRECT), {"form": form}, **parents)
+    # Both stop where the loss is flat, at confidences that differ in the fourth digit.
+    assert confidences(reader, ASKED) == pytest.approx(peer, abs=2e-3)
+
+
+CLEAN, DISTORTED = [-0.1, -0.2, -0.9, -1.6], [-0.3, -0.5, -0.4, -2.0]
+
+
+@pytest.mark.parametrize(
+    ("clusters", "entropy", "flag", "amplified"),
+    [
+        ((0, 0, 0, 1, 2, 0, 1, 1, 3), 0.7398139238357544, 0.5, 1.2168272733688354),
+        ((0, 1, 1, 2, 1, 1, 2, 2, 2), 0.4627033770084381, 0.0, 0.8442651629447937),
+    ],
+)
+def test_samples(clusters, entropy, flag, amplified):
+    own, clean, distorted = str(clusters[0]), [str(k) for k in clusters[1:5]], [str(k) for k in clusters[5:]]
+    p, q = shares(clean, CLEAN, "clean"), shares(distorted, DISTORTED, "distorted")
+    assert -sum(share * math.log(share) for share in p.values()) == pytest.approx(entropy, abs=1e-6)
+    given = sampled((own, clean))
+    assert radflag.score(synthetic.reader("readers.radflag", PLATT, {"k": 4}), given).score.tolist() == [flag]
+    # The peer adds the committed answer's group, to which no sample need belong. Then it is an empty one more.
+    with_own = {f"answer {own}": 0.0, **p}
+    assert amplified_entropy(with_own, q, 1.0) == pytest.approx(amplified, abs=1e-6)
+    assert (amplified_entropy(p, q, 1.0) == pytest.approx(amplified, abs=1e-6)) == (own in clean)
+
+
+@pytest.mark.parametrize(
+    ("text", "peer", "ours"),
+    [
+        ("85%", 0.85, 85),
+        ("100%", 1.0, 100),
+        ("7", 0.07, 7),
+        ("62 %", 0.62, 62),
+        ("-5%", None, None),
+        # From here on, the peer is wrong: one percent is certainty to it, and half a percent one half.
+        ("1%", 1.0, 1),
+        ("1", 1.0, 1),
+        ("0.5%", 0.5, None),
+        ("150%", 1.0, None),
+    ],
+)
+def test_stated_percentages(text, peer, ours):
+    assert stated_percent(f"Confidence: {text}") == ours
+    assert (peer == (None if ours is None else ours / 100)) == (text not in ("1%", "1", "0.5%", "150%"))
+
+
+def test_words():
+    """The peer finds `likely` in "not likely"."""
+    peer = {"almost certain": 0.95, "likely": 0.7, "not likely": 0.7}
+    ours = {text: linguistic.parse(f"<answer>a</answer><confidence>{text}</confidence>").confidence for text in peer}
+    assert ours == {**peer, "not likely": None}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "peer", "ours"),
+    [
+        ("liver", "liver", True, True),
+        ("not liver", "liver", True, False),
+        ("left lung", "lung", True, False),
+        ("no", "nodule", True, False),
+    ],
+)
+def test_correct_answers(answer, reference, peer, ours):
+    assert (canonical(answer) == canonical(reference)) is ours
+    assert peer or not ours
+
+
+def test_a_confidence_of_0_is_in_the_lowest_bin():
+    """The peer's bins are open below: 0 is in none of them, and its binning says 0 where two of two are right."""
+    peer = 0.0
+    [ours] = confidences(
+        fitted("histogram_binning", stated([0.0, 0.0, 0.5, 1.0], [True, True, False, True]), {"bins": 3}), [0.0]
+    )
+    assert (peer, ours) == (0.0, 1.0)
+
+
+def test_binning_is_not_judged_where_it_was_fitted():
+    """Coins, whose outcomes no confidence tells: the peer's report of its own binning has an error of 3e-17."""
+    peer_before, peer_after = 0.2671859495883915, 3.1641356201816965e-17
+    rng = np.random.default_rng(0)
+    confidence, correct = rng.uniform(size=200), rng.random(200) < 0.5
+    assert ece(confidence, correct, n_bins=10) == pytest.approx(peer_before)
+    assert peer_after < 1e-15
+    reader = fitted("histogram_binning", stated(confidence.tolist(), correct.tolist()), {"bins": 10})
+    other, outcome = rng.uniform(size=200), rng.random(200) < 0.5
+    assert ece(np.array(confidences(reader, other.tolist())), outcome, n_bins=10) > 0.05

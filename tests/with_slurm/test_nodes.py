@@ -1,0 +1,70 @@
+"""One actor is trained on two nodes of the cluster, which are two daemons on this machine."""
+
+import ast
+import re
+import subprocess
+import sys
+
+import polars as pl
+
+from tests.study.embedded import ROOT
+from tests.with_slurm.cluster import NODES
+from tests.with_slurm.conftest import SHARED
+from tests.workflow.checkout import Checkout
+
+ACTOR = "results/cluster/actors/qwen3-vl-tiny/rlvr/17"
+# Laid over the study: two processes, each of which holds a half.
+HALVES = "backbones: {{qwen3-vl-tiny: {{training: {{processes: 2, nodes: {nodes}, shard: full}}}}}}\n"
+
+
+# What a process says of itself, and the sum of the ranks of all.
+MODULE = """
+import os
+import sys
+from pathlib import Path
+
+import torch
+from torch import distributed
+
+distributed.init_process_group("gloo")
+total = torch.tensor(int(os.environ["RANK"]))
+distributed.all_reduce(total)
+said = (os.environ["SLURMD_NODENAME"], os.environ["WORLD_SIZE"], int(total))
+Path(sys.argv[1]).with_name(os.environ["RANK"]).write_text(repr(said))
+"""
+
+
+def test_processes_on_two_nodes_of_a_job_meet(slurm, tmp_path):
+    (tmp_path / "meeting.py").write_text(MODULE)
+    script = tmp_path / "job.sh"
+    launch = f"from pathlib import Path; worker.launch('meeting', Path('{tmp_path}/file'), 4, nodes=2)"
+    script.write_text(
+        f"#!/bin/sh\nexport PYTHONPATH={ROOT / 'lib'}:{tmp_path}\n"
+        f'exec {sys.executable} -c "from dualread.models.training import worker; {launch}"\n'
+    )
+    asked = ["--nodes=2", "--ntasks=2", "--partition=nodes", f"--output={tmp_path / 'out'}", "--wait"]
+    done = subprocess.run(["sbatch", *asked, str(script)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, (tmp_path / "out").read_text()
+    found = [ast.literal_eval((tmp_path / rank).read_text()) for rank in "0123"]
+    assert sorted(node for node, *_ in found) == sorted(2 * NODES)
+    assert {said[1:] for said in found} == {("4", 0 + 1 + 2 + 3)}
+
+
+def test_two_nodes_train_an_actor_as_one_does(slurm, submit, tmp_path):
+    checkout = Checkout.create(tmp_path / "nodes")
+    trained = []
+    for nodes in (2, 1):
+        (checkout.folder / "halves.yaml").write_text(HALVES.format(nodes=nodes))
+        # Its rule has a name of its own, because SLURM is asked for more.
+        where = ["--set-resources", "train_actor_2_nodes:slurm_partition=nodes"] if nodes == 2 else []
+        head = submit(checkout, f"{ACTOR}/MANIFEST.json", *where, files=(*SHARED, "halves.yaml"))
+        assert head.wait() == 0, head.text
+        log = pl.read_parquet(checkout.folder / ACTOR / "train_log.parquet")
+        trained.append((log, (checkout.folder / ACTOR / "checkpoint" / "model.safetensors").read_bytes()))
+    assert trained[0][0].equals(trained[1][0])
+    assert trained[0][1] == trained[1][1]
+    assert trained[0][0].filter(pl.col("name") == "processes")["value"].to_list() == [2.0, 2.0, 2.0]
+    tasks = [task for task in slurm.tasks() if re.match("rule_train_actor_2_nodes", task.about)]
+    assert len(tasks) == 2  # one on each node, with a GPU
+    assert len({task.job for task in tasks}) == 1
+    assert all(task.devices.isdecimal() for task in tasks)
