@@ -144,7 +144,7 @@ def test_entries_that_differ_in_named_settings_alone_share_a_folder_one_after_th
         return Action(stage="train", code="c", spec={"name": "a", "settings": settings}, inputs={}, packages={})
 
     def offered(made):
-        return partial.offered(store, made.key, made.key_without)
+        return partial.offered(store, made.key, made)
 
     def killed(made, *but):
         with offered(made):

@@ -6,7 +6,7 @@ shows in which fields two results of one output differ. Next: `dualread.store.st
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -50,8 +50,3 @@ class Action:
     def key(self) -> str:
         """The action's name in the store."""
         return digest_of(self.fields())
-
-    def key_without(self, settings: Sequence[str]) -> str:
-        """Return what all actions have in common that differ from this one in some `settings` of the spec alone."""
-        left = {name: value for name, value in self.spec["settings"].items() if name not in settings}
-        return digest_of({**self.fields(), "spec": {**self.spec, "settings": left}, "without": sorted(settings)})

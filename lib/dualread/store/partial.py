@@ -16,13 +16,14 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
 from dualread.progress import say
-from dualread.store.digest import read_json
+from dualread.store.digest import digest_of, read_json
 from dualread.store.disk import described, explained, make_folder, unreadable
+from dualread.store.key import Action
 from dualread.store.record import HOST, birth, is_alive
 from dualread.store.store import Store
 
@@ -45,12 +46,12 @@ def directory(but: Sequence[str] = ()) -> Path | None:
 
 
 @contextlib.contextmanager
-def offered(store: Store, key: str, key_without: Callable[[Sequence[str]], str] | None = None) -> Iterator[None]:
+def offered(store: Store, key: str, action: Action | None = None) -> Iterator[None]:
     """Make `directory` available inside the block. The folder is removed if the block succeeds, and kept otherwise.
 
-    `key_without` returns the key that an entry without some settings would have.
+    Without the action of the key, no settings can be left out.
     """
-    work = _Work(store, key, key_without)
+    work = _Work(store, key, action)
     token = _CURRENT.set(work)
     try:
         yield
@@ -83,10 +84,10 @@ def is_held(lease: Path) -> bool:
 class _Work:
     """The folder of one key and its lease: a file beside it with host and pid, whose mtime is the heartbeat."""
 
-    def __init__(self, store: Store, key: str, key_without: Callable[[Sequence[str]], str] | None) -> None:
+    def __init__(self, store: Store, key: str, action: Action | None) -> None:
         self._store = store
         self._folder = store.root / "partial" / key
-        self._key_without = key_without
+        self._action = action
         self._stop: threading.Event | None = None  # set while the lease is held
 
     @property
@@ -94,8 +95,8 @@ class _Work:
         return self._folder.with_name(f"{self._folder.name}.lease")
 
     def open(self, but: Sequence[str]) -> Path | None:
-        if but and self._key_without is not None:
-            self._folder = self._folder.with_name(self._key_without(but))
+        if but and self._action is not None:
+            self._folder = self._folder.with_name(_without(self._action, but))
         try:
             if self._stop is None and not self._acquire():
                 return None
@@ -143,6 +144,12 @@ class _Work:
         while not stop.wait(_HEARTBEAT_SECONDS):
             with contextlib.suppress(OSError):
                 os.utime(self._lease)
+
+
+def _without(action: Action, settings: Sequence[str]) -> str:
+    """Return a digest of what all actions have in common that differ from this one in some `settings` alone."""
+    left = {name: value for name, value in action.spec["settings"].items() if name not in settings}
+    return digest_of({**action.fields(), "spec": {**action.spec, "settings": left}, "without": sorted(settings)})
 
 
 _CURRENT: ContextVar[_Work | None] = ContextVar("partial work", default=None)

@@ -148,7 +148,7 @@ class Runner:
             self._store.scratch(action.key) as out,
             self._store.scratch("sources") as sources,
             contextlib.ExitStack() as handing_on,
-            partial.offered(self._store, action.key, action.key_without),
+            partial.offered(self._store, action.key, action),
         ):
             started = time.monotonic()
             try:
