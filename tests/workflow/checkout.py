@@ -96,7 +96,7 @@ class Checkout:
         words = ["--cores", str(cores), *options, "--", *targets]
         variables = {**os.environ, "PYTHONPATH": str(self.folder / "lib"), "HF_HUB_OFFLINE": "1", **(environment or {})}
         if environment is None and not within:
-            return self._forked(words, variables)
+            return self.forked(words, variables)
         done = subprocess.run(
             [*within, sys.executable, "-m", "snakemake", *words],
             cwd=self.folder,
@@ -108,7 +108,7 @@ class Checkout:
         )
         return Run(returncode=done.returncode, text=done.stdout + done.stderr)
 
-    def _forked(self, words: list[str], variables: Mapping[str, str]) -> Run:
+    def forked(self, words: list[str], variables: Mapping[str, str]) -> Run:
         """Do what `python -m snakemake` does in a new process, without importing Snakemake again."""
         with tempfile.TemporaryDirectory() as folder:
             streams = [Path(folder, name) for name in ("stdout", "stderr")]

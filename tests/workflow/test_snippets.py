@@ -58,7 +58,7 @@ NOT_RUN = {
     "OMP_NUM_THREADS=1 python benchmarks/coverage.py": "takes a quarter of an hour; tests/test_coverage.py runs parts",
 }
 # These take hours. Their dry run says whether their targets, files and options exist.
-DRY = {"make": [shutil.which("make") or "make", "-n"], "snakemake": [sys.executable, "-m", "snakemake", "-n"]}
+DRY = ("make", "snakemake")
 PROGRAMS = ("dualread", "pip", "npm", "hf", "python", "uv", "uvx", *DRY)
 # The study of the pages is the embedded one, its copy on a shared disk, and the question of docs/tour.md.
 IN_PLACE = {
@@ -66,6 +66,9 @@ IN_PLACE = {
     "/mnt/shared/store": "shared/store",
     "slake/test/2390": "slake/test/245",  # asks the same
 }
+# What a study makes, and the pages whose commands change it.
+MADE = ("results", "tables", "figures")
+CHANGING = {"docs/trust.md"}
 
 
 @dataclass(frozen=True)
@@ -125,12 +128,34 @@ def in_place(text: str) -> str:
     return text
 
 
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What docs/your-model.md supposes beside the repository."""
+    folder = tmp_path_factory.mktemp("beside")
+    write_model_and_questions(folder)
+    return folder
+
+
 @pytest.fixture
-def copy(study: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the finished study with the files that the pages suppose, as the working folder."""
-    folder = tmp_path / "copy"
-    ignored = shutil.ignore_patterns(".snakemake", "__pycache__", "tests")
-    shutil.copytree(study.folder, folder, symlinks=True, ignore=ignored)
+def copy(
+    request: pytest.FixtureRequest, study: Checkout, beside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """The working folder: a copy of the finished study's repository, with the files that the pages suppose.
+
+    Its folders are links, and what the study has made may not change. For a page of CHANGING, that is copied.
+    """
+    folder, page = tmp_path / "copy", getattr(request.node, "callspec", None)
+    folder.mkdir()
+    changes = page is not None and page.params.get("page") in CHANGING
+    for entry in study.folder.iterdir():
+        if entry.is_file():
+            shutil.copy2(entry, folder, follow_symlinks=False)
+        elif changes and entry.name in MADE:
+            subprocess.run(["cp", "-a", entry, folder], check=True)
+        elif entry.name not in (".snakemake", "tests"):
+            (folder / entry.name).symlink_to(entry)
+    for entry in beside.iterdir():
+        (tmp_path / entry.name).symlink_to(entry)
     monkeypatch.chdir(folder)
     images = sorted(Path("results/smoke/manifests/slake/test/images").rglob("*.*"))
     for name, file in zip(("x.png", "y.png", "z.png"), images, strict=False):
@@ -140,17 +165,26 @@ def copy(study: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     questions = re.search(r'```\n(\{"image".*?)```', read("docs/score.md"), re.DOTALL)[1]
     Path("questions.jsonl").write_text(questions)
     write_answers()
-    write_model_and_questions(tmp_path)
     # docs/given-answers.md: the study of the pages, with the answers of one of its actors given.
     given = {"training": None, "reward": None, "settings": None, "answers": {"folder": "../answers"}}
     smoke = yaml.safe_load((ROOT / "workflow/studies/smoke.yaml").read_text())
-    changes = {
+    only = {
         "only": {"actors": ["rlvr"]},
         "actors": {**smoke["actors"], "rlvr": given},
         "figures": {"training": None},
     }
-    Path("mine.yaml").write_text(yaml.safe_dump({**smoke, **changes}))
-    return folder
+    Path("mine.yaml").write_text(yaml.safe_dump({**smoke, **only}))
+    before = states(study.folder)
+    yield folder
+    after = states(study.folder)  # `dualread browse` adds a page
+    assert {name: after.get(name) for name in before} == before
+
+
+def states(checkout: Path) -> dict[str, tuple[int, int]]:
+    """Return the size and the time of each file that a study has made; lookups may add to the store's caches."""
+    files = (Path(top, name) for made in MADE for top, _, names in os.walk(checkout / made) for name in names)
+    found = {str(file): file.stat() for file in files if file.parent.name != "store"}
+    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in found.items()}
 
 
 def write_model_and_questions(folder: Path) -> None:
@@ -237,9 +271,13 @@ def _environment(checkout: Checkout) -> dict[str, str]:
 @pytest.mark.parametrize("line", sorted(line for line in shown() if line.partition(" ")[0] in DRY))
 def test_what_takes_hours_can_begin(line, fresh):
     program, *arguments = shlex.split(line)
-    command = [*DRY[program], *arguments]
-    done = subprocess.run(command, cwd=fresh.folder, capture_output=True, text=True, env=_environment(fresh))
-    assert done.returncode == 0, done.stdout + done.stderr
+    if program == "snakemake":
+        run = fresh.forked(["-n", *arguments], _environment(fresh))
+        assert run.returncode == 0, run.text
+    else:
+        command = [shutil.which("make") or "make", "-n", *arguments]
+        done = subprocess.run(command, cwd=fresh.folder, capture_output=True, text=True, env=_environment(fresh))
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_what_is_not_run_is_still_shown():

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter, ValidationError
 
 from dualread.declared.base import (
     AnswerType,
@@ -21,6 +21,7 @@ from dualread.declared.base import (
     Splits,
     Wire,
 )
+from dualread.errors import ConfigError
 
 Role = Literal["fit", "stop", "calibration", "validation", "test", "ood"]
 Column = Literal["modality", "location", "content_family", "answer_type"]
@@ -41,6 +42,21 @@ def _tuples(value: Any) -> Any:
 
 Window = Annotated[tuple[float, float], AfterValidator(_rising)]
 CtWindows = Annotated[tuple[Window, Window, Window], BeforeValidator(_tuples)]
+
+
+def ct_windows_of(given: Any) -> CtWindows | None:
+    """Return three windows, checked; None for None.
+
+    Raises:
+        ConfigError: There are not three of them, or one is no low end with a higher one.
+    """
+    try:
+        return None if given is None else TypeAdapter(CtWindows).validate_python(given)
+    except ValidationError as error:
+        raise ConfigError(
+            f"ct_windows {given!r}: expected three windows of Hounsfield units, each with its low end and its high end,"
+            " such as [[-1024, 1024], [-135, 215], [0, 80]]."
+        ) from error
 
 
 def _kind(value: Any) -> str:

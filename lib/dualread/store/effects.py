@@ -10,7 +10,8 @@ Whatever is not known has effects.
 
 import ast
 import builtins
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 Effects = tuple[str, ...] | None
 """None: it has effects. Otherwise the dotted names of what it calls; it has none if none of these calls has any."""
@@ -79,6 +80,20 @@ class Names:
         return f"builtins.{first}{dot}{rest}" if hasattr(builtins, first) and not self._has_more else None
 
 
+@lru_cache(maxsize=1)  # what is found in a statement is found by several walks
+def walked(node: ast.AST) -> Sequence[ast.AST]:
+    """Return the nodes that `ast.walk` yields, in its order."""
+    found = [node]
+    for part in found:
+        for name in part._fields:
+            value = getattr(part, name, None)
+            if isinstance(value, ast.AST):
+                found.append(value)
+            elif isinstance(value, list):
+                found += [one for one in value if isinstance(one, ast.AST)]
+    return found
+
+
 def dotted(node: ast.AST) -> str | None:
     """Return the dotted name that an expression is, such as `a.b`; None if it is anything else."""
     parts: list[str] = []
@@ -96,7 +111,7 @@ def import_effects(node: ast.stmt, names: Names) -> Effects:
 def call_effects(node: ast.stmt, names: Names) -> Effects:
     """Return the effects of a call of the function or class that a statement defines; None for anything else."""
     if isinstance(node, ast.FunctionDef) and not node.decorator_list:
-        own = {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)} | _stored(node)
+        own = {part.arg for part in walked(node) if isinstance(part, ast.arg)} | _stored(node)
         return _effects((part for statement in node.body for part in _executed(statement)), names, own)
     if isinstance(node, ast.ClassDef) and not has_hooks(node, names):
         methods = {part.name for part in node.body if isinstance(part, _Function)}
@@ -113,7 +128,7 @@ def has_hooks(node: ast.ClassDef, names: Names) -> bool:
 
 
 def _stored(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    return {part.id for part in walked(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
 
 
 def _effects(executed: Iterable[ast.AST | None], names: Names, own: Collection[str] = ()) -> Effects:

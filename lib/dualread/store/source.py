@@ -20,7 +20,7 @@ from dualread import read_once
 from dualread.errors import ConfigError
 from dualread.store import effects
 from dualread.store.digest import KeptTable
-from dualread.store.effects import Effects, Names, call_effects, dotted, has_hooks, import_effects
+from dualread.store.effects import Effects, Names, call_effects, dotted, has_hooks, import_effects, walked
 
 # With these functions or attributes, code reaches names of its own module that it does not spell.
 _OF_MODULE = {"globals", "eval", "exec", "builtins.globals", "builtins.eval", "builtins.exec"}
@@ -155,7 +155,7 @@ def _reach(node: ast.stmt, uses: set[str]) -> Literal["names", "module", "all"]:
     parts = {part for use in uses for part in use.split(".")}
     if uses & _OF_ALL or _SUBCLASSES in parts:
         return "all"
-    calls = (part for part in ast.walk(node) if isinstance(part, ast.Call) and not part.args)
+    calls = (part for part in walked(node) if isinstance(part, ast.Call) and not part.args)
     has_own_names = any(dotted(call.func) in ("locals", "vars") for call in calls)
     return "module" if uses & _OF_MODULE or parts & _GLOBALS or has_own_names else "names"
 
@@ -184,7 +184,7 @@ def _uses_in_texts(annotation: ast.AST) -> Iterator[str]:
 
 
 def _texts(node: ast.AST, package: str) -> Iterator[str]:
-    constants = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+    constants = (part.value for part in walked(node) if isinstance(part, ast.Constant))
     for value in constants:
         if isinstance(value, str) and value.startswith(f"{package}.") and all(map(str.isidentifier, value.split("."))):
             yield value
@@ -195,7 +195,7 @@ def _bound_names(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name
         return
-    for part in ast.walk(node):
+    for part in walked(node):
         match part:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 yield name
@@ -209,7 +209,7 @@ def _bound_names(node: ast.AST) -> Iterator[str]:
 
 def _aliases(node: ast.AST, package: str) -> Iterator[tuple[str, str]]:
     """Yield (name, absolute name) of each import at any depth."""
-    for part in ast.walk(node):
+    for part in walked(node):
         if isinstance(part, ast.Import):
             for alias in part.names:
                 top = alias.name.partition(".")[0]
@@ -225,7 +225,7 @@ def _is_of_others(targets: tuple[str, ...], package: str) -> bool:
 
 
 def _stars(node: ast.AST, package: str) -> Iterator[str]:
-    imports = (part for part in ast.walk(node) if isinstance(part, ast.ImportFrom))
+    imports = (part for part in walked(node) if isinstance(part, ast.ImportFrom))
     yield from (_absolute(part, package) for part in imports if any(alias.name == "*" for alias in part.names))
 
 

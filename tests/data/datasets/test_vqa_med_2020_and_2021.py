@@ -148,6 +148,21 @@ def test_a_file_that_is_missing_or_there_twice_is_refused(official):
 
 
 @pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        ('"a ""drowned"" lobe, seen here"', 'a "drowned" lobe, seen here'),  # as in one line of the released file
+        ('"drowned" and "wet"', '"drowned" and "wet"'),
+        ('a "drowned" lobe', 'a "drowned" lobe'),
+        ('"', '"'),
+    ],
+)
+def test_quotes_of_a_spreadsheet_are_no_part_of_an_answer(official, answer, gold):
+    file = official / VAL_2021 / "VQA-Med-2021-VQAnswering-Task1-New-ValidationSet.txt"
+    file.write_text(f"synpic1|what?|{answer}\n")
+    assert vqa_med_2021.load_rows(official, "validation", {}).rows[0].reference_answers == (gold,)
+
+
+@pytest.mark.parametrize(
     ("questions", "answers", "message"),
     [
         (

@@ -12,6 +12,7 @@ from PIL import Image
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.data import images
 from dualread.data.images import open_image
+from dualread.data.windows import through_windows
 from dualread.errors import ArtifactError, ConfigError, DataError, ReaderError
 from dualread.models import prompts
 from dualread.models.backbones.opened import open_checkpoint
@@ -25,6 +26,7 @@ from dualread.own.scoring.scorer import Scorer
 from dualread.readers.answers import COLUMNS, Answers
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import score
+from tests.data.dicoms import dicom
 from tests.own.scoring import small
 from tests.tiny import MODEL
 
@@ -382,6 +384,24 @@ def test_bits_are_said_once_and_are_a_part_of_the_digest(study, scorer, tmp_path
     assert of_bits.digest != Scorer.load(study.reader("dualread"), study.actor).digest
     with pytest.raises(ConfigError, match="bits 8: expected 9 to 16"):
         Scorer.load(study.reader("dualread"), study.actor, bits=8)
+
+
+def test_ct_is_shown_through_the_windows_that_are_said(study, scorer, tmp_path):
+    units = np.asarray(open_image(study.image(1)).convert("L")).astype(int)  # 0 to 255 Hounsfield units
+    (tmp_path / "x.dcm").write_bytes(dicom(units + 1024, Modality="CT", RescaleSlope=1, RescaleIntercept=-1024))
+    windows = [[-1024, 1024], [-135, 215], [0, 80]]
+    of_windows = Scorer.load(study.reader("dualread"), study.actor, ct_windows=windows)
+    found = of_windows(tmp_path / "x.dcm", LESION)
+    colored = scorer(Image.fromarray(through_windows(units, windows)), LESION)
+    assert found.completion == colored.completion
+    assert np.isclose(found.confidence, colored.confidence, atol=1e-6)
+    assert found.notes[0].startswith("image: CT shown through three windows of Hounsfield units (-1024 to 1024, ")
+    digests = {
+        Scorer(of_windows._loaded, bits=bits, ct_windows=w).digest for bits in (None, 12) for w in (None, windows)
+    }
+    assert len(digests) == 4
+    with pytest.raises(ConfigError, match=r"ct_windows \[\[0, 80\]\]: expected three windows of Hounsfield units"):
+        Scorer.load(study.reader("dualread"), study.actor, ct_windows=[[0, 80]])
 
 
 def test_half_of_a_character_is_refused(study, scorer):

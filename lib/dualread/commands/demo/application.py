@@ -71,7 +71,7 @@ def application(scorer: Scorer) -> ASGIApp:
                     if sum(map(len, waiting.values())) > _MOST_BYTES:
                         return PlainTextResponse("Too many questions at once. Ask again in a minute.", 429)
             async with turn:
-                question = await run_in_threadpool(asked.read, bytes(body), scorer.bits)
+                question = await run_in_threadpool(asked.read, bytes(body), scorer.bits, scorer.ct_windows)
                 [result] = await run_in_threadpool(lambda: list(scorer.each([question])))
         except DataError as error:
             return PlainTextResponse(str(error), 400)

@@ -5,6 +5,7 @@ import json
 
 from dualread.data.given_images import read as read_image
 from dualread.data.images import Decoded
+from dualread.declared.data import CtWindows
 from dualread.errors import DataError
 from dualread.own.scoring.results import Question
 
@@ -14,8 +15,8 @@ MAX_BODY = 2 * MAX_IMAGE_MEGABYTES * 1_000_000 * 4 // 3 + _MAX_TEXT  # base64 wr
 TOO_LARGE = f"The images are too large. At most {MAX_IMAGE_MEGABYTES} MB each are read. Shrink them."
 
 
-def read(body: bytes, bits: int | None = None) -> Question:
-    """Return the question in `body`, with its images decoded; `bits` is as in `given_images.read`.
+def read(body: bytes, bits: int | None = None, ct_windows: CtWindows | None = None) -> Question:
+    """Return the question in `body`, with its images decoded; the rest is as in `given_images.read`.
 
     Decoding an image can take a gigabyte: one question is read at a time.
 
@@ -30,14 +31,15 @@ def read(body: bytes, bits: int | None = None) -> Question:
         raise DataError(f"What was sent is no question of this page ({error}). Load the page again.") from error
     if not images["image"]:
         raise DataError("There is no image. Drop one on the page, or choose a file.")
-    donor = _image(images["donor"], "The second image", bits) if images["donor"] else None
-    return Question(image=_image(images["image"], "The image", bits), question=texts["question"], donor=donor)
+    donor = _image(images["donor"], "The second image", bits, ct_windows) if images["donor"] else None
+    image = _image(images["image"], "The image", bits, ct_windows)
+    return Question(image=image, question=texts["question"], donor=donor)
 
 
-def _image(content: bytes, name: str, bits: int | None) -> Decoded:
+def _image(content: bytes, name: str, bits: int | None, ct_windows: CtWindows | None) -> Decoded:
     if len(content) > MAX_IMAGE_MEGABYTES * 1_000_000:
         raise DataError(TOO_LARGE)
     try:
-        return read_image(content, bits=bits)
+        return read_image(content, bits=bits, ct_windows=ct_windows)
     except DataError as error:
         raise DataError(f"{name} cannot be used: {error}") from error

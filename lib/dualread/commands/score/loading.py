@@ -39,13 +39,25 @@ def add_arguments(parser: argparse.ArgumentParser, *, reader: bool = True) -> No
         metavar="N",
         help="bits that count in 16-bit gray images that do not say it, such as 12",
     )
+    parser.add_argument(
+        "--ct-windows",
+        type=_windows,
+        metavar="LOW:HIGH,...",
+        help="three windows of Hounsfield units through which CT in DICOM is shown, as in the reader's study:"
+        " --ct-windows=-1024:1024,-135:215,0:80",
+    )
+
+
+def _windows(text: str) -> list[list[float]]:
+    """Return the numbers in windows that are separated by commas, their ends by colons."""
+    return [[float(end) for end in window.split(":")] for window in text.split(",")]
 
 
 def load(options: argparse.Namespace, *, batch_size: int) -> "Scorer":
     """Load the reader and the actor that `options` name."""
     from dualread.own.scoring.scorer import Scorer  # here, because --help does not need torch
 
-    return Scorer.load(**vars(choice(options)), batch_size=batch_size, bits=options.bits)
+    return Scorer.load(**vars(choice(options)), batch_size=batch_size, bits=options.bits, ct_windows=options.ct_windows)
 
 
 def choice(options: argparse.Namespace) -> "Choice":

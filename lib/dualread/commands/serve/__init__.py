@@ -97,11 +97,13 @@ def run(options: argparse.Namespace) -> int:
     from dualread.commands import web
     from dualread.commands.serve.application import application
     from dualread.commands.serve.chats import Chats, Limits
+    from dualread.declared.data import ct_windows_of
     from dualread.own.serving.opening import open_service
     from dualread.own.serving.record import Record
 
     record = None if options.record is None else Record(options.record)
     key = options.api_key or os.environ.get(_KEY) or None
+    windows = ct_windows_of(options.ct_windows)
     with web.listen(options.host, options.port) as listening:  # first, because loading takes long
         service = open_service(
             loading.choice(options),
@@ -117,6 +119,7 @@ def run(options: argparse.Namespace) -> int:
             model=options.name,
             limits=limits,
             bits=options.bits,
+            ct_windows=windows,
             done=lambda reply: _done(reply, service.loaded.method, record, texts=options.log_texts),
         )
         here = options.host in (web.LOOPBACK, "localhost")

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from dualread.commands.serve import wire
 from dualread.commands.serve.counters import Counters
 from dualread.commands.serve.streams import GoneError, GrowingText, Listener
+from dualread.declared.data import CtWindows
 from dualread.errors import DataError
 from dualread.models.backbones.encode import Encoder
 from dualread.own.serving.asked import Asked
@@ -106,6 +107,7 @@ class Chats:
         model: The name that requests give.
         limits: How much clients may send.
         bits: How many bits of 16-bit gray images count where their files do not say it.
+        ct_windows: Through which CT in DICOM is shown; None for what files say.
         done: Called with every reply when it is over.
 
     Attributes:
@@ -120,10 +122,11 @@ class Chats:
         model: str,
         limits: Limits = Limits(),
         bits: int | None = None,
+        ct_windows: CtWindows | None = None,
         done: Callable[[Reply], None] = lambda reply: None,
     ):
         self.service, self.model = service, model
-        self._limits, self._bits, self._done = limits, bits, done
+        self._limits, self._bits, self._windows, self._done = limits, bits, ct_windows, done
         self._preparing = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="dualread request")
         self._counters = Counters()
         self._open = self._bytes = 0
@@ -200,7 +203,7 @@ class Chats:
         sent = wire.read(body)
         if sent.model not in (None, self.model):
             raise _RefusedError(404, **wire.unknown_model(sent.model, self.model))
-        turns = sent.turns(most_images=self._limits.images, bits=self._bits)
+        turns = sent.turns(most_images=self._limits.images, bits=self._bits, ct_windows=self._windows)
         return sent, self.service.read(turns, sent.wanted(), name)
 
     async def _all(self, first: News, news: Listener, reply: Reply) -> AsyncIterator[News]:

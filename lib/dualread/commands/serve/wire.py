@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dualread.data.given_images import read as read_image
 from dualread.data.images import Decoded
+from dualread.declared.data import CtWindows
 from dualread.errors import DataError
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import CERTIFIED, Decision, Threshold
@@ -120,7 +121,7 @@ class ChatRequest(_Sent):
             log_probs=bool(self.logprobs),
         )
 
-    def turns(self, *, most_images: int, bits: int | None) -> list[Turn]:
+    def turns(self, *, most_images: int, bits: int | None, ct_windows: CtWindows | None = None) -> list[Turn]:
         """Return the conversation with its images decoded; decoding one can take a gigabyte.
 
         Raises:
@@ -135,7 +136,8 @@ class ChatRequest(_Sent):
                 parts=(message.content,)
                 if isinstance(message.content, str)
                 else tuple(
-                    p.text if isinstance(p, _Text) else _decoded(p.image_url.url, bits) for p in message.content
+                    p.text if isinstance(p, _Text) else _decoded(p.image_url.url, bits, ct_windows)
+                    for p in message.content
                 ),
             )
             for message in self.messages
@@ -180,7 +182,7 @@ def _said(error: ValidationError) -> str:
     return f"{place}: is not what this server takes ({first['msg'][:200]}).{more}"
 
 
-def _decoded(url: str, bits: int | None) -> Decoded:
+def _decoded(url: str, bits: int | None, ct_windows: CtWindows | None) -> Decoded:
     if (found := _DATA.match(url)) is None:
         raise DataError(
             "an image is not given as data:image/...;base64,... Expected the image itself: this server opens no address"
@@ -192,7 +194,7 @@ def _decoded(url: str, bits: int | None) -> Decoded:
         raise DataError(f"an image is no base64 ({error}).") from error
     if not content:
         raise DataError("an image has no bytes.")
-    return read_image(content, bits=bits)
+    return read_image(content, bits=bits, ct_windows=ct_windows)
 
 
 def completion(name: str, model: str, choices: Sequence[Mapping[str, Any]], usage: Mapping[str, int]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ A line of a training or validation set is `image|question|answer`. A test set ha
 is read. There is one question per image. Where several answers are right, `|` separates them, as in the test set of
 2021, or `#`, as the evaluator of 2020 reads it. Text in brackets is part of an answer (`pulmonary arteriovenous
 malformation (pavm)`): nothing says that it may be left out, as it may in 2019, and the official accuracy is an exact
-match. Lines may end in CRLF or without a line end, blank lines are skipped, and white space around a field is kept.
+match. One answer of 2021 is in quotes, as a spreadsheet writes it, and is read without them, as the official evaluator
+has it. Lines may end in CRLF or without a line end, blank lines are skipped, and white space around a field is kept.
 
 The archives differ in how deep a folder they unpack into, and hold the images in an archive of their own. So files and
 folders are found by their names. Folders of macOS (`__MACOSX`), which are in the official archives, are not entered.
@@ -122,6 +123,14 @@ def _problems(lines: dict[int, list[str]], wanted: str) -> Iterator[tuple[int, s
 
 
 def _alternatives(answers: str) -> tuple[str, ...]:
-    """Return the answers that are right, verbatim; one empty text if none is given, which is never right."""
-    found = [text for text in answers.replace("#", "|").split("|") if text.strip()]
+    """Return the answers that are right; one empty text if none is given, which is never right."""
+    found = [_unquoted(text) for text in answers.replace("#", "|").split("|") if text.strip()]
     return tuple(dict.fromkeys(found)) or ("",)
+
+
+def _unquoted(text: str) -> str:
+    """Return an answer verbatim, but without the quotes in which a spreadsheet has put it, doubling those inside."""
+    quoted = text.strip()
+    inside = quoted[1:-1].replace('""', "")
+    is_quoted = len(quoted) > 1 and quoted[0] == quoted[-1] == '"' and '"' not in inside
+    return quoted[1:-1].replace('""', '"') if is_quoted else text

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from PIL.Image import Image
 
+    from dualread.declared.data import CtWindows
     from dualread.models.backbones.encode import Encoder
 
     GivenImage = Path | str | bytes | BinaryIO | Image | np.ndarray | Decoded
@@ -66,15 +67,24 @@ class ShownQuestion:
         return f"image {self.content[:12]}, {self.question!r}"
 
 
-def shown(asked: Question, image: "GivenImage", encoder: "Encoder", *, bits: int | None = None) -> ShownQuestion:
-    """Return `asked` about `image`, which is the question's own or its donor; `bits` is as in `given_images.read`.
+def shown(
+    asked: Question,
+    image: "GivenImage",
+    encoder: "Encoder",
+    *,
+    bits: int | None = None,
+    ct_windows: "CtWindows | None" = None,
+) -> ShownQuestion:
+    """Return `asked` about `image`, which is the question's own or its donor.
+
+    `bits` and `ct_windows` are as in `given_images.read`.
 
     Raises:
         DataError: The question is no text, empty, or contains a control token of the model or other markup of
             chats; there are one option or more than ten; or the image cannot be read.
     """
     _check_text(asked, encoder.tokenizer)
-    found = image if isinstance(image, Decoded) else read(image, bits=bits)
+    found = image if isinstance(image, Decoded) else read(image, bits=bits, ct_windows=ct_windows)
     picture = Path(image) if isinstance(image, str | Path) and found.own else found.image
     return ShownQuestion(
         image=picture,

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dualread.declared.data import CtWindows, ct_windows_of
 from dualread.errors import ConfigError, DualReadError
 from dualread.evaluation.thresholds import decide
 from dualread.own.scoring.answering import OpenActor, readings
@@ -26,14 +27,23 @@ class Scorer:
         method: The method whose reader gives the confidence.
         notes: What differs from what the readers were fitted on; empty unless others were allowed.
         bits: How many bits of 16-bit gray images count where their files do not say it; None if nobody said it.
+        ct_windows: Through which CT in DICOM is shown, see `dualread.data.windows`; None for what files say.
         digest: Digest of all that a result depends on besides the question: readers, actor, prompt and threshold.
     """
 
-    def __init__(self, loaded: LoadedScorer[OpenActor], *, batch_size: int = BATCH_SIZE, bits: int | None = None):
+    def __init__(
+        self,
+        loaded: LoadedScorer[OpenActor],
+        *,
+        batch_size: int = BATCH_SIZE,
+        bits: int | None = None,
+        ct_windows: CtWindows | None = None,
+    ):
         self.method = loaded.method
         self.notes = loaded.notes
-        self.digest = loaded.digest if bits is None else digest_of([loaded.digest, bits])
-        self.bits = bits
+        said = [bits, *(ct_windows or ())]
+        self.digest = loaded.digest if said == [None] else digest_of([loaded.digest, *said])
+        self.bits, self.ct_windows = bits, ct_windows
         self._loaded = loaded
         self._batch_size = batch_size
 
@@ -52,6 +62,7 @@ class Scorer:
         allow_other: bool = False,
         batch_size: int = BATCH_SIZE,
         bits: int | None = None,
+        ct_windows: Sequence[Sequence[float]] | None = None,
     ) -> "Scorer":
         """Load a reader and the actor whose answers it judges.
 
@@ -71,14 +82,18 @@ class Scorer:
                 when the reader was fitted. Every result then says so.
             batch_size: Number of questions that are answered at once.
             bits: How many bits of 16-bit gray images count, 9 to 16, where their files do not say it.
+            ct_windows: Three windows (low, high) of Hounsfield units through which CT in DICOM is shown, as in the
+                entry of the data set that the reader was fitted on.
 
         Raises:
-            ConfigError: There is no such method, prompt or threshold, or `bits` is no such number.
+            ConfigError: There is no such method, prompt or threshold, `bits` is no such number, or `ct_windows` are not
+                three windows.
             ArtifactError: There is no such reader or checkpoint, a file is damaged, or the checkpoint, a prompt or the
                 states differ from those on which the reader was fitted.
         """
         if bits is not None and not 9 <= bits <= 16:
             raise ConfigError(f"bits {bits}: expected 9 to 16, the bits that count in 16-bit gray images.")
+        windows = ct_windows_of(ct_windows)
         choice = Choice(
             reader=reader,
             checkpoint=checkpoint,
@@ -91,7 +106,7 @@ class Scorer:
             allow_other=allow_other,
         )
         loaded = load(choice, partial(OpenActor.open, batch_size=batch_size))
-        return cls(loaded, batch_size=batch_size, bits=bits)
+        return cls(loaded, batch_size=batch_size, bits=bits, ct_windows=windows)
 
     def __call__(
         self,
@@ -125,9 +140,9 @@ class Scorer:
     def together(self, questions: Sequence[Question]) -> list[Scored]:
         """Return the results of one batch; the first question that fails raises an error, see `__call__`."""
         loaded, encoder = self._loaded, self._loaded.actor.encoder
-        own = [shown(asked, asked.image, encoder, bits=self.bits) for asked in questions]
+        own = [shown(asked, asked.image, encoder, bits=self.bits, ct_windows=self.ct_windows) for asked in questions]
         donors = {
-            i: shown(asked, asked.donor, encoder, bits=self.bits)
+            i: shown(asked, asked.donor, encoder, bits=self.bits, ct_windows=self.ct_windows)
             for i, asked in enumerate(questions)
             if asked.donor is not None
         }
