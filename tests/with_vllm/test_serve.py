@@ -166,10 +166,13 @@ def test_a_client_that_goes_away_frees_its_request(client, scorer, stream):
 
 
 def test_what_was_begun_is_answered_when_the_server_is_told_to_end(vllm_python, bundles):
-    with ThreadPoolExecutor(4) as pool, _serving(vllm_python, bundles["qwen3_vl"]) as client:
-        asked = [pool.submit(_ask, client, image(k), LESION, **LONG) for k in range(4)]
-        _wait_until(lambda: _counted(client, "dualread_completions_open") == 64)
-    assert [len(one.result().choices) for one in asked] == [16] * 4
+    with ThreadPoolExecutor(4) as pool:
+        with _serving(vllm_python, bundles["qwen3_vl"]) as client:
+            waiting = openai.OpenAI(base_url=str(client.base_url), api_key="none", max_retries=0)
+            asked = [pool.submit(_ask, waiting, image(k), LESION, **LONG) for k in range(4)]
+            _wait_until(lambda: _counted(client, "dualread_completions_open") == 64)
+        assert [len(one.result().choices) for one in asked] == [16] * 4
+        waiting.close()
 
 
 def test_an_engine_that_reads_images_in_another_way_is_refused(vllm_python, bundles):
