@@ -37,7 +37,7 @@ def generate(w):
     return {"actor": checkpoint_of(w), "facts": facts_of(w)}, [
         entry(
             shard_artifact("generations", w, *shard),
-            GenerateSpec(**asked(w, shard), engine=engine),
+            GenerateSpec(**asked(w, shard), engine=engine, states=SHARDS.pass_reading(w.actor, shard)),
             **shard_inputs(w, *shard),
         )
         for shard in SHARDS.generated(w.actor)

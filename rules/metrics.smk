@@ -41,6 +41,7 @@ def measure_costs(w):
                 samples=SHARDS.samples_of(method),
                 draws=SHARDS.draws_of(method),
                 passes=SHARDS.passes_of(method),
+                states="generation" if SHARDS.keeps_states(method) else None,
             ),
             reader=of_actor("readers", w, method),
             **{f"view/{view}": of_actor("views", w, *shard, view) for view in SHARDS.scoring_views(method)},

@@ -12,7 +12,12 @@ def replay(w):
     return {"actor": checkpoint_of(w), "facts": facts_of(w)}, [
         entry(
             shard_artifact("features", w, *shard),
-            ReplaySpec(**asked(w, shard), replay=STUDY.replay, **stored_besides(w.actor, shard)),
+            ReplaySpec(
+                **asked(w, shard),
+                replay=STUDY.replay.model_copy(update={"from_": None}),  # `states` says it where it counts
+                states=SHARDS.pass_reading(w.actor, shard),
+                **stored_besides(w.actor, shard),
+            ),
             **shard_inputs(w, *shard, generations=True),
         )
         for shard in SHARDS.replayed(w.actor)

@@ -44,6 +44,7 @@ def layout_of(table, reads):
             LabeledMethod(
                 name=name,
                 readers=readers_of(name),
+                states="generation" if SHARDS.keeps_states(name) else None,
                 **STUDY.methods[name].model_dump(include={"label", "group", "actor", "cost"}),
             )
             for name in TABLES.rows(table)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
-from dualread.declared.answers import Agreement
+from dualread.declared.answers import Agreement, PassReading
 from dualread.declared.recorded import READS, Facts
 from dualread.errors import ArtifactError, ReplayDisagreementError, TrainingError
 from dualread.models import prefixes, prompts
@@ -25,6 +25,7 @@ from dualread.models.measures.base import measured
 from dualread.models.probe import probe
 from dualread.models.replay import agreement, forward
 from dualread.models.replay.forward import replay_completions
+from dualread.models.replay.of_generation import Collected
 from dualread.models.training import grpo
 from dualread.models.training.job import Job
 from tests import families
@@ -113,7 +114,10 @@ def test_generation_and_replay_are_the_models_own(family, n_samples):
     asked, engine = requests(), TransformersEngine(family.opened, 16)
     temperature = 0.0 if n_samples == 1 else 1.0
     decoding = SeededDecoding(temperature=temperature, top_p=1.0, n_samples=n_samples, max_completion_tokens=8, seed=1)
-    made = [(request, one) for request, of in zip(asked, engine.generate(asked, decoding), strict=True) for one in of]
+    # The states of a greedy answer are also those of the pass that made it.
+    kept = [Collected(spec=PassReading(kappa=0.1, middle=True, entropies=False))] if n_samples == 1 else []
+    found = engine.generate(asked, decoding, *kept)
+    made = [(request, one) for request, of in zip(asked, found, strict=True) for one in of]
     ids = [list(one.token_ids) for _, one in made]
     replayed = replay_completions(family.opened, [request for request, _ in made], ids, kappa=0.1, batch_size=5)
     for (request, one), found in zip(made, replayed, strict=True):
@@ -127,6 +131,8 @@ def test_generation_and_replay_are_the_models_own(family, n_samples):
         }
         for name, state in expected.items():
             assert np.allclose(found.vectors[name], state.numpy(), atol=1e-4)
+        for name, vector in found.vectors.items() if kept else ():
+            assert np.allclose(one.states.vectors[name], vector, atol=1e-4), name
         assert not set(one.token_ids) & set(family.opened.forbidden)
         assert found.n_image_tokens == int(is_image.sum())
 

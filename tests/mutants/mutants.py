@@ -73,8 +73,8 @@ MUTANTS = (
     Mutant(
         "the middle layer is read at a stop token",
         "models/replay/forward.py",
-        '"h_mid": middle[at.last],',
-        '"h_mid": middle[-1],',
+        '"h_mid": middle[at.last]',
+        '"h_mid": middle[-1]',
         ("models/replay/test_forward.py", "models/replay/test_example.py"),
     ),
     Mutant(

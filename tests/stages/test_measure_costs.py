@@ -39,14 +39,14 @@ def reader(folder, features, **changes):
     return folder
 
 
-def measure(root, *, features=(), read=None, **views):
+def measure(root, *, features=(), read=None, states=None, **views):
     inputs = {
         "generations": completions(root / "generations", [[3], [5]]),
         "reader": reader(root / "reader", list(features)),
         **{f"view/{name}": view for name, view in views.items()},
     }
     (root / "out").mkdir()
-    line = measure_costs.compute(changed(SPEC, samples=read or {}), inputs, root / "out")
+    line = measure_costs.compute(changed(SPEC, samples=read or {}, states=states), inputs, root / "out")
     return line, read_table(root / "out" / "costs.parquet", COSTS)
 
 
@@ -65,6 +65,12 @@ def test_the_stated_confidence_costs_the_answer_alone(tmp_path):
 def test_states_cost_a_replay(tmp_path):
     # prompt 10, then 10 + (3 + 5) / 2 again
     assert counts(measure(tmp_path, features=["h_close", "h_pre"])[1]) == (1, 1, 0, 1, 24, 4)
+
+
+def test_states_of_the_pass_that_answers_cost_nothing_and_views_cost_what_they_did(tmp_path):
+    samples = completions(tmp_path / "samples", [[2, 4], [6, 8]])
+    _, found = measure(tmp_path, features=["h_close", "h_pre"], states="generation", samples=samples)
+    assert counts(found) == (3, 2, 0, 0, 20, 14)  # prompts of 10 for answer and samples; (3 + 5 + 2 + 4 + 6 + 8) / 2
 
 
 def test_a_method_pays_for_the_samples_that_it_uses_and_for_the_greedy_answer(tmp_path):

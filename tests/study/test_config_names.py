@@ -136,3 +136,14 @@ def test_a_split_that_the_hub_does_not_have_is_named(monkeypatch):
     source = {"phantom": None, "hub": "owner/name", "revision": "0" * 40}
     message = problems({"datasets": {"slake": {"source": source}}})
     assert "datasets.slake.splits: ['train', 'validation']; the loader 'slake' has test on the hub." in message
+
+
+def test_states_come_from_the_generation_only_where_the_engine_keeps_them(monkeypatch):
+    kept = {"replay": {"from": "generation"}}
+    assert resolve(merged(EMBEDDED, kept)).as_mapping()["replay"]["from"] == "generation"
+    declared = config_module.plugins.declared
+    monkeypatch.setattr(
+        config_module.plugins, "declared", lambda *asked: None if asked[2] == "COLLECTS" else declared(*asked)
+    )
+    assert "replay.from: 'generation': transformers_engine does not keep states while it answers." in problems(kept)
+    assert "replay.from: 'replay' is not allowed. Known: generation." in problems({"replay": {"from": "replay"}})

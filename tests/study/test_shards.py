@@ -3,9 +3,10 @@
 import pytest
 
 from dualread import plugins
+from dualread.declared.answers import PassReading
 from dualread.declared.study import Config
 from dualread.study.shards import StudyShards
-from tests.study.small import named, read, small
+from tests.study.small import SAMPLED, named, read, small
 
 
 def shards_of(config):
@@ -49,6 +50,29 @@ def test_shards(config):
     assert ("slake", "test", "fixed") not in shards.generated("rlvr")  # its completions are those of `original`
     assert shards.replayed("rlvr") == shards.shards("rlvr")
     assert shards.replayed("base") == []
+
+
+def test_the_pass_that_answers_keeps_the_states_of_greedy_answers_that_are_read(config):
+    test, fixed = ("slake", "test", "original"), ("slake", "test", "fixed")
+    assert shards_of(config).pass_reading("rlvr", test) is None
+    assert not shards_of(config).keeps_states("dualread")
+    config["replay"]["from"] = "generation"
+    config["conditions"]["donor"]["decoding"] = SAMPLED
+    shards = shards_of(config)
+    assert shards.pass_reading("rlvr", test) == PassReading(kappa=0.1, middle=False, entropies=False)
+    kept = [shard for shard in shards.replayed("rlvr") if shards.pass_reading("rlvr", shard)]
+    # Those under `fixed` are forced, and those under `donor` are sampled.
+    assert kept == [shard for shard in shards.replayed("rlvr") if shard[2] in ("original", "shuffled")]
+    assert shards.pass_reading("rlvr", fixed) is None
+    assert shards.pass_reading("base", test) is None  # nobody reads its states
+    assert [shards.keeps_states(name) for name in ("psr", "dualread", "base", "own")] == [True, True, False, False]
+
+
+def test_the_pass_that_answers_keeps_an_inner_layer_where_a_method_reads_it(config):
+    config["replay"]["from"] = "generation"
+    config["methods"] |= named(saplma=read("rlvr", "saplma"))
+    wanted = shards_of(config).pass_reading("rlvr", ("slake", "test", "original"))
+    assert wanted == PassReading(kappa=0.1, middle=True, entropies=False)
 
 
 def test_no_reader_is_fitted_under_a_control(config):

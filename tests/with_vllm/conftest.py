@@ -64,7 +64,8 @@ class Lab:
     def states(self, **changes: Any) -> ReplaySpec:
         """A spec of the stage `replay`; `changes` are those of the shard."""
         asked = specs.shard(**{"decoding": GREEDY} | changes)
-        return changed(specs.replay(asked, batch_size=32), agreement=AGREEMENT)
+        spec = specs.replay(asked, batch_size=32)
+        return changed(spec, replay=spec.replay.model_copy(update={"agreement": AGREEMENT}))
 
     def command(
         self, stage: str, wanted: Mapping[Path, Any], manifests: Mapping[Path, Path] | None = None, **inputs: Path

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from dualread.declared.base import (
     ActorSpec,
@@ -262,6 +262,12 @@ class Agreement(Section):
 class Replay(Section):
     """The teacher-forced pass over generated tokens that gives hidden states."""
 
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    from_: Annotated[Literal["generation"] | None, Field(alias="from")] = None
+    """With `generation`, the pass that makes a greedy answer keeps its states, and a sample alone is replayed. By
+    default, all answers are replayed."""
+
     settings: ReplaySettings
     """How it is run."""
     kappa: Kappa
@@ -309,6 +315,12 @@ class ShardSpec(Shard):
     no answer are not asked."""
 
     @property
+    def is_greedy(self) -> bool:
+        """Whether each question has one answer of its own here, of the most probable tokens."""
+        own = self.decoding is not None and self.completions is None
+        return own and self.decoding.temperature == 0 and self.n_completions == 1
+
+    @property
     def n_completions(self) -> int:
         """The completions per question; 1 where choices are scored."""
         return 1 if self.decoding is None else self.decoding.n_samples * (self.draws or 1)
@@ -319,12 +331,27 @@ class ShardSpec(Shard):
         return (self.image,) if self.shows is None else (self.shows, self.image)
 
 
+class PassReading(Section):
+    """What is read of a completion's states by the pass that makes it."""
+
+    module: Literal["models.replay.of_generation"] = "models.replay.of_generation"
+    """So that the code that reads them is in these keys alone."""
+    kappa: Kappa
+    """Temperature of the visual pooling."""
+    middle: bool
+    """Whether the state in the middle layer is read, too."""
+    entropies: bool
+    """Whether the entropies of tokens are computed, too."""
+
+
 class GenerateSpec(ActorSpec):
     """An actor's answers to a shard, or a view of them."""
 
     shard: ShardSpec
     engine: ConfiguredPlugin
     """The plugin that generates."""
+    states: PassReading | None = None
+    """What is read of the answers' states while they are made; None for nothing."""
 
 
 class ReplaySpec(ActorSpec):
@@ -334,6 +361,8 @@ class ReplaySpec(ActorSpec):
     replay: Replay
     optional_tensors: Listed[str] | None = None
     """Those of `OPTIONAL_TENSORS` that are stored; None for none."""
+    states: PassReading | None = None
+    """What the generation has read, so that a sample alone is replayed; None if all of them are."""
 
 
 class GradeSpec(Shard):

@@ -31,7 +31,7 @@ def _texts_below(section: ast.AST) -> dict[str, str]:
     for field, text in pairwise(body):
         match field, text:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
-                found[name] = " ".join(said.split())
+                found[name.rstrip("_")] = " ".join(said.split())  # `from_` is the field of the key `from`
     return found
 
 

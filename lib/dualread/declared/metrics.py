@@ -84,6 +84,8 @@ class MeasureCostsSpec(MethodSpec):
     """How often each view draws its image, each time for one prompt; of views that draw several."""
     passes: dict[str, int] | None = None
     """How many passes over an answer each view takes; of views with a measure."""
+    states: Literal["generation"] | None = None
+    """Where the states that it reads come from: the pass that made the answers; None if from a replay, or for none."""
 
 
 class OodMeans(Section):

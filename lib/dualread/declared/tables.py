@@ -1,7 +1,7 @@
 """Tables and figures: what a study says of them, and what their stages are told: order, labels and settings."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from dualread.declared.base import Listed, Name, Names, Plugin, Section, Seeds
 from dualread.errors import ConfigError
@@ -60,6 +60,8 @@ class LabeledMethod(Labeled):
     """Its reader, and the readers that it builds on."""
     cost: str | None = None
     """Its cost according to the paper, in LaTeX; None where the paper gives none."""
+    states: Literal["generation"] | None = None
+    """Where the states that it reads come from: the pass that made the answers; None if from a replay, or for none."""
 
 
 class LabeledDataset(Labeled):

@@ -6,6 +6,7 @@ image is shown; `generations`, the committed completions, for a view of them.
 """
 
 import functools
+import importlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,7 +48,10 @@ def _complete(spec: GenerateSpec, questions: Sequence[Asked], engine: Engine, ma
     assert shard.decoding is not None, "a shard has decoding or choices"
     seed = derive_seed("generate", spec.backbone, spec.actor, spec.seed, shard.dataset, shard.split)
     decoding = SeededDecoding(**shard.decoding.model_dump(), seed=derive_seed(seed, shard.condition))
-    results = engine.generate([request_of(question, manifest) for question in questions], decoding)
+    # The spec names the module that collects states, so that only these results depend on it.
+    kept = importlib.import_module(f"dualread.{spec.states.module}") if spec.states else None
+    collecting = {"collecting": kept.Collected(spec=spec.states)} if kept else {}
+    results = engine.generate([request_of(question, manifest) for question in questions], decoding, **collecting)
     rows = [
         {
             "sample_id": question.sample_id,
@@ -65,6 +69,8 @@ def _complete(spec: GenerateSpec, questions: Sequence[Asked], engine: Engine, ma
         for index, completion in enumerate(completions)
     ]
     write_parts(out, from_rows(rows, GENERATIONS), GENERATIONS)
+    if kept:
+        kept.write(out, [one.states for completions in results for one in completions])
     n_tokens = sum(len(row["token_ids"]) for row in rows)
     n_cut = sum(row["finish_reason"] == "length" for row in rows)
     return (

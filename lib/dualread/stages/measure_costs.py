@@ -30,7 +30,8 @@ def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> st
     if not answers:
         raise ArtifactError(f"{where}: {inputs['generations']} holds no committed answer. Generate this shard again.")
     cost = generation_cost(committed, answers, n_samples=1, where=where)
-    cost += reading_cost(committed, _tensors(inputs["reader"]))
+    if spec.states is None:
+        cost += reading_cost(committed, _tensors(inputs["reader"]))
     for name in sorted(name for name in inputs if name.startswith("view/")):
         view = name.removeprefix("view/")
         k, draws = spec.samples.get(view), (spec.draws or {}).get(view, 1)

@@ -10,6 +10,7 @@ layers, and nothing else; a view with a `measure` has what that measures, and no
 """
 
 import functools
+import importlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,16 +32,9 @@ from dualread.models.generation.base import Request
 from dualread.models.measures.base import measured
 from dualread.models.replay import agreement
 from dualread.models.replay.example import read_of_example
-from dualread.models.replay.forward import (
-    TENSORS,
-    Replayed,
-    middle_layer,
-    of_layer,
-    padded_entropies,
-    replay_completions,
-    stacked,
-)
+from dualread.models.replay.forward import TENSORS, middle_layer, of_layer, replay_completions
 from dualread.models.replay.positions import RULES
+from dualread.models.replay.replayed import Replayed, padded_entropies, stacked
 from dualread.stages._asked import frozen, read_asked, request_of
 from dualread.store.digest import artifact_digest
 
@@ -55,16 +49,21 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     token_ids = completions["token_ids"].to_list()
     requests = _requests(inputs, completions, questions)
     actor = loaded_actor(inputs["actor"], frozen(spec.model), inputs["facts"] / "facts.json")
-    replayed = replay_completions(
-        actor,
-        requests,
-        token_ids,
-        kappa=spec.replay.kappa,
-        batch_size=spec.replay.settings.batch_size,
-        prompts=completions["prompt_sha256"].to_list() if shard.completions is None else None,
-        entropies="token_entropies" in (spec.optional_tensors or ()),
-        layers=shard.layers or (),
-    )
+    # The spec names the module that takes states from the generation, so that only these results depend on it.
+    kept = importlib.import_module(f"dualread.{spec.states.module}") if spec.states else None
+    if kept:
+        replayed = kept.read(inputs["generations"], actor, completions)
+    else:
+        replayed = replay_completions(
+            actor,
+            requests,
+            token_ids,
+            kappa=spec.replay.kappa,
+            batch_size=spec.replay.settings.batch_size,
+            prompts=completions["prompt_sha256"].to_list() if shard.completions is None else None,
+            entropies="token_entropies" in (spec.optional_tensors or ()),
+            layers=shard.layers or (),
+        )
     own = agreement.Own.of(actor, requests, token_ids)
     bounds = agreement.allowed(spec.replay.agreement, own.rounding)
     is_greedy = shard.decoding is not None and shard.decoding.temperature == 0
@@ -72,9 +71,11 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     if shard.completions is None:
         agreement.check(index, bounds, where=shard.name)
     own.check(replayed, bounds, where=shard.name)
+    n_replayed = kept.check(replayed, actor, requests, completions, spec, bounds) if kept else index.height
     without_image = any(getattr(plugins.load_module(image.module), "NO_IMAGE", False) for image in shard.images)
     names = [of_layer(depth) for depth in shard.layers] if shard.layers else TENSORS
-    tensors = {name: stacked(replayed, name) for name in names if not (without_image and name in OF_IMAGE)}
+    left_out = {*(OF_IMAGE if without_image else ()), *(["h_mid"] if spec.states and not spec.states.middle else ())}
+    tensors = {name: stacked(replayed, name) for name in names if name not in left_out}
     if shard.measure is not None:
         batch_size = spec.replay.settings.batch_size
         tensors = measured(actor, requests, token_ids, shard.measure, batch_size=batch_size)
@@ -96,8 +97,8 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     mean, largest = index["log_prob_mean_difference"].mean(), index["log_prob_max_difference"].max()
     n_without = index.height - index["has_answer_block"].sum()
     return (
-        f"replayed {index.height} completions ({n_without} without an answer block); log-probabilities differ from the "
-        f"generation's by {mean:.1e} on average, {largest:.1e} at most"
+        f"replayed {n_replayed} of {index.height} completions ({n_without} without an answer block); log-probabilities "
+        f"differ from the generation's by {mean:.1e} on average, {largest:.1e} at most"
     )
 
 

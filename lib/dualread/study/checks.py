@@ -41,6 +41,7 @@ def contradictions(config: Config) -> Iterator[str]:
         yield from _dataset_contradictions(f"datasets.{name}", dataset)
         yield from _phantom_contradictions(f"datasets.{name}", dataset, config)
     yield from _actor_contradictions(config)
+    yield from _states_contradictions(config)
     yield from _training_contradictions(config)
     for name, condition in config.conditions.items():
         if (other := condition.completions) and config.conditions[other].completions:
@@ -99,6 +100,16 @@ def _actor_contradictions(config: Config) -> Iterator[str]:
             yield f"actors.{name}: has {listed}. Expected one; a study removes a key with null."
         if actor.same_as and ((other := config.actors[actor.same_as]).same_as or other.answers):
             yield f"actors.{name}.same_as: {actor.same_as!r} has no checkpoint of its own. Name an actor that has one."
+
+
+def _states_contradictions(config: Config) -> Iterator[str]:
+    engine = config.generation.engine
+    if config.replay.from_ and not plugins.declared("generation", engine, "COLLECTS"):
+        able = [name for name in plugins.known("generation") if plugins.declared("generation", name, "COLLECTS")]
+        yield (
+            f"replay.from: {config.replay.from_!r}: {engine} does not keep states while it answers. Expected an engine"
+            f" that does ({', '.join(able)}). Name one, or leave this key out."
+        )
 
 
 def _training_contradictions(config: Config) -> Iterator[str]:

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from dualread import plugins
-from dualread.declared.answers import OF_IMAGE, OPTIONAL_TENSORS, Image, Service, name_and_settings
+from dualread.declared.answers import (
+    OF_IMAGE,
+    OPTIONAL_TENSORS,
+    Image,
+    PassReading,
+    Service,
+    name_and_settings,
+)
 from dualread.declared.readers import AskedView, ScoringSpec
 from dualread.declared.study import Config
 from dualread.declared.tables import LabeledCondition
@@ -209,6 +216,24 @@ class StudyShards:
         own = [shard for shard in self.shards(actor) if not (actor in self.given and self._is_forced(shard))]
         own = own if reads_states else []
         return [*own, *(view for view in self.views(actor) if self._gives_states(view))]
+
+    def pass_reading(self, actor: str, shard: ShardOrView) -> PassReading | None:
+        """Return what the pass that makes an actor's answers reads of their states; None if they are replayed.
+
+        That can be greedy answers alone: others are sampled, or forced with another image.
+        """
+        replay = self._config.replay
+        if replay.from_ is None or actor in self.given or len(shard) == 4 or shard not in self.replayed(actor):
+            return None
+        if not shard_spec(self._config, actor, shard).is_greedy:
+            return None
+        read = {name for method in self.methods_of(actor) for name in self.features(method)}
+        return PassReading(kappa=replay.kappa, middle="h_mid" in read, entropies="token_entropies" in read)
+
+    def keeps_states(self, method: str) -> bool:
+        """Return whether a method reads states that the pass keeps which makes the answers."""
+        actor, shard = self._config.methods[method].actor, (self.in_distribution, "test", "original")
+        return bool(self.features(method)) and self.pass_reading(actor, shard) is not None
 
     def optional_tensors(self, actor: str) -> tuple[str, ...] | None:
         """Return what the replay of the actor's answers stores only because a method reads it; None if nothing."""

@@ -19,16 +19,16 @@ FACTOR = 1.5  # between prediction and measurement
 
 
 def test_passes_are_as_large_as_those_of_the_engine_and_the_replay():
-    prefixes, forward, head = (
+    prefixes, replayed, head = (
         importlib.import_module(name)
         for name in (
             "dualread.models.prefixes",
-            "dualread.models.replay.forward",
+            "dualread.models.replay.replayed",
             "trl.kernels.chunked_logprob",
         )
     )
     assert prefixes.PASS_TOKENS == peaks.PASS_TOKENS
-    assert forward._CHUNK_TOKENS == peaks.LOGIT_CHUNK
+    assert replayed._CHUNK_TOKENS == peaks.LOGIT_CHUNK
     assert head.TOKEN_CHUNK_SIZE == peaks.HEAD_TOKENS
 
 

@@ -29,6 +29,14 @@ def test_disk_of_one_tiny_actor():
     assert kinds["generations"] == (replayed - 384) * 32 * 5
 
 
+def test_states_that_the_generation_keeps_are_stored_twice():
+    only = {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29]}
+    before, after = (disk_of(study_of({"only": only, "replay": replay})) for replay in ({}, {"from": "generation"}))
+    # six vectors of 128 numbers per answer to train, validation, and test under original and donor images
+    assert after["generations"] - before["generations"] == (800 + 192 + 2 * 384) * 6 * 128 * 4
+    assert after["features"] == before["features"]
+
+
 def test_replicates_of_one_method():
     only = {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29], "datasets": ["slake"]}
     kinds = disk_of(study_of({"only": only}))

@@ -58,6 +58,16 @@ def test_jobs_of_the_embedded_study():
     assert "compare_with_paper" not in found  # none of its backbones is the paper's
 
 
+def test_where_the_generation_keeps_states_a_sample_of_each_shard_is_replayed():
+    only = {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29]}
+    found = []
+    for replay in ({}, {"from": "generation"}):
+        [row] = [row for row in work_of(study_of({"only": only, "replay": replay})) if row.stage == "replay"]
+        found.append((row.seconds["cpu"] - UNITS["tiny"]["start"]["model"]) / UNITS["tiny"]["replay_answer"])
+    # train, validation, and test under original, donor and fixed images; the last are forced, so that all are replayed
+    assert found == pytest.approx([800 + 192 + 3 * 384, 4 * 32 + 384])
+
+
 def test_answers_of_one_actor():
     """RLVR of one backbone and seed, whose answers are shown in all views."""
     study = study_of({"only": {"actors": ["rlvr"], "backbones": ["medgemma-tiny"], "seeds": [29]}})

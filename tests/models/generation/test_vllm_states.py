@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from dualread.errors import ConfigError
 from dualread.models.backbones.encode import Prompt
 from dualread.models.generation._vllm_states import AnswerStates, image_spans
 
@@ -114,3 +115,70 @@ def test_not_more_images_are_kept_than_memory_is_meant_for(monkeypatch):
         runner.step((str(k), 0, 3))
     assert [states.knows_image(prompt(1, 9, 5, image=name), IMAGE) for name in "abc"] == [False, True, True]
     assert states.image("0").tolist() == [[1, 0]]  # a request that is being answered keeps its own
+
+
+def test_an_image_that_is_being_read_serves_requests_about_it_that_have_begun():
+    """vLLM reads it for the first of them and takes it from its cache for the second."""
+    runner = Runner()
+    states = AnswerStates(runner)
+    first, second = prompt(1, 9, 9, 5), prompt(1, 9, 9, 6)
+    states.keep("1", first, IMAGE)
+    assert states.is_reading_image(second, IMAGE)
+    assert not states.is_reading_image(prompt(1, 9, 9, 6, image="b"), IMAGE)
+    states.keep("2", second, IMAGE)
+    runner.step(("1", 0, 4), ("2", 3, 1))
+    assert states.image("2").tolist() == [[1, 1], [2, 1]]
+    assert states.has_image("2")
+
+
+def test_the_states_of_a_pass_begin_with_the_last_token_of_the_prompt():
+    runner = Runner()
+    states = AnswerStates(runner)
+    states.keep("1", prompt(1, 9, 5), IMAGE)
+    runner.step(("1", 0, 3))
+    runner.step(("1", 3, 1))
+    found = states.of_pass("1", 3, 2)  # the second token of the completion was chosen, and not read
+    assert (found.final.tolist(), found.image.tolist(), found.layers) == ([[2, 1], [3, 1]], [[1, 1]], {})
+    runner.step(("1", 4, 1))
+    assert states.of_pass("1", 3, 2).final.tolist() == [[2, 1], [3, 1], [4, 1]]
+    states.keep("2", prompt(1, 5), IMAGE)  # without an image
+    runner.step(("2", 0, 2))
+    runner.step(("2", 2, 1))
+    assert states.has_image("2")
+    assert states.of_pass("2", 2, 1).image.shape == (0, 2)
+
+
+def layered(*, eager):
+    """A runner whose model has two layers, which give what they add, and what it is added to."""
+    runner = Runner()
+    runner.model_config = SimpleNamespace(enforce_eager=eager)
+    layers = torch.nn.ModuleList([torch.nn.Identity(), torch.nn.Identity()])
+    language = SimpleNamespace(model=SimpleNamespace(layers=layers))
+    runner.get_model = lambda: SimpleNamespace(get_language_model=lambda: language)
+    forward = runner._model_forward
+
+    def through_layers():
+        states = forward()
+        layers[0]((10 * states, states))
+        layers[1]((20 * states, states))
+        return states
+
+    runner._model_forward = through_layers
+    return runner
+
+
+def test_the_states_of_an_inner_layer_are_kept_beside_those_of_the_last():
+    runner = layered(eager=True)
+    states = AnswerStates(runner, 2)
+    states.keep("1", prompt(1, 9, 5), IMAGE)
+    runner.step(("1", 0, 3))
+    runner.step(("1", 3, 1))
+    runner.step(("1", 4, 1))
+    found = states.of_pass("1", 3, 2)
+    assert found.final.tolist() == [[2, 1], [3, 1], [4, 1]]
+    assert {layer: of.tolist() for layer, of in found.layers.items()} == {2: [[63, 21], [84, 21]]}  # 20 x + x
+
+
+def test_an_inner_layer_cannot_be_seen_in_cuda_graphs():
+    with pytest.raises(ConfigError, match=r"generation\.settings\.eager: is not set, but .*h_mid"):
+        AnswerStates(layered(eager=False), 2)

@@ -13,13 +13,13 @@ from dualread.models.replay.forward import (
     batches,
     middle_layer,
     of_layer,
-    padded_entropies,
     replay_batch,
     replay_completions,
     vectors_of,
 )
 from dualread.models.replay.pooling import evidence_state
 from dualread.models.replay.positions import Positions
+from dualread.models.replay.replayed import padded_entropies
 
 
 def completion(encoder, text):

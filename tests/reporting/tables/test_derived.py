@@ -207,6 +207,16 @@ def test_measured_costs_and_those_that_differ_from_the_paper():
     assert (row["mean"], row["printed"], row["bold"]) == (252.25, "252.2±.0", False)
 
 
+def test_a_table_of_costs_says_whether_states_come_from_the_pass_that_answers():
+    rows = [*measured("dualread", 1.0, 1.0, 0.0, 0.0, 20.0, 3.0), *measured("sc8", 8.0, 2.0, 0.0, 0.0, 200.0, 252.0)]
+    said = "The pass that answers keeps the hidden states"
+    kept = [changed(one, states="generation") if one.name == "dualread" else one for one in cases.COSTLY]
+    table = build("costs", rows, kept)
+    assert said in table.tex
+    assert r"that differ from the paper's: DualRead $t$ (paper: $t+\tau$)." in table.tex
+    assert said not in build("costs", rows, cases.COSTLY).tex
+
+
 def test_agreement_on_costs_is_not_mentioned_and_a_method_without_notation_has_a_dash():
     rows = [*measured("dualread", 1.0, 1.0, 0.0, 1.0, 20.0, 3.0), *measured("null", 1.0, 1.0, 0.0, 0.0, 10.0, 3.0)]
     table = build("costs", rows, [cases.COSTLY[-1], method("null", "Null", label="Null")])

@@ -19,13 +19,13 @@ from dualread.commands.plan.peaks import BYTES, patches
 from dualread.declared.answers import ShardSpec
 from dualread.errors import ConfigError
 from dualread.models import prompts
+from dualread.models.replay.agreement import SAMPLE
 from dualread.models.training.settings import TrainingSettings
 
 _FP32 = 4
 # Rows that are computed per row that has not ended: a batch drops the others when they are a quarter of it.
 _COMPUTED = (1 + 4 / 3) / 2
 _BLOCK = 16  # tokens of a block of vLLM's prefix cache
-_ROUNDED = 32  # answers of a shard on which a replay measures rounding (models/replay/agreement.py)
 
 
 class Model(Protocol):
@@ -242,7 +242,7 @@ class Large:
         seconds += self._seconds(n_answers * head, "float32")
         if self.dtype == "float32":
             return seconds
-        n = min(n_answers, _ROUNDED)
+        n = min(n_answers, SAMPLE)
         rows = min(n, self.replayed)
         columns = self._longest_prompt_of(rows, asked.prompt.name) + longest_of(rows, made, budget)
         whole = n * (reading(self.size, columns, columns) + head) + _distinct(n, n_images) * self._encoded()

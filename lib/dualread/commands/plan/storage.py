@@ -51,9 +51,11 @@ def disk_of(study: PlannedStudy) -> dict[str, float]:
                     weight = BYTES[backbone["settings"]["dtype"]]
                 kinds["checkpoints"] += n_seeds * _checkpoint(study, backbone, weight)
             if actor in study.shards.answering:
-                vectors = study.answers(study.shards.replayed(actor)) * len(VECTORS)
-                is_given = actor in study.shards.given
-                kinds["features"] += 0.0 if is_given else n_seeds * vectors * width_of(backbone) * _FLOAT32
+                replayed = [] if actor in study.shards.given else study.shards.replayed(actor)
+                kept = [shard for shard in replayed if study.shards.pass_reading(actor, shard)]
+                for kind, shards in (("features", replayed), ("generations", kept)):
+                    n_vectors = study.answers(shards) * len(VECTORS)
+                    kinds[kind] += n_seeds * n_vectors * width_of(backbone) * _FLOAT32 if shards else 0.0
                 kinds["generations"] += n_seeds * _generations(study, actor)
                 kinds["replicates"] += n_seeds * _replicates(study, actor)
     return kinds

@@ -11,6 +11,7 @@ from dualread.commands.plan.models import Model, model_of
 from dualread.commands.plan.sizes import Sizes
 from dualread.declared.answers import ShardSpec
 from dualread.declared.study import Config
+from dualread.models.replay.agreement import SAMPLE
 from dualread.models.training.settings import settings_on
 from dualread.reporting.comparison import compared
 from dualread.study.asked import prompt_of, shard_spec
@@ -236,7 +237,11 @@ def _asked(study: PlannedStudy, actor: str, model: Model) -> Iterator[Work]:
         yield Work(stage="generate", what=kind, items=n * asked.n_completions, seconds=seconds)
     if replayed := study.shards.replayed(actor):
         specs = {shard: shard_spec(study.typed, actor, shard) for shard in replayed}
-        seconds = sum(model.replay(spec, study.asked(shard), study.images(shard)) for shard, spec in specs.items())
+        # Where the generation has kept the states, a sample alone is replayed.
+        kept = {shard for shard in replayed if study.shards.pass_reading(actor, shard)}
+        counts = {shard: (study.asked(shard), study.images(shard)) for shard in replayed}
+        counts |= {shard: (min(counts[shard][0], SAMPLE), min(counts[shard][1], SAMPLE)) for shard in kept}
+        seconds = sum(model.replay(spec, *counts[shard]) for shard, spec in specs.items())
         seconds = {model.device: model.start(training=False) + seconds}
         yield Work(stage="replay", what="answers", jobs=1, models=1, items=study.answers(replayed), seconds=seconds)
 

@@ -27,6 +27,7 @@ class Ready:
         last: Final-layer states of their last tokens [n, D].
         mask: Which columns hold a token: 1, or 0 on the left of a shorter prompt [n, columns].
         offsets: What to add to the column of a later token to get its position [n].
+        images: Final-layer states of the image tokens of each [M, D].
     """
 
     at: list[int]
@@ -34,6 +35,7 @@ class Ready:
     last: torch.Tensor
     mask: torch.Tensor
     offsets: torch.Tensor
+    images: list[torch.Tensor]
 
 
 def read_prompts(opened: Opened, prompts: Sequence[Prompt], *, room: int = 0) -> Iterator[Ready]:
@@ -54,14 +56,15 @@ def read_prompts(opened: Opened, prompts: Sequence[Prompt], *, room: int = 0) ->
             last=read.states[torch.arange(len(read.rows), device=device), lengths - 1 - read.start],
             mask=(columns >= 0).long(),
             offsets=read.offsets - (width - lengths),
+            images=read.image_states,
         )
 
 
 class Rows:
     """The same as `States` for models whose rows share nothing: every row is read again as a whole for every token."""
 
-    def __init__(self, opened: Opened, prompts: Sequence[Prompt]):
-        self._opened, self._prompts = opened, list(prompts)
+    def __init__(self, opened: Opened, prompts: Sequence[Prompt], layers: Sequence[int] = ()):
+        self._opened, self._prompts, self._layers = opened, list(prompts), layers
         self._read()
 
     def select(self, rows: torch.Tensor) -> None:
@@ -75,8 +78,11 @@ class Rows:
         self._read()
 
     def _read(self) -> None:
-        reads = read_rows(self._opened, self._prompts, [row.token_ids for row in self._prompts])
+        ids = [row.token_ids for row in self._prompts]
+        reads = list(read_rows(self._opened, self._prompts, ids, layers=self._layers))
         self.last = torch.cat([read.states[:, -1] for read in reads])
+        self.layers = {n: torch.cat([read.layers[n][:, -1] for read in reads]) for n in self._layers}
+        self.images = [states for read in reads for states in read.image_states]
 
 
 class States:
@@ -87,26 +93,36 @@ class States:
         prompts: The prompts, each of which is read once.
         of: For each row, the position of its prompt in `prompts`.
         room: Number of tokens per row that will be appended.
+        layers: Layers whose states are wanted besides those of the last one.
 
     Attributes:
         last: Final-layer states of the last tokens [rows, D].
+        layers: States of the tokens that were appended last in each wanted layer [rows, D], by its number.
+        images: Final-layer states of the image tokens of each prompt [M, D].
     """
 
-    def __init__(self, opened: Opened, prompts: Sequence[Prompt], of: Sequence[int], *, room: int):
+    def __init__(
+        self, opened: Opened, prompts: Sequence[Prompt], of: Sequence[int], *, room: int, layers: Sequence[int] = ()
+    ):
         self._model, device = opened.model, opened.model.device
+        self._wanted = {"output_hidden_states": list(layers)} if layers else {}
+        self.layers: dict[int, torch.Tensor] = {}
+        images: dict[int, torch.Tensor] = {}
         width = max(len(prompt.token_ids) for prompt in prompts)
         prompt_of_row = torch.tensor(of, device=device)
-        layers: list[Any] = []
+        cached: list[Any] = []
         parts: dict[int, tuple[torch.Tensor, ...]] = {}
         for read in read_prompts(opened, prompts):
-            layers = layers or [_Layer(layer, len(of), room) for layer in read.cache.layers]
+            cached = cached or [_Layer(layer, len(of), room) for layer in read.cache.layers]
             position = torch.full((len(prompts),), -1, device=device)
             position[read.at] = torch.arange(len(read.at), device=device)
             rows = (position[prompt_of_row] >= 0).nonzero()[:, 0]
-            for layer, of_prompts in zip(layers, read.cache.layers, strict=True):
+            for layer, of_prompts in zip(cached, read.cache.layers, strict=True):
                 layer.fill(rows, of_prompts, position[prompt_of_row[rows]])
             parts |= dict(zip(read.at, zip(read.last, read.mask, read.offsets, strict=True), strict=True))
-        self._cache = Cache(layers=list(layers))
+            images |= zip(read.at, read.images, strict=True)
+        self.images = [images[i] for i in range(len(prompts))]
+        self._cache = Cache(layers=list(cached))
         in_order = zip(*(parts[i] for i in range(len(prompts))), strict=True)
         self.last, mask, self._offsets = (torch.stack(tensors)[prompt_of_row] for tensors in in_order)
         self._mask = torch.nn.functional.pad(mask, (0, room), value=1)
@@ -125,9 +141,11 @@ class States:
             position_ids=(self._n_columns + self._offsets)[:, None],
             past_key_values=self._cache,
             use_cache=True,
+            **self._wanted,
         )
         self._n_columns += 1
         self.last = output.last_hidden_state[:, -1]
+        self.layers = {n: output.hidden_states[n][:, -1] for n in self._wanted.get("output_hidden_states", ())}
 
 
 class _Layer(DynamicLayer):

@@ -89,10 +89,12 @@ class Core:
 
     Attributes:
         max_tokens: Largest number of tokens in a prompt and its completion together.
+        n_layers: Number of the language model's layers.
+        in_flight: Completions that are begun before others have ended: twice as many as vLLM makes at once.
     """
 
     def __init__(self, checkpoint: Path, settings: Wire, encoder: Encoder, engine: Wire, most_images: int = 1):
-        """`engine` has `max_num_seqs`, and perhaps `gpu_memory_utilization` and `sleep`."""
+        """`engine` has `max_num_seqs`, and perhaps `gpu_memory_utilization`, `eager` and `sleep`."""
         import torch
 
         with warnings.catch_warnings():
@@ -104,10 +106,12 @@ class Core:
 
             _register_model(checkpoint, settings["max_prompt_tokens"], most_images)
             config = AutoConfig.from_pretrained(checkpoint, trust_remote_code=False)
+            self.n_layers = config.get_text_config().num_hidden_layers
             positions = config.get_text_config().max_position_embeddings
             self.max_tokens = min(settings["max_prompt_tokens"] + _ROOM_FOR_COMPLETIONS, positions)
             on_gpu = {name: value for name, value in engine.items() if name == "gpu_memory_utilization"}
             on_gpu |= {"enable_sleep_mode": True} if engine.get("sleep") else {}
+            on_gpu |= {"enforce_eager": True} if engine.get("eager") else {}
             arguments = EngineArgs(
                 model=str(checkpoint),
                 trust_remote_code=False,
@@ -129,7 +133,7 @@ class Core:
             )
             self._engine = LLMEngine.from_engine_args(arguments, usage_context=UsageContext.LLM_CLASS)
         self._sleeps = bool(engine.get("sleep")) and torch.cuda.is_available()
-        self._in_flight = 2 * engine["max_num_seqs"]
+        self.in_flight = 2 * engine["max_num_seqs"]
         self._encoder = encoder
 
     def given(self, prompt: Prompt, prefix: Sequence[int]) -> dict[str, Any]:
@@ -153,18 +157,20 @@ class Core:
             mm_placeholders={"image": [PlaceholderRange(offset=at, length=n) for at, n in spans]},
         )
 
-    def add(self, name: str, given: dict[str, Any], parameters: Mapping[str, Any]) -> str:
+    def add(self, name: str, given: dict[str, Any], parameters: Mapping[str, Any], *, whole: bool = False) -> str:
         """Begin to answer a request; return the name by which the engine knows it.
 
         Args:
             name: A name of its own.
             given: The result of `given`.
-            parameters: Its sampling parameters; one completion. What is said at a step comes with that step.
+            parameters: Its sampling parameters; one completion.
+            whole: Whether all that is said comes at its end; otherwise, what is said at a step comes with that step.
         """
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
-        wanted = SamplingParams(**parameters, detokenize=False, output_kind=RequestOutputKind.DELTA, ignore_eos=True)
+        kind = RequestOutputKind.FINAL_ONLY if whole else RequestOutputKind.DELTA
+        wanted = SamplingParams(**parameters, detokenize=False, output_kind=kind, ignore_eos=True)
         return self._engine.add_request(name, given, wanted)
 
     @property
@@ -180,10 +186,18 @@ class Core:
         """Return what vLLM says at one step: its outputs, whose request_id is the name of a request."""
         return self._engine.step()
 
-    def watch(self) -> "AnswerStates":
-        """Return what keeps the states of requests from now on."""
+    @property
+    def _runner(self) -> Any:
         worker = self._engine.model_executor.driver_worker
-        return AnswerStates(getattr(worker, "worker", worker).model_runner)
+        return getattr(worker, "worker", worker).model_runner
+
+    def watch(self, layer: int | None = None) -> AnswerStates:
+        """Return what keeps the states of requests from now on; see `AnswerStates`."""
+        return AnswerStates(self._runner, layer)
+
+    def logits(self, states: Any) -> Any:
+        """Return the logits [..., V] of final-layer states [..., D]."""
+        return self._runner.model.compute_logits(states)
 
     def run(self, asked: Iterable[tuple[str, dict[str, Any], dict[str, Any]]]) -> Iterator[tuple[int, Any]]:
         """Yield (position in `asked`, vLLM's output) of each request when it is finished.
@@ -201,14 +215,9 @@ class Core:
         waiting, running = enumerate(asked), 0
         following = next(waiting, None)
         while following or running:
-            while following and running < self._in_flight:
+            while following and running < self.in_flight:
                 position, (name, given, parameters) = following
-                length = len(given["prompt_token_ids"]) + parameters["max_tokens"]
-                if length > self.max_tokens:
-                    raise DataError(
-                        f"{name}: prompt and completion may have {length} tokens, but the engine was opened for "
-                        f"{self.max_tokens}. Lower max_completion_tokens, or the backbone's max_pixels."
-                    )
+                self.check_length(name, len(given["prompt_token_ids"]) + parameters["max_tokens"])
                 last_only = RequestOutputKind.FINAL_ONLY
                 wanted = SamplingParams(**parameters, detokenize=False, output_kind=last_only, ignore_eos=True)
                 self._engine.add_request(str(position), given, wanted)
@@ -218,6 +227,18 @@ class Core:
                 if output.finished:
                     running -= len(output.outputs)
                     yield int(output.request_id), output
+
+    def check_length(self, name: str, length: int) -> None:
+        """Refuse a request that may have `length` tokens with its completion, if they are too many.
+
+        Raises:
+            DataError: They are more than `max_tokens`.
+        """
+        if length > self.max_tokens:
+            raise DataError(
+                f"{name}: prompt and completion may have {length} tokens, but the engine was opened for "
+                f"{self.max_tokens}. Lower max_completion_tokens, or the backbone's max_pixels."
+            )
 
     def load(self, weights: Iterable[tuple[str, Any]]) -> None:
         """Replace all weights by (name, tensor), named as in a checkpoint; forget what was computed with the old ones.

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from dualread.errors import ConfigError
 from dualread.models.backbones.encode import Prompt
+from dualread.models.generation.base import PassStates
 
 _IMAGES = 256  # whose states are kept; about a megabyte each
 
@@ -40,18 +42,35 @@ class _Kept:
     image: Any = None
     """[M, D], filled as its tokens are read."""
     seen: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
-    at: dict[int, tuple[Any, int]] = field(default_factory=dict)
-    """Where the state of a token is: a tensor, and its row there."""
+    at: dict[int, tuple[Any, Any, int]] = field(default_factory=dict)
+    """Where the state of a token is: a tensor, the same of the inner layer, and its row there."""
 
 
 class AnswerStates:
-    """Keeps the states of the requests that it is told to; `runner` is that of vLLM's worker.
+    """Keeps the states of the requests that it is told to.
 
-    One image per request, whose states depend on nothing behind it.
+    One image per request at most, whose states depend on nothing behind it.
+
+    Args:
+        runner: That of vLLM's worker.
+        layer: A layer, 1-based, whose states are kept besides those of the last one.
+
+    Raises:
+        ConfigError: A layer is asked for, and vLLM runs CUDA graphs, from whose inside nothing can be taken.
     """
 
-    def __init__(self, runner: Any):
+    def __init__(self, runner: Any, layer: int | None = None):
         self._runner, self._forward = runner, runner._model_forward
+        self._layer, self._inner = layer, None
+        if layer is not None:
+            if not runner.model_config.enforce_eager:
+                raise ConfigError(
+                    "generation.settings.eager: is not set, but a method reads the states of an inner layer (h_mid)."
+                    " Expected `true` with `replay.from`, because vLLM's CUDA graphs show the last layer alone. Set it,"
+                    " leave the method out, or leave out `replay.from`."
+                )
+            layers = runner.get_model().get_language_model().model.layers
+            layers[layer - 1].register_forward_hook(self._note_inner)
         self._kept: dict[str, _Kept] = {}
         self._images: OrderedDict[Hashable, Any] = OrderedDict()
         runner._model_forward = self._watched
@@ -65,9 +84,14 @@ class AnswerStates:
         """Return whether the states of the prompt's image are here, so that vLLM need not compute them again."""
         return _key(prompt, image_token) in self._images
 
+    def is_reading_image(self, prompt: Prompt, image_token: int) -> bool:
+        """Return whether a request that is being answered will give the states of the prompt's image."""
+        key = _key(prompt, image_token)
+        return any(kept.key == key for kept in self._kept.values())
+
     def keep(self, name: str, prompt: Prompt, image_token: int) -> None:
         """Keep the states of the request that the engine knows by `name`."""
-        [(first, n)], key = image_spans(prompt, image_token), _key(prompt, image_token)
+        [(first, n)], key = image_spans(prompt, image_token) or [(0, 0)], _key(prompt, image_token)
         known = self._images.get(key)
         kept = _Kept(start=len(prompt.token_ids) - 1, first=first, n_image=n, key=key, image=known)
         kept.seen = np.full(n, known is not None)
@@ -84,15 +108,41 @@ class AnswerStates:
     def state(self, name: str, position: int) -> Any:
         """Return the state of the token at a position of prompt and completion [D]; None if it was not computed."""
         found = self._kept[name].at.get(position)
-        return None if found is None else found[0][found[1]]
+        return None if found is None else found[0][found[2]]
 
     def image(self, name: str) -> Any:
         """Return the states of the image's tokens [M, D]; None if one was not computed."""
         kept = self._kept[name]
         return kept.image if kept.seen.all() else None
 
+    def has_image(self, name: str) -> bool:
+        """Return whether the states of the image's tokens were computed, or there is no image."""
+        return bool(self._kept[name].seen.all())
+
+    def of_pass(self, name: str, n_prompt_tokens: int, n_tokens: int) -> PassStates:
+        """Return the states of a request's prompt and completion; that of the last token is left out if unknown."""
+        import torch
+
+        at, image = self._kept[name].at, self.image(name)
+        places = [at[p] for p in range(n_prompt_tokens - 1, n_prompt_tokens + n_tokens) if p in at]
+        assert len(places) >= n_tokens, f"{name}: vLLM has not computed all states of an answer"
+        final = torch.stack([states[k] for states, _, k in places])
+        layers = {} if self._layer is None else {self._layer: torch.stack([inner[k] for _, inner, k in places[1:]])}
+        return PassStates(
+            n_prompt_tokens=n_prompt_tokens,
+            final=final,
+            layers=layers,
+            image=final[:0] if image is None else image,
+        )
+
+    def _note_inner(self, layer: Any, given: Any, output: Any) -> None:
+        """Note what comes out of a layer; most give what they add, and what it is added to."""
+        self._inner = output[0] + output[1] if isinstance(output, tuple) else output
+
     def _watched(self, *given: Any, **named: Any) -> Any:
         output = self._forward(*given, **named)
+        if not self._kept:
+            return output
         states = output[0] if isinstance(output, tuple) else output
         runner, batch = self._runner, self._runner.input_batch
         ends = runner.query_start_loc.np
@@ -110,8 +160,9 @@ class AnswerStates:
                 whose.append((kept, position + k - row))
         if rows:
             together = _copied(states, rows)  # the next step writes into the same tensor
+            inner = None if self._layer is None else _copied(self._inner, rows)
             for k, (kept, position) in enumerate(whose):
-                kept.at[position] = (together, k)
+                kept.at[position] = (together, inner, k)
         return output
 
     def _take_image(self, kept: _Kept, states: Any, position: int) -> None:
@@ -125,6 +176,9 @@ class AnswerStates:
         kept.seen[low - kept.first : high - kept.first] = True
         if kept.seen.all():
             self._images[kept.key] = kept.image
+            for other in self._kept.values():  # vLLM may not compute it for them
+                if other.key == kept.key and not other.seen.all():
+                    other.image, other.seen = kept.image, kept.seen
             if len(self._images) > _IMAGES:
                 self._images.popitem(last=False)
 
@@ -137,5 +191,5 @@ def _copied(states: Any, rows: list[int]) -> Any:
 
 def _key(prompt: Prompt, image_token: int) -> Hashable:
     """Return all that the states of the image depend on: its content, and the tokens up to its last one."""
-    first, n = image_spans(prompt, image_token)[0]
+    [(first, n)] = image_spans(prompt, image_token) or [(0, 0)]
     return prompt.image_sha256, tuple(prompt.token_ids[: first + n])

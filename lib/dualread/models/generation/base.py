@@ -1,6 +1,6 @@
 """The interface of generation engines: requests and decoding in, completions or log-likelihoods out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -42,6 +42,62 @@ class SeededDecoding(Decoding):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PassStates:
+    """The states of one row, in the pass that reads or makes its completion of C ids.
+
+    Attributes:
+        n_prompt_tokens: Number of the prompt's tokens, image tokens included.
+        final: Final-layer states of the prompt's last token and of the completion's [1 + C, D].
+        layers: States of the completion's tokens in each wanted layer [C, D], by its number.
+        image: Final-layer states of the image's tokens [M, D].
+    """
+
+    n_prompt_tokens: int
+    final: Any
+    layers: Mapping[int, Any]
+    image: Any
+
+
+class Collecting(Protocol):
+    """What is read of the states of completions by the pass that makes them (`models.replay.of_generation`).
+
+    Attributes:
+        kinds: The data classes of which results consist, for `finished.each_batch`.
+    """
+
+    kinds: tuple[type, ...]
+
+    def layers(self, n_layers: int) -> list[int]:
+        """Return the layers, 1-based, whose states are wanted besides those of the last one."""
+        ...
+
+    def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
+        """Return whether the states of the last token of a completion are read, which is chosen from others."""
+        ...
+
+    def read(
+        self,
+        rows: Sequence[PassStates],
+        completions: Sequence[Sequence[int]],
+        logits: Callable[[Any], Any],
+        decode: Callable[[Sequence[int]], str],
+        stop: Set[int],
+        forbidden: Sequence[int],
+    ) -> list[Any]:
+        """Return one result per completion.
+
+        Args:
+            rows: The states of at least one row.
+            completions: Their ids.
+            logits: The model's head: states [..., D] to logits [..., V].
+            decode: Returns the text of ids without special tokens.
+            stop: Ids that end a turn.
+            forbidden: Ids that a completion may never contain.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
 class Completion:
     """One completion of a prompt.
 
@@ -52,6 +108,7 @@ class Completion:
             before temperature and top-p are applied.
         text: The generated ids decoded without special tokens.
         finish_reason: "stop" after a stop token, "length" at the limit of `max_completion_tokens`.
+        states: What a `Collecting` has read of its states; None without one.
     """
 
     prompt_token_ids: Sequence[int]
@@ -59,6 +116,7 @@ class Completion:
     token_log_probs: Sequence[float]
     text: str
     finish_reason: str
+    states: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +162,14 @@ class Engine(Protocol):
     encoder: "Encoder"
     stop: frozenset[int]
 
-    def generate(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
-        """Return `decoding.n_samples` completions of each request, in the order of the requests."""
+    def generate(
+        self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
+    ) -> list[list[Completion]]:
+        """Return `decoding.n_samples` completions of each request, in the order of the requests.
+
+        With `collecting`, each request has one greedy completion, of whose states something is read. Only engines whose
+        module declares `COLLECTS = True` are given it.
+        """
         ...
 
     def loglikelihoods(

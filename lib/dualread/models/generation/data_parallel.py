@@ -17,7 +17,7 @@ import numpy as np
 from dualread import devices
 from dualread.errors import DualReadError
 from dualread.models.backbones.encode import Encoder
-from dualread.models.generation.base import Completion, Engine, Loglikelihoods, Request, SeededDecoding
+from dualread.models.generation.base import Collecting, Completion, Engine, Loglikelihoods, Request, SeededDecoding
 from dualread.progress import work_on
 
 _LAUNCHED = ("WORLD_SIZE", "RANK", "LOCAL_RANK")  # of a process that trains together with others; engines are alone
@@ -75,9 +75,12 @@ class DataParallelEngine:
             theirs.close()
             self._workers.append(ours)
 
-    def generate(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
+    def generate(
+        self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
+    ) -> list[list[Completion]]:
         """Complete `requests`; see `Engine.generate`."""
-        return self._call_all("generate", requests, lambda part: ([requests[i] for i in part], decoding))
+        more = () if collecting is None else (collecting,)
+        return self._call_all("generate", requests, lambda part: ([requests[i] for i in part], decoding, *more))
 
     def loglikelihoods(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]

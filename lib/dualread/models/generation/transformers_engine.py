@@ -5,8 +5,9 @@ because `model.generate` would encode the prompt and its image again for every s
 """
 
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,11 +17,16 @@ from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.finished import each_batch
-from dualread.models.generation.base import Completion, Loglikelihoods, Request, SeededDecoding, Step
+from dualread.models.generation.base import Collecting, Completion, Loglikelihoods, Request, SeededDecoding, Step
 from dualread.models.generation.data_parallel import by_image
 from dualread.models.prefixes import NOTHING
 from dualread.progress import track
 from dualread.seeding import generator
+
+if TYPE_CHECKING:
+    from dualread.models.generation._kept import Kept
+
+COLLECTS = True
 
 _LEAST_GOING = 0.75  # finished rows are dropped when fewer than this share still go on, because that copies the others
 
@@ -48,27 +54,40 @@ class TransformersEngine:
         self.stop = opened.stop
         self.batch_size = batch_size
 
-    def generate(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
+    def generate(
+        self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
+    ) -> list[list[Completion]]:
         """Complete `requests`; see `Engine.generate`."""
         results: list[list[Completion]] = [[] for _ in requests]
-        size = max(1, self.batch_size // decoding.n_samples)
+        batches = _batches(requests, max(1, self.batch_size // decoding.n_samples))
+        kinds = (Completion, *(collecting.kinds if collecting else ()))
 
         def of_batch(batch: Sequence[int]) -> list[list[Completion]]:
-            return self._complete([requests[i] for i in batch], decoding)
+            return self._complete([requests[i] for i in batch], decoding, collecting)
 
-        for batch, found in each_batch(_batches(requests, size), of_batch, Completion, label="generating (batches)"):
+        for batch, found in each_batch(batches, of_batch, *kinds, label="generating (batches)"):
             for i, completions in zip(batch, found, strict=True):
                 results[i] = completions
         return results
 
-    def _complete(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
+    def _complete(
+        self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None
+    ) -> list[list[Completion]]:
         import torch
 
         prompts, n = self._encode(requests), decoding.n_samples
         rows = [(i, k) for i in range(len(prompts)) for k in range(n)]
+        of, uniform = [i for i, _ in rows], _uniform(requests, rows, decoding)
         with torch.inference_mode():
-            found = complete(self._opened, prompts, [i for i, _ in rows], decoding, _uniform(requests, rows, decoding))
-        made = [self._completion(prompts[i].token_ids, *row) for (i, _), row in zip(rows, found, strict=True)]
+            kept = None
+            if collecting is not None:
+                from dualread.models.generation._kept import Kept
+
+                kept = Kept(self._opened, prompts, decoding, collecting)
+            found = complete(self._opened, prompts, of, decoding, uniform, kept)
+            states = [None] * len(rows) if kept is None else kept.read([ids for ids, _ in found])
+        made = [self._completion(prompts[i].token_ids, *row) for i, row in zip(of, found, strict=True)]
+        made = [replace(one, states=of_row) for one, of_row in zip(made, states, strict=True)]
         return [made[i * n : (i + 1) * n] for i in range(len(prompts))]
 
     def _encode(self, requests: Sequence[Request]) -> list[Prompt]:
@@ -134,18 +153,24 @@ def _uniform(
 
 
 def complete(
-    opened: Opened, prompts: Sequence[Prompt], of: Sequence[int], decoding: SeededDecoding, uniform: np.ndarray | None
+    opened: Opened,
+    prompts: Sequence[Prompt],
+    of: Sequence[int],
+    decoding: SeededDecoding,
+    uniform: np.ndarray | None,
+    kept: "Kept | None" = None,
 ) -> list[tuple[list[int], list[float]]]:
     """Return the ids of each completion, and their log-softmax over the raw logits, in nats; see `steps`."""
     import torch
 
     device, stop = opened.model.device, torch.tensor(sorted(opened.stop), device=opened.model.device)
-    tokens = torch.full((len(of), decoding.max_completion_tokens), int(stop[0]), device=device)
+    n_tokens = decoding.max_completion_tokens
+    tokens = torch.full((len(of), n_tokens + 1), int(stop[0]), device=device)
     log_probs = torch.zeros(tokens.shape, device=device)
-    for number, step in enumerate(steps(opened, prompts, of, decoding, uniform)):
+    for number, step in enumerate(steps(opened, prompts, of, decoding, uniform, kept=kept)):
         tokens[step.at, number] = step.chosen
         log_probs[step.at, number] = step.log_probs
-    lengths = _lengths(torch.isin(tokens, stop)).tolist()  # a row may have gone on after its stop token
+    lengths = _lengths(torch.isin(tokens[:, :n_tokens], stop)).tolist()  # a row may have gone on after its stop token
     rows = zip(tokens.tolist(), log_probs.tolist(), lengths, strict=True)
     return [(ids[:length], values[:length]) for ids, values, length in rows]
 
@@ -157,6 +182,7 @@ def steps(
     decoding: SeededDecoding,
     uniform: np.ndarray | None,
     ended: Set[int] = frozenset(),
+    kept: "Kept | None" = None,
 ) -> Iterator[Step]:
     """Complete prompts in one batch, token by token; each prompt is read once, whatever the number of its completions.
 
@@ -167,6 +193,7 @@ def steps(
         decoding: How tokens are chosen; `n_samples` and `seed` are not read.
         uniform: Random numbers in [0, 1), [completions, max_completion_tokens]; None for greedy decoding.
         ended: Completions that nobody wants any longer; the caller may add some between two steps.
+        kept: Keeps all states, for which the last token of each completion is read as well.
     """
     import torch
 
@@ -174,29 +201,34 @@ def steps(
 
     model, n_tokens, head = opened.model, decoding.max_completion_tokens, parts.head(opened.model)
     stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (opened.stop, opened.forbidden))
+    layers = () if kept is None else kept.layers
     if opened.encoder.facts.shared == NOTHING:
-        states = Rows(opened, [prompts[i] for i in of])
+        states = Rows(opened, [prompts[i] for i in of], layers)
     else:
-        states = States(opened, prompts, of, room=n_tokens - 1)
+        states = States(opened, prompts, of, room=n_tokens - (kept is None), layers=layers)
     at = torch.arange(len(of), device=model.device)  # the completion of each row of `states`
     going = torch.ones(len(of), dtype=torch.bool, device=model.device)
-    for step in range(n_tokens):
+    said = torch.zeros_like(going)  # whether a row has chosen a token that ends it
+    for step in range(n_tokens if kept is None else n_tokens + 1):
+        if kept is not None:
+            kept.take(step, at, states)
         scores = head(states.last).float()
         total = scores.logsumexp(dim=-1)
         scores[:, forbidden] = -torch.inf
         chosen = _choose(scores, decoding, None if uniform is None else uniform[at.cpu().numpy(), step])
         log_probs = scores.gather(1, chosen[:, None])[:, 0] - total
         yield Step(at=at, chosen=chosen, log_probs=log_probs, states=states.last)
-        going &= ~torch.isin(chosen, stop)
+        before, said = said, said | torch.isin(chosen, stop)
+        going &= ~(said if kept is None else before)  # where states are kept, the token that ends a row is read, too
         if ended:
             going &= torch.tensor([row not in ended for row in at.tolist()], device=model.device)
         n_going = int(going.sum())
-        if not n_going or step + 1 == n_tokens:
+        if not n_going or step + 1 == n_tokens + (kept is not None):
             break
         if n_going < _LEAST_GOING * len(at):
-            kept = going.nonzero()[:, 0]
-            states.select(kept)
-            at, chosen, going = at[kept], chosen[kept], going[kept]
+            left = going.nonzero()[:, 0]
+            states.select(left)
+            at, chosen, going, said = at[left], chosen[left], going[left], said[left]
         states.append(chosen)
 
 

@@ -6,6 +6,7 @@ one process per GPU.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,12 +21,15 @@ from dualread.models.backbones.checkpoint import check
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.backbones.processor import forbidden_token_ids, load_processor
 from dualread.models.generation._vllm import Core, prepare
-from dualread.models.generation.base import Completion, Engine, Loglikelihoods, Request, SeededDecoding
+from dualread.models.generation._vllm_collected import Collector
+from dualread.models.generation.base import Collecting, Completion, Engine, Loglikelihoods, Request, SeededDecoding
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, visible_gpus
 from dualread.progress import track
 from dualread.seeding import derive_seed
 
 ENVIRONMENT = "vllm"  # its lock file is in envs/; `machine.vllm` in the config chooses the build for CUDA or CPUs
+
+COLLECTS = True
 
 _MAX_NEXT_IDS = 128  # vLLM returns the log-probabilities of at most this many chosen ids per request
 
@@ -37,6 +41,8 @@ class Settings(Section):
     """Completions at once on one GPU."""
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1), AS_GIVEN] | None = None
     """Share of the GPU's memory that vLLM takes; by default, vLLM's own."""
+    eager: bool | None = None
+    """Run without CUDA graphs, which is slower. A method that reads an inner layer needs it with `replay.from`."""
 
 
 def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> Engine:
@@ -72,10 +78,15 @@ class VllmEngine:
         prepare()
         self.encoder, self.stop, self._forbidden = encoder_of(checkpoint, settings)
         self._core = Core(checkpoint, settings, self.encoder, engine)
+        self._collector: Collector | None = None
 
-    def generate(self, requests: Sequence[Request], decoding: SeededDecoding) -> list[list[Completion]]:
+    def generate(
+        self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
+    ) -> list[list[Completion]]:
         """Complete `requests`; see `Engine.generate`."""
         order = by_image(requests)
+        if collecting is not None:
+            return self._collected(requests, order, decoding, collecting)
         results: list[list[Completion]] = [[] for _ in requests]
         # A row's samples do not depend on the other requests.
         seeds = (derive_seed("sample", decoding.seed, requests[i].row) for i in order)
@@ -84,6 +95,19 @@ class VllmEngine:
         for position, output in track(self._core.run(asked), total=len(order), label="generating (prompts)"):
             made = sorted(output.outputs, key=lambda one: one.index)
             results[order[position]] = [self._completion(output.prompt_token_ids, one) for one in made]
+        return results
+
+    def _collected(
+        self, requests: Sequence[Request], order: Sequence[int], decoding: SeededDecoding, collecting: Collecting
+    ) -> list[list[Completion]]:
+        if self._collector is None:  # one alone watches vLLM: all shards of a job are of one actor
+            self._collector = Collector(self._core, self.encoder, self.stop, self._forbidden, collecting)
+        asked = (self.encoder.prompt(requests[i].text, image=requests[i].image, row=requests[i].row) for i in order)
+        found = self._collector.complete(asked, self._sampling(decoding, 0))
+        results: list[list[Completion]] = [[] for _ in requests]
+        for position, prompt, made, states in track(found, total=len(order), label="generating (prompts)"):
+            completion = self._completion(prompt.token_ids, made)
+            results[order[position]] = [replace(completion, states=states)]
         return results
 
     def sample(

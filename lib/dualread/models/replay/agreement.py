@@ -20,12 +20,14 @@ from dualread.errors import ReplayDisagreementError
 from dualread.models import own_pass
 from dualread.models.backbones.opened import Opened
 from dualread.models.generation.base import Request
-from dualread.models.replay.forward import Replayed
+from dualread.models.replay.replayed import Replayed
 
 RATIO = 2.0
 GAP_RATIO = 30.0  # a greedy token may be worse than the replay's best one by this many times the rounding
 SAMPLE = 32  # completions on which rounding is measured
 IN_FLOAT32 = 2  # completions of a float32 model that transformers alone reads again
+STATES = 1e-3  # the share of its length by which a vector may differ on average, or more where rounding explains it
+STATES_RATIO = 10.0  # the vector of one answer may differ by this many times the mean that is allowed
 
 
 def allowed(configured: Agreement, rounding: float) -> Agreement:
@@ -62,7 +64,7 @@ class Own:
         """Measure a sample; `requests` and `completions` are all of a shard."""
         import torch
 
-        in_float32 = opened.model.dtype == torch.float32 and not getattr(opened.model, "is_quantized", False)
+        in_float32 = is_in_float32(opened)
         rows = sample(len(requests), IN_FLOAT32 if in_float32 else SAMPLE)
         encoder, kind = opened.encoder, opened.encoder.facts.completion_type
 
@@ -93,6 +95,69 @@ class Own:
                 f" on average over {len(pairs)} completions, expected at most {most:.0e}. Check the checkpoint's"
                 " tokenizer, chat template and processor, and the version of transformers."
             )
+
+
+def is_in_float32(opened: Opened) -> bool:
+    """Return whether a model computes in float32, with weights that nobody has rounded."""
+    import torch
+
+    return opened.model.dtype == torch.float32 and not getattr(opened.model, "is_quantized", False)
+
+
+def check_states(
+    found: Sequence[Replayed],
+    again: Sequence[Replayed],
+    exact: Sequence[Replayed],
+    names: Sequence[str],
+    bounds: Agreement,
+    *,
+    where: str,
+) -> None:
+    """Check that states from another pass are those of a replay.
+
+    Args:
+        found: What was read of some answers in the other pass.
+        again: What their replay read.
+        exact: What their replay in float32 read; by how much it differs is how much rounding explains.
+        names: The names of the answers.
+        bounds: Those of log-probabilities.
+        where: What errors call the shard.
+
+    Raises:
+        ReplayDisagreementError: A vector, a number of tokens, or the log-probabilities differ.
+    """
+    for name in (found[0].vectors if found else {}).keys() - {"answer_log_prob"}:
+        of_pass, of_replay, of_float32 = ([one.vectors[name] for one in of] for of in (found, again, exact))
+        apart, most = _apart(of_pass, of_replay), max(STATES, RATIO * _apart(of_replay, of_float32).mean())
+        if not (apart.mean() <= most and apart.max() <= STATES_RATIO * most):  # NaN is no agreement
+            worst = ", ".join(names[i] for i in np.argsort(-apart)[:5])
+            raise _other_states(
+                where,
+                f"{name} differs by {apart.mean():.1%} of its length on average over {len(found)} answers (rounding"
+                f" explains at most {most:.1%}), by {apart.max():.1%} at most. Worst: {worst}",
+            )
+    if wrong := [n for n, a, b in zip(names, found, again, strict=True) if a.n_image_tokens != b.n_image_tokens]:
+        raise _other_states(where, f"{wrong[0]} has another number of image tokens")
+    differences = [np.abs(a.token_log_probs - b.token_log_probs) for a, b in zip(found, again, strict=True)]
+    mean, most = float(np.concatenate(differences).mean()) if found else 0.0, bounds.max_mean_log_prob_difference
+    if not mean <= most:
+        raise _other_states(
+            where,
+            f"log-probabilities differ by {mean:.2e} on average over {len(found)} answers (rounding explains at most"
+            f" {most:.0e})",
+        )
+
+
+def _apart(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> np.ndarray:
+    """Return how far vectors are from others, in shares of the lengths of the others [n]."""
+    return np.array([np.linalg.norm(a - b) / max(np.linalg.norm(b), 1e-6) for a, b in zip(one, other, strict=True)])
+
+
+def _other_states(where: str, what: str) -> ReplayDisagreementError:
+    return ReplayDisagreementError(
+        f"{where}: the states that the generation has kept are not those of a replay: {what}. Check that engine and"
+        " replay use the same checkpoint, dtype, attention over image tokens and prompt, or leave out `replay.from`."
+    )
 
 
 def check(index: pl.DataFrame, bounds: Agreement, *, where: str) -> None:

@@ -25,7 +25,8 @@ from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.images.base import Change, changes_of, shown_image
 from dualread.models.measures.base import measured
-from dualread.models.replay.forward import VECTORS, replay_completions, stacked
+from dualread.models.replay.forward import VECTORS, replay_completions
+from dualread.models.replay.replayed import stacked
 from dualread.own.scoring.results import Confidence, Reading, ShownQuestion
 from dualread.readers.answers import COLUMNS, Answers, View
 from dualread.readers.base import FittedReader, Scores, score

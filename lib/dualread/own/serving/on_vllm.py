@@ -1,7 +1,7 @@
 """Answers with vLLM: all requests at once, and their states from the pass that answers, without a second one."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.generation._vllm import Core, prepare
 from dualread.models.generation.vllm_engine import encoder_of, sampling
-from dualread.models.replay.pooling import answer_state, evidence_state, global_state
+from dualread.models.replay.forward import vectors_of
 from dualread.models.replay.positions import Positions, locate
 from dualread.own.scoring.answering import Answered, as_answered
 from dualread.own.serving.actor import Begun, Broken, Ended, Event, Row
@@ -169,15 +169,10 @@ class OnVllm:
         if image is None or any(state is None for state in found):
             return None
         assert self._kappa is not None
+        # As if the completion consisted of the tokens that are read: the closing one, and then those of the answer.
+        only = replace(at, close=0, answer=tuple(range(1, len(found) - 1)))
         with torch.inference_mode():
-            h_ans = answer_state(torch.stack(found[2:]))
-            vectors = {
-                "h_pre": found[0],
-                "h_close": found[1],
-                "h_ans": h_ans,
-                "h_global": global_state(image),
-                "h_evid": evidence_state(h_ans, image, self._kappa),
-            }
+            vectors = vectors_of(torch.stack(found), None, image, only, self._kappa)
             names = [name for name in vectors if name in self.reads]
             together = torch.stack([vectors[name].float() for name in names]).cpu() if names else ()  # one copy
         numbers = {name: np.asarray(of) for name, of in zip(names, together, strict=True)}

@@ -43,10 +43,18 @@ def _caption(at: At) -> list[str]:
         f"Measured per answer on {escape(at.dataset.label)}: passes over a prompt with its image (Prompts), "
         "passes over prompt and answer together (Replays), tokens that all passes read (Read) and generated tokens "
         "(Gen.). Samples that answer one question share one pass over its prompt.",
+        *_states(at),
         AURC.said,
         f"{SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
         *_discrepancies(at),
     ]
+
+
+def _states(at: At) -> list[str]:
+    """Return a sentence where hidden states come from the pass that answers."""
+    if not any(method.states for method in at.layout.methods):
+        return []
+    return ["The pass that answers keeps the hidden states that methods read of it, so that no answer is replayed."]
 
 
 def _discrepancies(at: At) -> list[str]:

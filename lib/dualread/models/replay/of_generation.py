@@ -1,0 +1,144 @@
+"""The states of answers from the pass that made them, and a replay of some of them as a check.
+
+A generation with `declared.answers.PassReading` stores, beside its completions, what a replay reads. `Collected` takes
+it from the pass, `write` and `read` store it, and `check` compares a sample with a replay. The code of this module
+is in the keys of such studies alone.
+"""
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from dualread.artifacts.tables import read_parts
+from dualread.artifacts.tensors import read_tensors, write_tensors
+from dualread.declared.answers import Agreement, PassReading, ReplaySpec
+from dualread.declared.columns import GENERATIONS
+from dualread.errors import ArtifactError
+from dualread.models import own_pass
+from dualread.models.backbones.opened import Opened
+from dualread.models.generation.base import PassStates, Request
+from dualread.models.replay.agreement import SAMPLE, check_states, is_in_float32, sample
+from dualread.models.replay.forward import checked_prompt, middle_layer, replay_batch, replayed_of
+from dualread.models.replay.positions import Positions, locate
+from dualread.models.replay.replayed import Replayed, WantedStates, padded, stacked
+
+FILE = "states.safetensors"
+_OF_TOKENS = ("token_log_probs", "argmax_gap", "token_entropies")  # padded behind the last token of each completion
+_OF_ROWS = ("n_prompt_tokens", "n_image_tokens")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """Implements `generation.base.Collecting`: what a replay would read, of greedy answers.
+
+    Attributes:
+        spec: What is read.
+    """
+
+    spec: PassReading
+    kinds: ClassVar[tuple[type, ...]] = (Replayed, Positions)
+
+    def layers(self, n_layers: int) -> list[int]:
+        """See `Collecting.layers`."""
+        return [middle_layer(n_layers)] if self.spec.middle else []
+
+    def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
+        """See `Collecting.reads_last`."""
+        at = locate(completion, decode, stop)
+        return len(completion) - 1 in (at.close, *at.answer, *([at.last] if self.spec.middle else ()))
+
+    def read(
+        self,
+        rows: Sequence[PassStates],
+        completions: Sequence[Sequence[int]],
+        logits: Callable[[Any], Any],
+        decode: Callable[[Sequence[int]], str],
+        stop: Set[int],
+        forbidden: Sequence[int],
+    ) -> list[Replayed]:
+        """See `Collecting.read`."""
+        [middle] = rows[0].layers or [None]
+        wanted = WantedStates(kappa=self.spec.kappa, middle=middle, entropies=self.spec.entropies)
+        return replayed_of(rows, completions, wanted, logits, decode, stop, forbidden)
+
+
+def write(folder: Path, collected: Sequence[Replayed]) -> None:
+    """Store what was collected of each row of a generations table, in its order."""
+    tensors = {name: stacked(collected, name) for name in (collected[0].vectors if collected else ())}
+    for name in _OF_TOKENS:
+        of_rows = [getattr(one, name) for one in collected]
+        if of_rows and of_rows[0] is not None:
+            tensors[name] = padded(of_rows)
+    tensors |= {name: np.array([getattr(one, name) for one in collected], np.int32) for name in _OF_ROWS}
+    write_tensors(folder / FILE, tensors, {})
+
+
+def read(folder: Path, actor: Opened, completions: pl.DataFrame) -> list[Replayed]:
+    """Return what `write` has stored of answers, as a replay would return it.
+
+    Args:
+        folder: The generations artifact.
+        actor: Decodes ids.
+        completions: Its table, in the order of the result.
+
+    Raises:
+        ArtifactError: It was stored of other answers.
+    """
+    made = read_parts(folder, GENERATIONS, ("sample_id",))["sample_id"].to_list()
+    tensors, asked = read_tensors(folder / FILE), completions["sample_id"].to_list()
+    if any(len(of) != len(made) for of in tensors.values()) or set(made) != set(asked):
+        raise ArtifactError(
+            f"{folder}: {FILE} is not about the {len(made)} answers beside it. Generate the shard again."
+        )
+    of_tokens = [name for name in _OF_TOKENS if name in tensors]
+    vectors = [name for name in tensors if name not in (*_OF_TOKENS, *_OF_ROWS)]
+    rows = {sample_id: row for row, sample_id in enumerate(made)}
+    return [
+        Replayed(
+            vectors={name: tensors[name][row] for name in vectors},
+            positions=locate(ids, actor.encoder.decode, actor.stop),
+            **{name: int(tensors[name][row]) for name in _OF_ROWS},
+            **{"token_entropies": None, **{name: tensors[name][row, : len(ids)] for name in of_tokens}},
+        )
+        for row, ids in zip((rows[one] for one in asked), completions["token_ids"].to_list(), strict=True)
+    ]
+
+
+def check(
+    collected: Sequence[Replayed],
+    actor: Opened,
+    requests: Sequence[Request],
+    completions: pl.DataFrame,
+    spec: ReplaySpec,
+    bounds: Agreement,
+) -> int:
+    """Replay a sample of answers, and compare it with what was collected; return how many were replayed.
+
+    How far states may differ is measured as for log-probabilities (`agreement`): by reading the sample in float32, too.
+
+    Raises:
+        ReplayDisagreementError: They differ by more than rounding explains.
+    """
+    rows = sample(len(requests), SAMPLE)
+    token_ids, prompts = completions["token_ids"].to_list(), completions["prompt_sha256"].to_list()
+
+    def replayed() -> list[Replayed]:
+        found, size = [], spec.replay.settings.batch_size
+        for part in (rows[start : start + size] for start in range(0, len(rows), size)):
+            asked = [checked_prompt(actor, requests[i], prompts[i]) for i in part]
+            found += replay_batch(actor, asked, [token_ids[i] for i in part], kappa=spec.replay.kappa)
+        return found
+
+    again = replayed()
+    if is_in_float32(actor):
+        exact = again
+    else:
+        with own_pass.in_float32(actor.model):
+            exact = replayed()
+    names = [requests[i].row for i in rows]
+    check_states([collected[i] for i in rows], again, exact, names, bounds, where=spec.shard.name)
+    return len(rows)

@@ -1,0 +1,115 @@
+"""What is read of the states of a completion, whatever pass they come from, and the tensors in which it is stored."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dualread.models.replay.positions import Positions
+
+_CHUNK_TOKENS = 2048  # completion tokens whose vocabulary logits are in memory at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class WantedStates:
+    """What is read of states.
+
+    Attributes:
+        kappa: Temperature of the evidence pooling.
+        middle: The layer of h_mid, 1-based; None if it is not wanted.
+        at_depth: The layers in which the answer's states are wanted, by depth.
+        entropies: Whether the entropies of tokens are computed.
+    """
+
+    kappa: float
+    middle: int | None
+    at_depth: Mapping[float, int] = field(default_factory=dict)
+    entropies: bool
+
+    @property
+    def layers(self) -> list[int]:
+        """All layers whose states are needed besides those of the last one."""
+        return sorted({*self.at_depth.values(), *([] if self.middle is None else [self.middle])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """The result of replaying one completion.
+
+    Attributes:
+        vectors: The vectors that `VECTORS` names, each float32 [D], without `OF_IMAGE` where there is none; and
+            `answer_log_prob`, the mean of `token_log_probs` over the answer's tokens A, float32 [1].
+        positions: The positions that were read.
+        n_prompt_tokens: Number of prompt tokens, image tokens included; t_prompt is the last of them.
+        n_image_tokens: M, the number of image tokens.
+        token_log_probs: Log-softmax of each generated id, in nats, float64.
+        token_entropies: Entropy in nats of the distribution from which each generated id was chosen, over the whole
+            vocabulary, float64; None if not asked for.
+        argmax_gap: For each generated id, by how many nats the log-probability of the best allowed id exceeds its own;
+            0 where the generated id is the argmax.
+    """
+
+    vectors: dict[str, np.ndarray]
+    positions: Positions
+    n_prompt_tokens: int
+    n_image_tokens: int
+    token_log_probs: np.ndarray
+    token_entropies: np.ndarray | None
+    argmax_gap: np.ndarray
+
+
+def log_probs_of(
+    head: Callable[[Any], Any], states: Any, ids: Any, forbidden: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log-probability of each of n ids [n] in nats, and by how much the best allowed id's exceeds it.
+
+    `states` [n, D] are those from which the ids were chosen, and `head` turns states into logits.
+    """
+    import torch
+
+    log_probs, gaps = [], []
+    for part, part_ids in zip(states.split(_CHUNK_TOKENS), ids.split(_CHUNK_TOKENS), strict=True):
+        logits = head(part)
+        # In float64: a float32 softmax rounds probabilities above 1 - 6e-8 to 1, and the log-odds of 1 are infinite.
+        chosen = torch.log_softmax(logits.double(), dim=-1).gather(1, part_ids[:, None])[:, 0]
+        own = logits.gather(1, part_ids[:, None])[:, 0]
+        logits[:, list(forbidden)] = -float("inf")
+        log_probs.append(chosen)
+        gaps.append((logits.max(dim=-1).values - own).clamp(min=0))
+    return torch.cat(log_probs).cpu().numpy(), torch.cat(gaps).cpu().numpy()
+
+
+def entropies_of(head: Callable[[Any], Any], states: Any) -> np.ndarray:
+    """Return the entropy in nats of the distribution that `head` makes of each of n states [n, D], float64 [n]."""
+    import torch
+
+    found = []
+    for part in states.split(_CHUNK_TOKENS // 4):  # three tensors in float64 instead of one
+        log_probs = torch.log_softmax(head(part).double(), dim=-1)
+        found.append(-(log_probs.exp() * log_probs).nansum(dim=-1))  # a logit of -inf has probability 0: 0 log 0 is 0
+    return torch.cat(found).cpu().numpy()
+
+
+def stacked(replayed: Sequence[Replayed], name: str) -> np.ndarray:
+    """Return what was read of each completion under `name`, one of `TENSORS`, float32 [n, D]."""
+    rows = [r.vectors[name] for r in replayed]
+    return np.stack(rows) if rows else np.zeros((0, 1), dtype=np.float32)
+
+
+def padded_entropies(replayed: Sequence[Replayed]) -> np.ndarray:
+    """Return the entropies of each completion's tokens, float32 [n, tokens of the longest], NaN behind its last token.
+
+    All of them were replayed with `entropies`.
+    """
+    rows = [r.token_entropies for r in replayed if r.token_entropies is not None]
+    assert len(rows) == len(replayed), "the entropies of tokens were not asked for"
+    return padded(rows)
+
+
+def padded(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Return rows of numbers, one per token, float32 [n, tokens of the longest], NaN behind the last token of each."""
+    found = np.full((len(rows), max((len(row) for row in rows), default=1)), np.nan, dtype=np.float32)
+    for into, row in zip(found, rows, strict=True):
+        into[: len(row)] = row
+    return found
