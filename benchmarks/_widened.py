@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 from dualread.own.scoring import stored
 from dualread.own.scoring.answering import OpenActor
-from dualread.own.scoring.loading import Choice, checkpoint_digests, load
+from dualread.own.scoring.loading import ScorerChoice, checkpoint_digests, load
 from dualread.readers.artifact import load_reader, save_reader
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import NAME
@@ -60,7 +60,7 @@ def widened(bundle: Path, out: Path, *, hidden: int, layers: int) -> Path:
         about["readers"][name] = sha256_file(file)
     (out / "bundle.json").write_text(json.dumps(about))
     (out / stored.FILE).unlink()
-    stored.write(out, load(Choice(reader=out), lambda *given: OpenActor.open(*given, batch_size=4)))
+    stored.write(out, load(ScorerChoice(reader=out), lambda *given: OpenActor.open(*given, batch_size=4)))
     return out
 
 

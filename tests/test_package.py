@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import Counter
 from itertools import chain
 from pathlib import Path
 
@@ -34,6 +35,13 @@ def third_party_imports():
             names += [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
             for top in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"dualread"}:
                 yield DISTRIBUTIONS.get(top, top)
+
+
+def test_two_classes_never_share_a_name():
+    """Whoever reads a name, or looks for it, finds one thing. Every plugin has a class `Settings`."""
+    trees = [ast.parse(path.read_text()) for path in (REPOSITORY / "lib").rglob("*.py")]
+    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    assert [name for name, n in names.items() if n > 1 and name != "Settings"] == []
 
 
 def test_every_package_that_the_library_imports_is_declared():

@@ -100,7 +100,7 @@ def test_messages_go_to_standard_error(capsys):
 def test_steps_are_kept_beside_the_log(log):
     file = progress.steps_file()
     assert file == log.with_name("job.steps")
-    steps = [progress.Step(step=k, of=3, values={"reward": 0.5 * k, "kl": float("nan")}) for k in (1, 2)]
+    steps = [progress.NotedStep(step=k, of=3, values={"reward": 0.5 * k, "kl": float("nan")}) for k in (1, 2)]
     progress.note_steps(file, steps[:1])
     progress.note_steps(file, steps[1:])
     assert [(one.step, one.of, one.values["reward"]) for one in progress.read_steps(file)] == [(1, 3, 0.5), (2, 3, 1.0)]
@@ -112,10 +112,10 @@ def test_without_a_log_no_steps_are_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(progress, "_VOICE", progress._Voice())
     monkeypatch.chdir(tmp_path)
     assert progress.steps_file() is None
-    progress.note_steps(None, [progress.Step(step=1, of=1, values={})])
+    progress.note_steps(None, [progress.NotedStep(step=1, of=1, values={})])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_is_no_error_of_a_training(tmp_path):
     (tmp_path / "job.steps").mkdir()  # cannot be opened, as on a full disk
-    progress.note_steps(tmp_path / "job.steps", [progress.Step(step=1, of=1, values={})])
+    progress.note_steps(tmp_path / "job.steps", [progress.NotedStep(step=1, of=1, values={})])

@@ -97,7 +97,7 @@ STEPS = ".steps"  # the suffix of a file beside the log of a training
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class NotedStep:
     """What a training said of one of its `of` steps: its number, from 1, and its values by name."""
 
     step: int
@@ -110,7 +110,7 @@ def steps_file() -> Path | None:
     return None if _VOICE.log_file is None else _VOICE.log_file.with_suffix(STEPS)
 
 
-def note_steps(file: Path | None, steps: Iterable[Step], *, anew: bool = False) -> None:
+def note_steps(file: Path | None, steps: Iterable[NotedStep], *, anew: bool = False) -> None:
     """Add steps to a file of `steps_file`, one line of JSON each; `anew` empties it first.
 
     Nothing but the curves of a training that still runs depends on the file, so a full disk is no error here.
@@ -124,14 +124,14 @@ def note_steps(file: Path | None, steps: Iterable[Step], *, anew: bool = False) 
             opened.write("".join(lines))
 
 
-def read_steps(file: Path) -> list[Step]:
+def read_steps(file: Path) -> list[NotedStep]:
     """Return the steps of a file that may be written right now: a line that is not whole is left out."""
     found = []
     for line in file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]:
         with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError):
             said = json.loads(line)
             values = {str(name): float(value) for name, value in said["values"].items()}
-            found.append(Step(step=int(said["step"]), of=int(said["of"]), values=values))
+            found.append(NotedStep(step=int(said["step"]), of=int(said["of"]), values=values))
     return found
 
 

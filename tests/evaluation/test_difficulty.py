@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from dualread.evaluation.difficulty import Run, controls, exchange
+from dualread.evaluation.difficulty import RunAnswers, controls, exchange
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.p_values import P, holm
 
@@ -22,7 +22,7 @@ def study(seed, n_images=150, n_questions=3):
     haze = np.where(image % 2, 0.9, 0.0)
     correct = rng.random(len(image)) < np.where(haze > 0, 0.5, 0.95)
     noise = rng.normal(0, 0.05, (2, len(image)))
-    return Run(
+    return RunAnswers(
         seed=seed,
         image_ids=[f"i{i:03d}" for i in image],
         questions=[f"q{q}" for q in question],

@@ -9,7 +9,7 @@ from scipy.stats import ks_2samp
 from dualread.commands import main as program
 from dualread.errors import ArtifactError, DataError, UndefinedMetricError
 from dualread.own import drift as module
-from dualread.own.drift import Sample, drift, read_validation, write_validation
+from dualread.own.drift import ConfidenceSample, drift, read_validation, write_validation
 from dualread.own.serving.record import Record, read_record
 
 
@@ -18,7 +18,7 @@ def sample(seed, n_images, per_image=3, shift=0.0, within=0.3):
     rng = np.random.default_rng(seed)
     image = np.repeat(np.arange(n_images), per_image)
     log_odds = rng.normal(size=n_images)[image] + within * rng.normal(size=len(image)) - shift
-    return Sample(1 / (1 + np.exp(-log_odds)), image)
+    return ConfidenceSample(1 / (1 + np.exp(-log_odds)), image)
 
 
 def test_the_distance_by_hand_and_that_of_scipy():
@@ -31,7 +31,7 @@ def test_the_distance_by_hand_and_that_of_scipy():
 
 
 def test_log_odds_fall_by_the_shift():
-    before = Sample(np.array([0.8, 0.5, 0.0, 1.0]), np.arange(4))
+    before = ConfidenceSample(np.array([0.8, 0.5, 0.0, 1.0]), np.arange(4))
     # .8 has the odds 4; divided by e^.5 = 1.6487 they are 2.4261, and 2.4261 / 3.4261 = .7081.
     assert module._lower(before, 0.5) == pytest.approx([0.7081, 0.3775, 0.0, 1.0], abs=1e-4)
 
@@ -75,7 +75,7 @@ def test_the_power_is_the_share_of_such_drifts_that_are_noticed(monkeypatch):
 
 def test_the_same_numbers_give_the_same_result_whatever_images_are_called():
     before, now = sample(0, 40), sample(1, 40)
-    renamed = Sample(now.confidence, 7 * now.image + 3)
+    renamed = ConfidenceSample(now.confidence, 7 * now.image + 3)
     assert drift(before, now) == drift(before, renamed)
 
 
@@ -84,7 +84,7 @@ def test_where_nothing_can_be_said_nothing_is_said():
         drift(sample(0, 20), sample(1, 19))
     with pytest.raises(UndefinedMetricError, match="the validation answers are about 3 images"):
         drift(sample(0, 3), sample(1, 30))
-    same = Sample(np.full(40, 0.5), np.arange(40))
+    same = ConfidenceSample(np.full(40, 0.5), np.arange(40))
     with pytest.raises(UndefinedMetricError, match="all confidences are equal"):
         drift(same, same)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dualread
-from dualread.data.logs.base import Sample, Score
+from dualread.data.logs.base import LoggedSample, Score
 from dualread.errors import ConfigError, DataError
 from dualread.own.log_confidences import (
     Stated,
@@ -121,7 +121,7 @@ def test_a_note_says_the_scale_and_what_cannot_be_read():
     ],
 )
 def test_the_only_block_counts(completion, text):
-    assert stated_text(Sample(sample_id="q", completions=(completion,)), None) == text
+    assert stated_text(LoggedSample(sample_id="q", completions=(completion,)), None) == text
 
 
 def log_of(folder, texts):
@@ -202,9 +202,9 @@ def test_statements_without_tags(reply, confidence, answer):
 
 def test_a_tag_leaves_words_aside():
     tagged = "Confidence: 10%\n<answer>a</answer><confidence>90</confidence>"
-    assert stated_text(Sample(sample_id="q", completions=(tagged,)), None) == "90"
+    assert stated_text(LoggedSample(sample_id="q", completions=(tagged,)), None) == "90"
     twice = f"{tagged}<confidence>90</confidence>"
-    assert stated_text(Sample(sample_id="q", completions=(twice,)), None) is None
+    assert stated_text(LoggedSample(sample_id="q", completions=(twice,)), None) is None
 
 
 def test_long_replies_take_no_time():
@@ -242,11 +242,13 @@ def tokens(*pairs):
 
 def spelled(*pairs, completion=None):
     whole = "".join(text for text, _ in pairs)
-    return Sample(sample_id="q", completions=(whole if completion is None else completion,), tokens=tokens(*pairs))
+    return LoggedSample(
+        sample_id="q", completions=(whole if completion is None else completion,), tokens=tokens(*pairs)
+    )
 
 
 def drawn(*completions):
-    return Sample(sample_id="q", completions=completions)
+    return LoggedSample(sample_id="q", completions=completions)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +282,9 @@ def test_tokens_outside_the_completion_do_not_count():
 
 
 def test_tokens_may_split_a_letter():
-    sample = Sample(sample_id="q", completions=("ä",), tokens=((b"\xc3", math.log(0.5)), (b"\xa4", math.log(0.125))))
+    sample = LoggedSample(
+        sample_id="q", completions=("ä",), tokens=((b"\xc3", math.log(0.5)), (b"\xa4", math.log(0.125)))
+    )
     assert sequence_likelihood(sample, None) == pytest.approx(0.25)
 
 
@@ -313,7 +317,7 @@ def test_answers_that_the_score_read_are_compared():
 
 
 def test_a_score_of_another_draw_judges_no_confidence_of_the_first():
-    sample = Sample(
+    sample = LoggedSample(
         sample_id="q",
         completions=("<answer>yes</answer><confidence>80</confidence>",) * 2,
         tokens=tokens(("yes", -1.0)),
@@ -336,17 +340,17 @@ def test_reasoning_that_mentions_the_tags_does_not_count():
     [("B. Right lung", "right lung"), ("<answer>(b)</answer>", "right lung"), ("lung", "lung"), ("<answer>", None)],
 )
 def test_an_answer_that_names_an_option_is_this_option(completion, answer):
-    sample = Sample(sample_id="q", options=("left lung", "right lung"))
+    sample = LoggedSample(sample_id="q", options=("left lung", "right lung"))
     assert answer_to(sample, completion) == answer
 
 
 def test_draws_that_name_one_option_agree():
-    sample = Sample(sample_id="q", completions=("A. left", "A", "The left", "B"), options=("left", "right"))
+    sample = LoggedSample(sample_id="q", completions=("A. left", "A", "The left", "B"), options=("left", "right"))
     assert self_consistency(sample, None) == pytest.approx(2 / 3)
 
 
 def test_the_probability_of_a_choice_is_a_softmax():
-    sample = Sample(sample_id="q", choices=(-1000.0, -1000.0 + math.log(3)))
+    sample = LoggedSample(sample_id="q", choices=(-1000.0, -1000.0 + math.log(3)))
     assert choice_likelihood(sample, Score(value=1, choice=1)) == pytest.approx(0.75)  # 3 / (1 + 3)
     assert choice_likelihood(sample, Score(value=1, choice=0)) == pytest.approx(0.25)
     assert choice_likelihood(sample, Score(value=1)) is None

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from dualread.declared.plugin_settings import NoSettings
-from dualread.readers.base import Answers, Examples, FittedReader, View, Weights, settings_of
+from dualread.readers.base import Answers, Examples, FittedReader, ViewAnswers, Weights, settings_of
 
 D = 6
 TENSORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
@@ -84,33 +84,33 @@ def with_views(given: Examples, names: Sequence[str], seed: int = 0) -> Examples
     return Examples(answers=replace(given.answers, views=views), correct=given.correct)
 
 
-def _black(name: str, given: Examples, rng: np.random.Generator) -> View:
+def _black(name: str, given: Examples, rng: np.random.Generator) -> ViewAnswers:
     """A replay without the signal, in a row order of its own."""
     states = given.answers.features("h_pre") + 0.1 * rng.normal(size=(len(given), D)).astype(np.float32)
     states[:, -1] = 0.1 * rng.normal(size=len(given))
     rows = rng.permutation(len(given))
     tensor = np.empty_like(states)
     tensor[rows] = states
-    return View(name=name, source={"h_pre": tensor}.__getitem__, rows=rows)
+    return ViewAnswers(name=name, source={"h_pre": tensor}.__getitem__, rows=rows)
 
 
-def _layers(name: str, given: Examples, rng: np.random.Generator) -> View:
+def _layers(name: str, given: Examples, rng: np.random.Generator) -> ViewAnswers:
     """States of one layer."""
-    return View(
+    return ViewAnswers(
         name=name, source={"h_ans_at_0.5": given.answers.features("h_ans")}.__getitem__, rows=np.arange(len(given))
     )
 
 
-def _core(name: str, given: Examples, rng: np.random.Generator) -> View:
+def _core(name: str, given: Examples, rng: np.random.Generator) -> ViewAnswers:
     """Entropies that are lower for correct answers, and rise more for them where the core is hidden."""
     whole = rng.exponential(np.where(given.correct, 0.5, 1.0))
     hidden = whole + rng.exponential(np.where(given.correct, 1.0, 0.5))
     columns = {"entropy": whole[:, np.newaxis], "entropy_hidden": hidden[:, np.newaxis]}
     tensors = {of: column.astype(np.float32) for of, column in columns.items()}
-    return View(name=name, source=tensors.__getitem__, rows=np.arange(len(given)))
+    return ViewAnswers(name=name, source=tensors.__getitem__, rows=np.arange(len(given)))
 
 
-def _samples(name: str, given: Examples, rng: np.random.Generator) -> View:
+def _samples(name: str, given: Examples, rng: np.random.Generator) -> ViewAnswers:
     """Eight samples; correct answers are repeated more often, and one sample in ten is invalid."""
     texts = []
     for committed, correct in zip(given.answers.table["canonical_answer"], given.correct, strict=True):
@@ -119,20 +119,20 @@ def _samples(name: str, given: Examples, rng: np.random.Generator) -> View:
         texts.append(tuple(rng.choice(forms, size=8, p=shares).tolist()))
     tokens = [[(-rng.exponential(size=2)).tolist() for _ in of_one] for of_one in texts]
     log_probs = pl.Series(tokens, dtype=pl.List(pl.List(pl.Float32)))
-    return View(name=name, texts=tuple(texts), token_log_probs=log_probs)
+    return ViewAnswers(name=name, texts=tuple(texts), token_log_probs=log_probs)
 
 
-def _replies(name: str, given: Examples, rng: np.random.Generator) -> View:
+def _replies(name: str, given: Examples, rng: np.random.Generator) -> ViewAnswers:
     percent = (40 + 20 * given.correct + rng.integers(40, size=len(given))).tolist()
     texts = tuple((f"{p}%" if rng.random() < 0.8 else "I do not know.",) for p in percent)
-    return View(name=name, texts=texts)
+    return ViewAnswers(name=name, texts=texts)
 
 
-def _choices(name: str, given: Examples, rng: np.random.Generator) -> View:
+def _choices(name: str, given: Examples, rng: np.random.Generator) -> ViewAnswers:
     names = ("Yes", "No") if name == "yes_no" else tuple(str(percent) for percent in range(101))
     log_probs = np.log(rng.dirichlet(np.ones(len(names)), size=len(given)))
     log_probs[:, 0] += given.correct
-    return View(name=name, log_probs=dict(zip(names, log_probs.T, strict=True)))
+    return ViewAnswers(name=name, log_probs=dict(zip(names, log_probs.T, strict=True)))
 
 
 _VIEWS = {
@@ -160,7 +160,7 @@ def joined(*parts: Examples) -> Examples:
         texts = [view.texts for view in same]
         choices = same[0].log_probs
         views.append(
-            View(
+            ViewAnswers(
                 name=same[0].name,
                 texts=None if texts[0] is None else sum(texts, ()),
                 token_log_probs=None

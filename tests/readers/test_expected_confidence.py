@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.readers import expected_confidence
-from dualread.readers.base import View, Weights
+from dualread.readers.base import ViewAnswers, Weights
 from tests.readers import synthetic
 
 READER = synthetic.reader("readers.expected_confidence", Weights())
 
 
 def confidence(log_probs: dict[str, np.ndarray], n: int = 3) -> np.ndarray:
-    answers = replace(synthetic.examples(n).answers, views=(View(name="integers", log_probs=log_probs),))
+    answers = replace(synthetic.examples(n).answers, views=(ViewAnswers(name="integers", log_probs=log_probs),))
     scores = expected_confidence.score(READER, answers)
     assert (scores.score == scores.confidence).all()
     assert not scores.imputed.any()

@@ -9,7 +9,7 @@ from dualread.artifacts.tensors import read_header, write_tensors
 from dualread.declared.plugin_settings import NoSettings
 from dualread.readers import dualread, expected_confidence, p_true, prompt_ensemble, self_consistency, self_probing
 from dualread.readers.artifact import load_reader, save_reader
-from dualread.readers.base import Examples, FittedReader, View, Weights
+from dualread.readers.base import Examples, FittedReader, ViewAnswers, Weights
 from dualread.readers.calibration.platt import fit_platt
 from dualread.readers.calibration.temperature import fit_temperature
 from tests import golden
@@ -22,14 +22,14 @@ INTEGERS = flat()
 ONE_CLASS = {"all correct": [True, True], "all wrong": [False, False], "no rows": []}
 
 
-def read(reader, *views: View) -> object:
+def read(reader, *views: ViewAnswers) -> object:
     """Score three answers with views, by a reader that is not fitted."""
     answers = replace(synthetic.examples(3).answers, views=views)
     return reader.score(synthetic.reader(reader.__name__.removeprefix("dualread."), Weights()), answers)
 
 
-def texts(name: str, *of_answer: str) -> View:
-    return View(name=name, texts=(of_answer,) * 3)
+def texts(name: str, *of_answer: str) -> ViewAnswers:
+    return ViewAnswers(name=name, texts=(of_answer,) * 3)
 
 
 def without_a_map():
@@ -45,12 +45,12 @@ def without_log_odds():
 
 
 CASES = {
-    "p_true: a choice is missing": lambda: read(p_true, View(name="yes_no", log_probs={"Yes": np.zeros(3)})),
+    "p_true: a choice is missing": lambda: read(p_true, ViewAnswers(name="yes_no", log_probs={"Yes": np.zeros(3)})),
     "p_true: texts": lambda: read(p_true, texts("samples", "a")),
-    "p_true: two views": lambda: read(p_true, *(View(name=name, log_probs=CHOICES) for name in ("a", "b"))),
+    "p_true: two views": lambda: read(p_true, *(ViewAnswers(name=name, log_probs=CHOICES) for name in ("a", "b"))),
     "self_probing: two views": lambda: read(self_probing, texts("asked_0", "1"), texts("asked_1", "2")),
     "self_probing: two replies": lambda: read(self_probing, texts("samples", "1", "2")),
-    "prompt_ensemble: choices": lambda: read(prompt_ensemble, View(name="yes_no", log_probs=CHOICES)),
+    "prompt_ensemble: choices": lambda: read(prompt_ensemble, ViewAnswers(name="yes_no", log_probs=CHOICES)),
     "expected_confidence: two integers are missing": lambda: confidence(
         {name: value for name, value in INTEGERS.items() if name not in ("7", "100")}
     ),

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from dualread.readers import self_consistency
-from dualread.readers.base import Answers, Examples, View, Weights
+from dualread.readers.base import Answers, Examples, ViewAnswers, Weights
 from dualread.readers.calibration.platt import fit_platt
 from tests.readers import synthetic
 
@@ -19,7 +19,7 @@ def sampled(*rows: tuple[str | None, list[str]], role: str = "validation") -> An
         canonical_answer=pl.Series([committed for committed, _ in rows], dtype=pl.String)
     )
     texts = tuple(tuple(f"<answer>{a}</answer>" if a else "lost" for a in samples) for _, samples in rows)
-    view = View(name="samples", texts=texts)
+    view = ViewAnswers(name="samples", texts=texts)
     return Answers(table=table, source={}.__getitem__, rows=np.arange(len(rows)), views=(view,))
 
 

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from dualread.evaluation.metrics.calibration_error import bins
 from dualread.evaluation.metrics.selective import hce
 from dualread.readers import prompt_ensemble, self_probing
-from dualread.readers.base import Scores, View, Weights
+from dualread.readers.base import Scores, ViewAnswers, Weights
 from tests.readers import synthetic
 
 
 def asked(reader, *replies: list[str]) -> Scores:
-    views = tuple(View(name=f"asked_{i}", texts=tuple((text,) for text in texts)) for i, texts in enumerate(replies))
+    views = tuple(
+        ViewAnswers(name=f"asked_{i}", texts=tuple((text,) for text in texts)) for i, texts in enumerate(replies)
+    )
     answers = replace(synthetic.examples(len(replies[0])).answers, views=views)
     return reader.score(synthetic.reader(reader.__name__, Weights()), answers)
 
@@ -55,7 +57,7 @@ def test_an_ensemble_of_one_is_self_probing():
 
 def test_an_answer_that_was_not_asked_about_keeps_a_half_and_is_marked():
     """An answer that is not valid cannot be placed in a prompt."""
-    view = View(name="probe", texts=(("80",), (), ("20",)))
+    view = ViewAnswers(name="probe", texts=(("80",), (), ("20",)))
     answers = replace(synthetic.examples(3).answers, views=(view,))
     for reader in (self_probing, prompt_ensemble):
         found = reader.score(synthetic.reader(reader.__name__, Weights()), answers)

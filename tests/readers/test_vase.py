@@ -6,7 +6,7 @@ import pytest
 
 from dualread.errors import ConfigError
 from dualread.readers import radflag, vase
-from dualread.readers.answers import COLUMNS, Answers, View
+from dualread.readers.answers import COLUMNS, Answers, ViewAnswers
 from dualread.readers.vase import amplified_entropy, shares
 from tests.readers import synthetic
 from tests.readers.test_self_consistency import PLATT, sampled
@@ -45,14 +45,14 @@ def test_it_is_the_softmax_of_numpy_for_any_shares():
         assert found == pytest.approx(float(-(v * np.log(v)).sum()), abs=1e-12)
 
 
-def view(name: str, *texts: tuple[str, str], log_probs: tuple[float, ...] = (-1.0, -1.0)) -> View:
+def view(name: str, *texts: tuple[str, str], log_probs: tuple[float, ...] = (-1.0, -1.0)) -> ViewAnswers:
     tokens = pl.Series([[[value] for value in log_probs] for _ in texts], dtype=pl.List(pl.List(pl.Float32)))
-    return View(
+    return ViewAnswers(
         name=name, texts=tuple(tuple(f"<answer>{t}</answer>" for t in pair) for pair in texts), token_log_probs=tokens
     )
 
 
-def answers(*views: View) -> Answers:
+def answers(*views: ViewAnswers) -> Answers:
     n = len(views[0].texts or ())
     table = pl.DataFrame({name: [f"{name} {i}" for i in range(n)] for name in COLUMNS})
     return Answers(table=table, source={}.__getitem__, rows=np.arange(n), views=views)
@@ -70,7 +70,7 @@ def test_what_it_cannot_read_is_refused():
     one, reader = view("samples", ("a", "b")), synthetic.reader("readers.vase", PLATT, SETTINGS)
     with pytest.raises(ConfigError, match="samples on the image, and samples on distorted images"):
         vase.score(reader, answers(one))
-    silent = View(
+    silent = ViewAnswers(
         name="silent", texts=one.texts, token_log_probs=pl.Series([[[], []]], dtype=pl.List(pl.List(pl.Float32)))
     )
     with pytest.raises(ConfigError, match=r"views\.silent: sample_id 0 has samples without log-probabilities"):

@@ -7,7 +7,7 @@ import pytest
 
 from dualread.errors import ConfigError
 from dualread.readers import vauq
-from dualread.readers.answers import View
+from dualread.readers.answers import ViewAnswers
 from tests.readers import synthetic
 from tests.readers.test_self_consistency import PLATT
 
@@ -15,7 +15,7 @@ from tests.readers.test_self_consistency import PLATT
 def answers(whole, hidden):
     tensors = {"entropy": whole, "entropy_hidden": hidden}
     columns = {name: np.array(of, np.float32)[:, np.newaxis] for name, of in tensors.items()}
-    view = View(name="core", source=columns.__getitem__, rows=np.arange(len(whole)))
+    view = ViewAnswers(name="core", source=columns.__getitem__, rows=np.arange(len(whole)))
     return replace(synthetic.examples(len(whole)).answers, views=(view,))
 
 

@@ -8,7 +8,7 @@ import pytest
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import DualReadError
 from dualread.own.scoring.answering import OpenActor
-from dualread.own.scoring.loading import Choice, load
+from dualread.own.scoring.loading import ScorerChoice, load
 from tests.own.scoring import small
 
 SHA = "0" * 64
@@ -75,7 +75,7 @@ def edited(study, tmp_path, place, value):
 
 def opened(reader, actor):
     return load(
-        Choice(reader=reader, checkpoint=actor, allow_other=True),
+        ScorerChoice(reader=reader, checkpoint=actor, allow_other=True),
         partial(OpenActor.open, batch_size=1),
     )
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
-from dualread.commands.ask.sending import Limits, Service, send
+from dualread.commands.ask.sending import Endpoint, SendingLimits, send
 from dualread.commands.ask.study import Asking
 from dualread.errors import ArtifactError
 from dualread.models.service.bodies import image_url
@@ -35,8 +35,8 @@ ECHOES = {
 
 def sent(study, service, address=None, key=KEY, **limits):
     asking = Asking(load([study], Path()), [study])
-    to = Service(address=address or service.address, key=key)
-    return send(asking, to, Limits(**FAST | limits), image_url("data"))
+    to = Endpoint(address=address or service.address, key=key)
+    return send(asking, to, SendingLimits(**FAST | limits), image_url("data"))
 
 
 def written():
@@ -128,7 +128,7 @@ def test_wrong_options_do_not_show_a_password_or_a_key(ask, monkeypatch, options
 
 
 def test_a_service_shows_no_secret_where_python_prints_it():
-    service = Service(address="http://me:p4ssw0rd@x/v1", key=KEY)
+    service = Endpoint(address="http://me:p4ssw0rd@x/v1", key=KEY)
     shown = repr(service) + repr(service.secrets)
     assert KEY not in shown
     assert "p4ssw0rd" not in shown

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dualread.study.jobs import Jobs, once
+from dualread.study.jobs import RuleJobs, once
 
 MAIN = SimpleNamespace(is_main_process=True, output_settings=SimpleNamespace(dryrun=False))
 MADE = "results/small/graded/test"
@@ -19,7 +19,7 @@ def jobs(*, environment=None, inputs=None):
     """Grades: of one entry, and of a second one that reads the first."""
     first = {"spec": {"contract": "single"}, "inputs": inputs or {}, "output": MADE}
     second = {"spec": {"contract": "dual"}, "inputs": {"other": f"{MADE}/MANIFEST.json"}, "output": f"{MADE}/dual"}
-    return Jobs(
+    return RuleJobs(
         workflow=MAIN,
         stage="grade",
         describe=lambda wildcards: ({"manifest": READ}, [first, second]),

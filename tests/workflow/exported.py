@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from dualread.artifacts.tables import read_parts, read_table
-from dualread.commands.ask.study import Asking, Batch
+from dualread.commands.ask.study import Asking, RequestBatch
 from dualread.declared.columns import CHOICES, GENERATIONS
 from dualread.declared.recorded import Facts
 from dualread.declared.study import Config
@@ -19,7 +19,7 @@ from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.generation.base import Request
 from dualread.models.replay.forward import replay_completions
 
-LogProbs = Callable[[Batch, pl.DataFrame], dict[str, Sequence[float]]]
+LogProbs = Callable[[RequestBatch, pl.DataFrame], dict[str, Sequence[float]]]
 
 
 class Source:
@@ -39,7 +39,7 @@ class Source:
             return read_table(folder / "choices.parquet", CHOICES)
         return read_parts(folder, GENERATIONS).sort("sample_id", "sample_index")
 
-    def exact(self, batch: Batch, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
+    def exact(self, batch: RequestBatch, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
         """The log-probabilities of a replay, by sample_id, in 64 bits."""
         questions = {request.question.sample_id: request.question for request in batch.requests()}
         requests = []
@@ -51,7 +51,7 @@ class Source:
         return dict(zip(rows["sample_id"], (one.token_log_probs.tolist() for one in replayed), strict=True))
 
 
-def stored(batch: Batch, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
+def stored(batch: RequestBatch, rows: pl.DataFrame) -> dict[str, Sequence[float]]:
     """The log-probabilities that a study keeps of its generation, in 32 bits."""
     return dict(zip(rows["sample_id"], rows["token_log_probs"].to_list(), strict=True))
 

@@ -11,7 +11,7 @@ from dualread.commands.ask import add_sending_arguments, check_sending, service_
 from dualread.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dualread.models.service.requests import Request
+    from dualread.models.service.requests import ServiceRequest
     from dualread.own.judged import AnswersToJudge
 
 HELP = "let a model say whether answers mean their references"
@@ -132,11 +132,11 @@ class JudgedBatch:
         for _ in self.found.replies(answers.requests()):
             pass
 
-    def open(self) -> "Iterator[Request]":
+    def open(self) -> "Iterator[ServiceRequest]":
         """Return the requests that are not answered."""
         return compress(self._answers.requests(), self.found.is_open)
 
-    def body(self, request: "Request", url_of: Any) -> dict[str, Any]:
+    def body(self, request: "ServiceRequest", url_of: Any) -> dict[str, Any]:
         """Return the body of a call: text alone."""
         del url_of
         return {**request.body, "messages": [{"role": "user", "content": request.question.text}]}

@@ -25,7 +25,7 @@ import numpy as np
 import polars as pl
 
 from dualread.data.datasets.base import refuse
-from dualread.data.datasets.own_tables import Line, in_form, read_table, unfolded
+from dualread.data.datasets.own_tables import OwnRow, in_form, read_table, unfolded
 from dualread.data.frames import locate
 from dualread.data.given_images import read
 from dualread.errors import DataError, did_you_mean
@@ -89,7 +89,7 @@ def read_examples(given: Any, name: str, *, part: str | None = None) -> list[Use
         file = Path(name)
         records = enumerate(_records(given, name))
         folder = Path()
-        lines = unfolded([Line(file=file, unit="row", number=i, record=record) for i, record in records])
+        lines = unfolded([OwnRow(file=file, unit="row", number=i, record=record) for i, record in records])
     if not lines:
         raise DataError(f"{name}: no examples. Expected rows with an image and a question.")
     lines = in_form([replace(line, record=_named(line.record)) for line in lines])
@@ -190,7 +190,7 @@ def _named(record: Mapping[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _example(line: Line, pictures: "_Pictures", part: str | None) -> UserExample | str:
+def _example(line: OwnRow, pictures: "_Pictures", part: str | None) -> UserExample | str:
     """Return the example of a row, or what is wrong with it."""
     record = line.record
     own = record.get("part", record.get("split"))

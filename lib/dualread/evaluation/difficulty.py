@@ -31,7 +31,7 @@ OWN, EXCHANGED = "own", "exchanged"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunAnswers:
     """The answers of one run, in the same order everywhere.
 
     Attributes:
@@ -54,7 +54,7 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Measured:
+class _RunMetric:
     """A metric of one run: its value, or the reason for none, and its replicates, float64 [B]."""
 
     value: float | None
@@ -82,7 +82,7 @@ def exchange(image_ids: Sequence[str], questions: Sequence[str], answers: Sequen
     return found
 
 
-def controls(runs: Sequence[Run], nulls: Sequence[str], draws: ImageDraws) -> list[dict[str, Any]]:
+def controls(runs: Sequence[RunAnswers], nulls: Sequence[str], draws: ImageDraws) -> list[dict[str, Any]]:
     """Return the rows of both controls for one backbone, as `declared.columns.DIFFICULTY` describes them.
 
     Args:
@@ -119,7 +119,7 @@ def _compared(values: Mapping[str, OverSeeds], nulls: Sequence[str]) -> Iterator
 
 
 def _auroc(
-    runs: Sequence[Run],
+    runs: Sequence[RunAnswers],
     scores: Sequence[np.ndarray | str],
     about: Sequence[np.ndarray],
     taken: Sequence[np.ndarray],
@@ -131,7 +131,7 @@ def _auroc(
         images, correct = _images(run, rows), run.correct[rows]
         if isinstance(all_scores, str):
             nothing = np.empty(0)
-            found.append(_Measured(value=None, reason=all_scores, replicates=nothing, image_ids=images, carriers=0))
+            found.append(_RunMetric(value=None, reason=all_scores, replicates=nothing, image_ids=images, carriers=0))
             continue
         score = all_scores[others]
         kernel = auroc_kernel(score, correct, draws.cluster_of(images), len(draws.image_ids))
@@ -141,7 +141,7 @@ def _auroc(
     return _over_seeds(runs, found)
 
 
-def _accuracy(runs: Sequence[Run], hazy: bool, draws: ImageDraws) -> OverSeeds:
+def _accuracy(runs: Sequence[RunAnswers], hazy: bool, draws: ImageDraws) -> OverSeeds:
     found = []
     for run in runs:
         rows = np.flatnonzero((run.haze > 0) == hazy)
@@ -161,23 +161,23 @@ def _share_columns(value: OverSeeds) -> dict[str, Any]:
     return {**columns, "low": low, "high": high}
 
 
-def _images(run: Run, rows: np.ndarray) -> list[str]:
+def _images(run: RunAnswers, rows: np.ndarray) -> list[str]:
     return [run.image_ids[int(row)] for row in rows]
 
 
 def _measured(
     metric: Callable[[], float], kernel: Kernel, images: Sequence[str], draws: ImageDraws, *, carriers: int
-) -> _Measured:
+) -> _RunMetric:
     value, reason, replicates = None, None, np.empty(0)
     try:
         value = float(metric())
         replicates = image_cluster_replicates({"value": kernel}, draws, n_rows=len(images))["value"]
     except UndefinedMetricError as error:
         reason = str(error)
-    return _Measured(value=value, reason=reason, replicates=replicates, image_ids=images, carriers=carriers)
+    return _RunMetric(value=value, reason=reason, replicates=replicates, image_ids=images, carriers=carriers)
 
 
-def _over_seeds(runs: Sequence[Run], found: Sequence[_Measured]) -> OverSeeds:
+def _over_seeds(runs: Sequence[RunAnswers], found: Sequence[_RunMetric]) -> OverSeeds:
     n = min(len(one.image_ids) for one in found)
     n_clusters = min(len(set(one.image_ids)) for one in found)
     reasons = dict.fromkeys(one.reason for one in found if one.reason)

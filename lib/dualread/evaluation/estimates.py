@@ -43,7 +43,7 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class MethodEstimates:
     """What it takes to compare a method with others on the same questions.
 
     Attributes:
@@ -55,7 +55,7 @@ class Kept:
     pairs: Mapping[str, PairValues]
 
 
-def estimate(cell: CellColumns, draws: ImageDraws, further: Collection[str] = ()) -> tuple[list[dict], Kept]:
+def estimate(cell: CellColumns, draws: ImageDraws, further: Collection[str] = ()) -> tuple[list[dict], MethodEstimates]:
     """Return one mapping per (subset, metric), and what comparisons on all questions need.
 
     An undefined metric has a null estimate and a reason. A metric with a percentile interval has a further row
@@ -83,7 +83,7 @@ def estimate(cell: CellColumns, draws: ImageDraws, further: Collection[str] = ()
                 rows.append(row._asdict())
     kept = {name: resampled["all"][name] for name in WITH_REPLICATES}
     pairs = {} if isinstance(cell.pairs, str) else stored_pairs(cell.pairs)
-    return rows, Kept(replicates=kept, pairs=pairs)
+    return rows, MethodEstimates(replicates=kept, pairs=pairs)
 
 
 def _rows(

@@ -8,7 +8,7 @@ REPLICATES = 2000  # resamples: the ends of an interval move by about a fiftieth
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class HarnessMetric:
     """A metric of some answers.
 
     Attributes:
@@ -30,7 +30,7 @@ def measured(
     *,
     pairs: Mapping[str, Sequence[Any]] | None = None,
     replicates: int = REPLICATES,
-) -> dict[str, Measured]:
+) -> dict[str, HarnessMetric]:
     """Return metrics by name: the numbers of `dualread evaluate` for the same table.
 
     Args:
@@ -48,4 +48,4 @@ def measured(
     rows = evaluate(answers, pairs, replicates=replicates).metrics.filter(subset="all")
     columns = ("estimate", "low", "high", "reason")
     by_name = {row["metric"]: row for row in rows.to_dicts()}
-    return {name: Measured(**{column: by_name[name][column] for column in columns}) for name in metrics}
+    return {name: HarnessMetric(**{column: by_name[name][column] for column in columns}) for name in metrics}

@@ -11,7 +11,7 @@ from typing import Any
 
 from dualread.declared.recorded import READS
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 
 PASS_TOKENS = 1536  # with more in one pass, intermediate results do not fit into a processor's caches
@@ -43,7 +43,7 @@ class Read:
 
 def read_rows(
     opened: Opened,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[EncodedPrompt],
     ids: Sequence[Sequence[int]],
     *,
     room: int = 0,
@@ -73,7 +73,7 @@ def read_rows(
         yield _read_rest(opened, prefixes, prefix_of, rows, ids, layers)
 
 
-def _read_prefixes(opened: Opened, prompts: Sequence[Prompt]) -> Iterator[tuple[Read, dict[int, int]]]:
+def _read_prefixes(opened: Opened, prompts: Sequence[EncodedPrompt]) -> Iterator[tuple[Read, dict[int, int]]]:
     """Read the prefixes of `prompts`, each distinct one once.
 
     Yields:
@@ -100,7 +100,7 @@ def _read_prefixes(opened: Opened, prompts: Sequence[Prompt]) -> Iterator[tuple[
 
 
 def _read_whole(
-    opened: Opened, prompts: Sequence[Prompt], rows: list[int], *, cache: Any = None, layers: Sequence[int] = ()
+    opened: Opened, prompts: Sequence[EncodedPrompt], rows: list[int], *, cache: Any = None, layers: Sequence[int] = ()
 ) -> Read:
     """Read prompts of one length from their first token on, into `cache` if there is one."""
     model, encoder = opened.model, opened.encoder

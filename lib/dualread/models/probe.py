@@ -15,7 +15,7 @@ from dualread.declared.recorded import READS, Facts
 from dualread.errors import ArtifactError, DualReadError, in_a_line
 from dualread.models import own_pass
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import long_text
 from dualread.models.backbones.tokenizer import ids_alone
@@ -63,7 +63,7 @@ class Probed:
 @dataclass(frozen=True, kw_only=True)
 class _Row:
     inputs: Mapping[str, Any]
-    prompt: Prompt
+    prompt: EncodedPrompt
     said: list[int]
 
 

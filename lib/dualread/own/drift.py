@@ -28,7 +28,7 @@ FEWEST_IMAGES = 20  # in either sample; with fewer, exchanges are too few to say
 _EXCHANGES, _DRAWS = 1999, 400
 
 
-class Sample(NamedTuple):
+class ConfidenceSample(NamedTuple):
     """Confidences in [0, 1], float64 [n], and the number of each one's image, int64 [n]."""
 
     confidence: np.ndarray
@@ -58,7 +58,7 @@ class Drift:
     n_images: tuple[int, int]
 
 
-def drift(before: Sample, now: Sample, *, shift: float = SHIFT, seed: int = 0) -> Drift:
+def drift(before: ConfidenceSample, now: ConfidenceSample, *, shift: float = SHIFT, seed: int = 0) -> Drift:
     """Compare the confidences of served answers with those of the validation answers.
 
     Args:
@@ -76,7 +76,7 @@ def drift(before: Sample, now: Sample, *, shift: float = SHIFT, seed: int = 0) -
             raise UndefinedMetricError(
                 f"the {name} answers are about {count} images, and with fewer than {FEWEST_IMAGES} there is no test"
             )
-    pooled = Sample(
+    pooled = ConfidenceSample(
         np.concatenate([before.confidence, now.confidence]),
         np.concatenate([_numbered(before.image), _numbered(now.image) + n_images[0]]),
     )
@@ -96,7 +96,7 @@ def drift(before: Sample, now: Sample, *, shift: float = SHIFT, seed: int = 0) -
     )
 
 
-def _exchanged(pooled: Sample, n_before: int, rng: np.random.Generator) -> np.ndarray:
+def _exchanged(pooled: ConfidenceSample, n_before: int, rng: np.random.Generator) -> np.ndarray:
     """Return the distances of samples in which each image is where chance puts it."""
     n = int(pooled.image.max()) + 1
     found = np.empty(_EXCHANGES)
@@ -108,7 +108,7 @@ def _exchanged(pooled: Sample, n_before: int, rng: np.random.Generator) -> np.nd
     return found
 
 
-def _power(before: Sample, n_images: int, limit: float, shift: float, rng: np.random.Generator) -> float:
+def _power(before: ConfidenceSample, n_images: int, limit: float, shift: float, rng: np.random.Generator) -> float:
     """Return the share of draws of so many images, with lower log-odds, whose distance is above `limit`."""
     rows = [np.flatnonzero(before.image == image) for image in np.unique(before.image)]
     lower, noticed = _lower(before, shift), 0
@@ -118,7 +118,7 @@ def _power(before: Sample, n_images: int, limit: float, shift: float, rng: np.ra
     return noticed / _DRAWS
 
 
-def _lower(sample: Sample, shift: float) -> np.ndarray:
+def _lower(sample: ConfidenceSample, shift: float) -> np.ndarray:
     """Return the confidences with log-odds that are lower by `shift`: p / (p + (1 - p) exp(shift))."""
     p = sample.confidence
     return p / (p + (1 - p) * np.exp(shift))
@@ -146,7 +146,7 @@ def write_validation(folder: Path, confidences: Mapping[str, tuple[Sequence[floa
     pl.concat(tables).sort("method", "confidence", "image").write_csv(folder / VALIDATION)
 
 
-def read_validation(folder: Path, method: str) -> Sample:
+def read_validation(folder: Path, method: str) -> ConfidenceSample:
     """Return what `write_validation` wrote about a method.
 
     Raises:
@@ -163,4 +163,4 @@ def read_validation(folder: Path, method: str) -> Sample:
             f"{file}: cannot be read ({error}). Expected the confidences of the validation answers: export the bundle"
             " again, with this version."
         ) from error
-    return Sample(rows["confidence"].to_numpy(), rows["image"].to_numpy())
+    return ConfidenceSample(rows["confidence"].to_numpy(), rows["image"].to_numpy())

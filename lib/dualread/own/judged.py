@@ -18,8 +18,8 @@ from dualread.declared.base import Wire
 from dualread.errors import DataError
 from dualread.grading.canonical import is_correct
 from dualread.models.conditions import Asked
-from dualread.models.service.replies import Reply
-from dualread.models.service.requests import Request
+from dualread.models.service.replies import ServiceReply
+from dualread.models.service.requests import ServiceRequest
 from dualread.own.inputs import read_given
 
 Case = tuple[str, str, tuple[str, ...]]  # a question, an answer, and its reference answers
@@ -75,16 +75,18 @@ class AnswersToJudge:
             for (question, answer, _), references in zip(rows, self._references, strict=True)
         ]
 
-    def requests(self) -> Iterator[Request]:
+    def requests(self) -> Iterator[ServiceRequest]:
         """Yield one request per distinct case, in the order of the rows. Equal cases have equal ids in all tables."""
         for case in dict.fromkeys(case for case in self.cases if case is not None):
             text = self._grader.question(case[0], case[1], list(case[2]))
             asked = {"grader": self._name, "text": text, "body": self._body}
             custom_id = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
             named = Asked(sample_id=f"{case[0]} {case[1]}", text=text, image_file="", image_id="")
-            yield Request(custom_id=custom_id, question=named, first=0, n=1, log_probs=False, body=self._body)
+            yield ServiceRequest(custom_id=custom_id, question=named, first=0, n=1, log_probs=False, body=self._body)
 
-    def judged(self, replies: Callable[[Iterator[Request]], Iterator[tuple[Request, Reply]]]) -> JudgedAnswers:
+    def judged(
+        self, replies: Callable[[Iterator[ServiceRequest]], Iterator[tuple[ServiceRequest, ServiceReply]]]
+    ) -> JudgedAnswers:
         """Return what the `replies` to the requests say."""
         said = {request.custom_id: reply.choices[0].text for request, reply in replies(self.requests())}
         distinct = dict.fromkeys(case for case in self.cases if case is not None)

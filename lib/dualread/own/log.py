@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from dualread import plugins
-from dualread.data.logs.base import Log, Sample, Score, flat, is_unscored, verdict
+from dualread.data.logs.base import Log, LoggedSample, Score, flat, is_unscored, verdict
 from dualread.errors import ConfigError, DataError, did_you_mean, in_a_line
 from dualread.grading.options import option_of
 from dualread.own.given import ANSWERS, UserTable, mapped, some
@@ -23,7 +23,7 @@ GRADED = "graded"  # the name by which --score has answers graded instead
 _LONGEST = 60  # characters of an answer that a sentence shows
 _MOST_COLUMNS = 2_000
 _NAMED = 20  # columns that an error names
-_Judged = tuple[Sample, Score | None]
+_Judged = tuple[LoggedSample, Score | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,13 +240,13 @@ def _frame(judged: Sequence[_Judged], chosen: str | None) -> tuple[pl.DataFrame,
     return pl.DataFrame(columns), len(names[_MOST_COLUMNS:])
 
 
-def _answer(sample: Sample, score: Score | None) -> str | None:
+def _answer(sample: LoggedSample, score: Score | None) -> str | None:
     if score is not None and score.answer is not None:
         return answer_to(sample, score.answer)
     return answer_to(sample, sample.completions[0]) if sample.completions else None
 
 
-def _option(sample: Sample, text: str) -> int | None:
+def _option(sample: LoggedSample, text: str) -> int | None:
     return option_of(text, sample.options, letters_first=True)
 
 
@@ -282,7 +282,7 @@ def _notes(judged: Sequence[_Judged], chosen: str | None, columns: Mapping[str, 
     return notes
 
 
-def _is_unlikely(sample: Sample, score: Score | None) -> bool:
+def _is_unlikely(sample: LoggedSample, score: Score | None) -> bool:
     choice = None if score is None else score.choice
     return choice is not None and sample.choices[choice] < max(sample.choices)
 

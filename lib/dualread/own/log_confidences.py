@@ -22,7 +22,7 @@ from decimal import Decimal
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from dualread.data.logs.base import Sample, Score
+from dualread.data.logs.base import LoggedSample, Score
 from dualread.errors import ConfigError
 from dualread.grading.canonical import canonical
 from dualread.grading.contracts.single import parse
@@ -48,7 +48,7 @@ def spoken_from(completion: str) -> int:
     return max((found.end() for found in _THOUGHT.finditer(completion)), default=0)
 
 
-def stated_text(sample: Sample, score: Score | None) -> str | None:
+def stated_text(sample: LoggedSample, score: Score | None) -> str | None:
     """Return the text of the confidence that the first completion states; None if it states none.
 
     This is what stands in its only `<confidence>` block; without any such tag, what `statements` finds. Reasoning in
@@ -274,7 +274,7 @@ def answer_of(completion: str) -> str | None:
     return parse(reply).answer if _CONTRACT.search(reply) else statements_in(reply).answer
 
 
-def answer_to(sample: Sample, completion: str) -> str | None:
+def answer_to(sample: LoggedSample, completion: str) -> str | None:
     """Return the answer in a completion (`answer_of`); where it names one of the question's options, that option."""
     answer = answer_of(completion)
     if answer is None or not sample.options:
@@ -283,7 +283,7 @@ def answer_to(sample: Sample, completion: str) -> str | None:
     return answer if place is None else name_of(sample.options, place)
 
 
-def sequence_likelihood(sample: Sample, score: Score | None) -> float | None:
+def sequence_likelihood(sample: LoggedSample, score: Score | None) -> float | None:
     """Return the geometric mean of the token probabilities of the answer (DualRead, app:baseline_protocols).
 
     The tokens are those of the answer's characters within the completion. None if the tokens do not spell the
@@ -305,7 +305,7 @@ def sequence_likelihood(sample: Sample, score: Score | None) -> float | None:
     return math.exp(min(math.fsum(log_probs) / len(log_probs), 0.0))
 
 
-def self_consistency(sample: Sample, score: Score | None) -> float | None:
+def self_consistency(sample: LoggedSample, score: Score | None) -> float | None:
     """Return the share of the further draws whose answer is that of the first (DualRead, app:baseline_protocols).
 
     Answers are compared in canonical form, and an invalid one agrees with none. They are those in the completions'
@@ -324,7 +324,7 @@ def self_consistency(sample: Sample, score: Score | None) -> float | None:
     return 0.0 if own == "" else others.count(own) / len(others)
 
 
-def choice_likelihood(sample: Sample, score: Score | None) -> float | None:
+def choice_likelihood(sample: LoggedSample, score: Score | None) -> float | None:
     """Return the probability of the choice that the score judges, by a softmax over all choices."""
     if not sample.choices or score is None or score.choice is None or not all(map(math.isfinite, sample.choices)):
         return None
@@ -333,7 +333,7 @@ def choice_likelihood(sample: Sample, score: Score | None) -> float | None:
     return weights[score.choice] / math.fsum(weights)
 
 
-def _judged(sample: Sample, score: Score | None) -> str | None:
+def _judged(sample: LoggedSample, score: Score | None) -> str | None:
     """Return the first completion; None if there is none, or if the score judges something else."""
     return sample.completions[0] if sample.completions and (score is None or score.of_first) else None
 
@@ -348,8 +348,8 @@ class Kind:
         why_none: Why `of` returned None.
     """
 
-    held: Callable[[Sample], bool]
-    of: Callable[[Sample, Score | None], float | None]
+    held: Callable[[LoggedSample], bool]
+    of: Callable[[LoggedSample, Score | None], float | None]
     why_none: str
 
 

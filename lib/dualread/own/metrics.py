@@ -17,7 +17,7 @@ from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
 from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.contrasts import Results, Run, compare
-from dualread.evaluation.estimates import Kept, estimate
+from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.join import Joined, Rows
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
@@ -47,7 +47,7 @@ _WITHHELD = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class DataSetMetrics:
     """The metrics of one data set.
 
     Attributes:
@@ -58,10 +58,10 @@ class Measured:
 
     cells: Cells
     metrics: pl.DataFrame
-    kept: Mapping[str, Kept]
+    kept: Mapping[str, MethodEstimates]
 
 
-def measure(cells: Cells, *, replicates: int, seed: int) -> Measured:
+def measure(cells: Cells, *, replicates: int, seed: int) -> DataSetMetrics:
     """Return every metric of every method, with its interval.
 
     Methods with the same clusters are evaluated on the same resamples, whether in one table or in several. A method
@@ -82,7 +82,7 @@ def measure(cells: Cells, *, replicates: int, seed: int) -> Measured:
             if row["subset"] in cells.subsets and row["metric"].removesuffix(UNDEFINED) not in _LEFT_OUT
         ]
     frame = pl.DataFrame(rows, schema={name: METRICS.columns[name].dtype for name in _OF_METRICS})
-    return Measured(cells=cells, metrics=frame, kept=kept)
+    return DataSetMetrics(cells=cells, metrics=frame, kept=kept)
 
 
 def donors_only(evaluated: Joined) -> set[str]:
@@ -120,7 +120,7 @@ def _withheld(row: dict, cells: Cells, method: str) -> dict:
     return row
 
 
-def differences(measured: Measured, method: str, baselines: Sequence[str]) -> pl.DataFrame:
+def differences(measured: DataSetMetrics, method: str, baselines: Sequence[str]) -> pl.DataFrame:
     """Return the difference method minus baseline of every metric that has one, for every baseline.
 
     Intervals and p-values are paired: both methods are judged on the same resamples of the images or, for CCG-AUC, on
@@ -151,7 +151,7 @@ def differences(measured: Measured, method: str, baselines: Sequence[str]) -> pl
     return pl.DataFrame([{"dataset": cells.dataset, **row} for row in rows], schema=_SCHEMA)
 
 
-def _compare(measured: Measured, method: str, others: Sequence[str]) -> list[dict]:
+def _compare(measured: DataSetMetrics, method: str, others: Sequence[str]) -> list[dict]:
     """Call the study's comparison with the one run that there is."""
     pairs = _on_the_same_pairs(measured, (method, *others))
     run = {"backbone": pl.lit(""), "seed": pl.lit(0), "dataset": pl.lit(""), "split": pl.lit(_SPLIT)}
@@ -187,7 +187,7 @@ def _of_ece(frame: pl.DataFrame, method: str, baseline: str) -> dict:
     return {**row, "estimate": one["estimate"] - other["estimate"], "reason": _WITHHELD}
 
 
-def _on_the_same_pairs(measured: Measured, methods: Sequence[str]) -> dict[str, dict[str, PairValues]]:
+def _on_the_same_pairs(measured: DataSetMetrics, methods: Sequence[str]) -> dict[str, dict[str, PairValues]]:
     """Return, by method and metric, the values of all pairs of any of the methods, with images numbered alike."""
     key = ["sample_id", "source_image_id", "donor_image_id"]
     frames = {name: measured.cells.methods[name].pairs for name in methods}
@@ -210,7 +210,7 @@ def _on_the_same_pairs(measured: Measured, methods: Sequence[str]) -> dict[str, 
     return found
 
 
-def _check_same_questions(measured: Measured, method: str, other: str) -> None:
+def _check_same_questions(measured: DataSetMetrics, method: str, other: str) -> None:
     cells = measured.cells
     if not cells.named:
         raise DataError(
@@ -238,8 +238,8 @@ def _check_same_questions(measured: Measured, method: str, other: str) -> None:
 
 
 def on_common_questions(
-    measured: Measured, compared: Sequence[str], *, replicates: int, seed: int
-) -> tuple[Measured, str | None]:
+    measured: DataSetMetrics, compared: Sequence[str], *, replicates: int, seed: int
+) -> tuple[DataSetMetrics, str | None]:
     """Return the metrics on the questions that all compared methods answer, and a sentence about the others.
 
     Args:

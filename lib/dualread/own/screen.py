@@ -32,7 +32,7 @@ SHOWN = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class MethodVerdict:
     """A number of a method, and what it says.
 
     Attributes:
@@ -57,7 +57,7 @@ def short(value: float, digits: int = 3) -> str:
     return str(int(value)) if value.is_integer() else text.replace("0.", ".", 1)
 
 
-def verdicts(cells: Cells, metrics: pl.DataFrame, method: str) -> list[Verdict]:
+def verdicts(cells: Cells, metrics: pl.DataFrame, method: str) -> list[MethodVerdict]:
     """Return the five numbers of a method on a data set; without pairs, four.
 
     Args:
@@ -69,15 +69,15 @@ def verdicts(cells: Cells, metrics: pl.DataFrame, method: str) -> list[Verdict]:
     return [_verdict(rows, metric) for metric in SHOWN if rows[metric]["reason"] != NO_PAIRS]
 
 
-def _verdict(rows: Mapping[str, dict[str, Any]], metric: str) -> Verdict:
+def _verdict(rows: Mapping[str, dict[str, Any]], metric: str) -> MethodVerdict:
     row = rows[metric]
     if row["estimate"] is None:
-        return Verdict(metric=metric, value="-", interval="", words=f"undefined: {row['reason']}")
+        return MethodVerdict(metric=metric, value="-", interval="", words=f"undefined: {row['reason']}")
     interval = "" if row["low"] is None else f"[{short(row['low'])}, {short(row['high'])}]"
     if metric == ECE.name and (floor := rows[NOISE_FLOOR]["estimate"]) is not None:
         interval = f"by chance {short(floor)}"
     words, kind = _WORDS[metric](rows, row)
-    return Verdict(metric=metric, value=short(row["estimate"]), interval=interval, words=words, kind=kind)
+    return MethodVerdict(metric=metric, value=short(row["estimate"]), interval=interval, words=words, kind=kind)
 
 
 def _of_accuracy(rows: Mapping[str, dict], row: dict) -> tuple[str, str]:
@@ -138,7 +138,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class ScreenLine:
     """A line of the screen and its kind; what a terminal may color is its text from `start` on."""
 
     text: str
@@ -146,17 +146,17 @@ class Line:
     start: int = 0
 
 
-def screen(found: "Evaluation") -> Iterator[Line]:
+def screen(found: "Evaluation") -> Iterator[ScreenLine]:
     """Yield the lines of all data sets with their differences and thresholds, each of at most `WIDTH` characters."""
     for k, cells in enumerate(found.parts):
         if k:
-            yield Line(text="")
+            yield ScreenLine(text="")
         yield from of_data_set(found, cells)
         if found.differences is not None:
-            yield Line(text="")
+            yield ScreenLine(text="")
             yield from _differences(cells.rows_of(found.differences))
         if found.thresholds is not None:
-            yield Line(text="")
+            yield ScreenLine(text="")
             yield from _thresholds(cells.rows_of(found.thresholds))
 
 
@@ -168,11 +168,11 @@ def wrapped(texts: Iterable[str]) -> Iterator[str]:
         ) or [""]
 
 
-def of_data_set(found: "Evaluation", cells: Cells) -> Iterator[Line]:
+def of_data_set(found: "Evaluation", cells: Cells) -> Iterator[ScreenLine]:
     """Yield the lines of one data set: of one method line by line, of several as a table and a line per metric."""
     metrics = cells.rows_of(found.metrics)
     told = {method: verdicts(cells, metrics, method) for method in cells.methods}
-    yield Line(text=_cut(heading(cells)))
+    yield ScreenLine(text=_cut(heading(cells)))
     yield from _alone(next(iter(told.values()))) if len(told) == 1 else _side_by_side(told)
 
 
@@ -187,27 +187,27 @@ def heading(cells: Cells) -> str:
     return f"{source}: {max(counts)} answers{about}{methods}"
 
 
-def _alone(told: Sequence[Verdict]) -> Iterator[Line]:
+def _alone(told: Sequence[MethodVerdict]) -> Iterator[ScreenLine]:
     for one in told:
         numbers = f"{one.metric:<16}{one.value:>6}  {one.interval:<16}  "
-        yield Line(text=_cut(numbers + one.words), kind=one.kind, start=len(numbers))
+        yield ScreenLine(text=_cut(numbers + one.words), kind=one.kind, start=len(numbers))
 
 
-def _side_by_side(told: Mapping[str, Sequence[Verdict]]) -> Iterator[Line]:
+def _side_by_side(told: Mapping[str, Sequence[MethodVerdict]]) -> Iterator[ScreenLine]:
     metrics = list(dict.fromkeys(one.metric for of in told.values() for one in of))
     width = min(max(map(len, told), default=0), WIDTH - 16 * len(metrics))
     head = {"natural_ccg_auc": "natural_ccg"}
-    yield Line(text=f"{'method':<{width}}" + "".join(f"{head.get(name, name):>16}" for name in metrics))
+    yield ScreenLine(text=f"{'method':<{width}}" + "".join(f"{head.get(name, name):>16}" for name in metrics))
     for method, of in list(told.items())[:MOST_METHODS]:
         cells = {one.metric: one for one in of}
         line = "".join(f"{_compact(cells[name]) if name in cells else '-':>16}" for name in metrics)
-        yield Line(text=f"{_cut(method, width):<{width}}{line}")
+        yield ScreenLine(text=f"{_cut(method, width):<{width}}{line}")
     if len(told) > MOST_METHODS:
-        yield Line(text=f"... and {len(told) - MOST_METHODS} more methods")
+        yield ScreenLine(text=f"... and {len(told) - MOST_METHODS} more methods")
     yield from sentences(told, WIDTH)
 
 
-def sentences(told: Mapping[str, Sequence[Verdict]], width: int | None = None) -> Iterator[Line]:
+def sentences(told: Mapping[str, Sequence[MethodVerdict]], width: int | None = None) -> Iterator[ScreenLine]:
     """Yield, metric by metric, what was found of which methods, as many as fit; what is unclear is not said."""
     for name in SHOWN:
         by_words: dict[tuple[str, str], list[str]] = {}
@@ -218,7 +218,7 @@ def sentences(told: Mapping[str, Sequence[Verdict]], width: int | None = None) -
         for (words, kind), methods in by_words.items():
             said = f"{name}: {words}: "
             who = "all" if len(methods) == len(told) else _named(methods, width and width - len(said))
-            yield Line(text=said + who, kind=kind, start=len(name) + 2)
+            yield ScreenLine(text=said + who, kind=kind, start=len(name) + 2)
 
 
 def _named(names: Sequence[str], width: int | None) -> str:
@@ -231,9 +231,9 @@ def _named(names: Sequence[str], width: int | None) -> str:
     return text
 
 
-def _differences(rows: pl.DataFrame) -> Iterator[Line]:
+def _differences(rows: pl.DataFrame) -> Iterator[ScreenLine]:
     shown = [row for row in rows.iter_rows(named=True) if row["metric"] in SHOWN and row["n"] > 0]
-    yield Line(
+    yield ScreenLine(
         text=f"{'metric':<16}{'method - baseline':<34}{'difference':>10}  {'95% interval':<16}{'p':>9}{'p (Holm)':>12}"
     )
     for row in shown:
@@ -241,14 +241,14 @@ def _differences(rows: pl.DataFrame) -> Iterator[Line]:
         ends = "" if row["low"] is None else f"[{_signed(row['low'])}, {_signed(row['high'])}]"
         value = "-" if row["estimate"] is None else _signed(row["estimate"])
         p, adjusted = (_p(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
-        yield Line(text=f"{row['metric']:<16}{pair:<34}{value:>10}  {ends:<16}{p:>9}{adjusted:>12}")
+        yield ScreenLine(text=f"{row['metric']:<16}{pair:<34}{value:>10}  {ends:<16}{p:>9}{adjusted:>12}")
     few = [row["metric"] for row in shown if row["short"]]
     if few:
-        yield Line(text=f"too few images for a verdict: {', '.join(dict.fromkeys(few))}")
+        yield ScreenLine(text=f"too few images for a verdict: {', '.join(dict.fromkeys(few))}")
 
 
-def _thresholds(rows: pl.DataFrame) -> Iterator[Line]:
-    yield Line(
+def _thresholds(rows: pl.DataFrame) -> Iterator[ScreenLine]:
+    yield ScreenLine(
         text=f"{'target':<8}{'method':<26}{'rule':<11}{'threshold':>9}  {'share kept':<20}  {'risk of these':<20}"
     )
     for row in rows.iter_rows(named=True):
@@ -259,7 +259,7 @@ def _thresholds(rows: pl.DataFrame) -> Iterator[Line]:
             cells.append("-" if row[name] is None else short(row[name]) + interval)
         threshold = "none" if row["threshold"] is None else short(row["threshold"])
         start = f"{row['target_risk']:<8g}{_cut(row['method'], 25):<26}{row['rule']:<11}{threshold:>9}"
-        yield Line(text=f"{start}  {cells[0]:<20}  {cells[1]:<20}".rstrip())
+        yield ScreenLine(text=f"{start}  {cells[0]:<20}  {cells[1]:<20}".rstrip())
 
 
 def _signed(value: float) -> str:
@@ -271,7 +271,7 @@ def _p(value: float | None, at_most: bool | None) -> str:
     return "-" if value is None else f"{'<=' if at_most else ''}{value:.2g}"
 
 
-def _compact(one: Verdict) -> str:
+def _compact(one: MethodVerdict) -> str:
     """Return a value and its interval with two decimals, ".812 .76-.89"; of the ECE, what is there by chance."""
     ends = one.interval.removeprefix("by chance ")
     if ends == one.interval:

@@ -26,7 +26,7 @@ TOKENS = ("token_log_probs", "answer_positions")
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class ViewAnswers:
     """What an actor was asked or shown in addition, about the same answers and in their order.
 
     A view holds texts, or log-probabilities of choices, or hidden states; the fields of the other kinds are None.
@@ -83,7 +83,7 @@ class View:
         """
         return self._kind(self.source, "states")(name)[self._kind(self.rows, "states")]
 
-    def take(self, index: np.ndarray) -> "View":
+    def take(self, index: np.ndarray) -> "ViewAnswers":
         """Return the view of the answers at the integer positions `index`."""
         return replace(
             self,
@@ -116,8 +116,8 @@ class Answers:
     table: pl.DataFrame
     source: Callable[[str], np.ndarray]
     rows: np.ndarray
-    views: tuple[View, ...] = ()
-    others: tuple[View, ...] = ()
+    views: tuple[ViewAnswers, ...] = ()
+    others: tuple[ViewAnswers, ...] = ()
     tokens: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
@@ -158,7 +158,7 @@ class Answers:
         rows = self.rows[index]
         return replace(self, table=self.table[index], rows=rows, views=views, others=others, tokens=tokens)
 
-    def only_view(self) -> View:
+    def only_view(self) -> ViewAnswers:
         """Return the view, for a reader that reads exactly one.
 
         Raises:

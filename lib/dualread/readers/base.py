@@ -14,7 +14,7 @@ from dualread import plugins
 from dualread.declared.base import Section, Wire
 from dualread.declared.plugin_settings import NoSettings
 from dualread.errors import ConfigError, ReaderError, UnfittedError, in_a_line
-from dualread.readers.answers import COLUMNS, Answers, Examples, View
+from dualread.readers.answers import COLUMNS, Answers, Examples, ViewAnswers
 from dualread.readers.declarations import name_of
 
 # All that the file of a reader needs is imported from here.
@@ -24,7 +24,7 @@ __all__ = [
     "Examples",
     "FittedReader",
     "Scores",
-    "View",
+    "ViewAnswers",
     "Weights",
     "calibrated_log_odds",
     "fit",

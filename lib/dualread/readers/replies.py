@@ -8,7 +8,7 @@ from dualread.errors import ConfigError
 from dualread.grading.canonical import canonical
 from dualread.grading.contracts.single import parse
 from dualread.grading.stated import stated_percent
-from dualread.readers.base import Answers, Scores, View
+from dualread.readers.base import Answers, Scores, ViewAnswers
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 
 
@@ -29,7 +29,7 @@ def sampled_answers(answers: Answers, k: int) -> list[list[str | None]]:
     return [[_canonical_answer(text) for text in samples[:k]] for samples in texts]
 
 
-def mean_stated(views: Sequence[View]) -> Scores:
+def mean_stated(views: Sequence[ViewAnswers]) -> Scores:
     """Return the mean of the valid statements as score and as confidence.
 
     An answer without a valid statement in any view gets 0.5 and is marked as imputed. The stated integers are added and
@@ -75,7 +75,7 @@ def _canonical_answer(text: str) -> str | None:
     return None if answer is None else canonical(answer) or None
 
 
-def _stated(view: View) -> list[int | None]:
+def _stated(view: ViewAnswers) -> list[int | None]:
     """Return the stated percentages [n]; None where the reply states none or the actor was not asked."""
     replies = view.completions()
     if several := [len(texts) for texts in replies if len(texts) > 1]:

@@ -26,7 +26,7 @@ from pydantic import Field
 
 from dualread.declared.base import AtLeast0, Section
 from dualread.errors import ConfigError
-from dualread.readers.base import Answers, Examples, FittedReader, Scores, View, Weights
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, ViewAnswers, Weights
 from dualread.readers.calibrated import platt_notes, platt_scores
 from dualread.readers.replies import sampled_answers
 
@@ -98,7 +98,7 @@ def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
     return 0.0 - np.array(found, dtype=np.float64)  # a plain minus sign would turn 0.0 into -0.0
 
 
-def _of_view(answers: Answers, view: View, settings: Settings) -> list[Shares]:
+def _of_view(answers: Answers, view: ViewAnswers, settings: Settings) -> list[Shares]:
     k = settings.k
     sampled = sampled_answers(replace(answers, views=(view,)), k)
     if settings.weights == "equal":

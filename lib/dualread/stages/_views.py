@@ -10,12 +10,14 @@ from dualread.artifacts.tables import each_part, read_table
 from dualread.artifacts.tensors import lazy_tensors
 from dualread.declared.columns import CHOICES, FEATURES, GENERATIONS
 from dualread.errors import ArtifactError, ConfigError
-from dualread.readers.base import Answers, View
+from dualread.readers.base import Answers, ViewAnswers
 
 _OF_COMPLETIONS = ("sample_id", "condition", "sample_index", "text", "token_log_probs")
 
 
-def read_views(names: Sequence[str], inputs: Mapping[str, Path], answers: Answers, *, where: str) -> tuple[View, ...]:
+def read_views(
+    names: Sequence[str], inputs: Mapping[str, Path], answers: Answers, *, where: str
+) -> tuple[ViewAnswers, ...]:
     """Return the views `names` of `answers`, in this order.
 
     The actor is not asked about an invalid answer: such an answer has no texts and NaN for every choice. Hidden states
@@ -37,11 +39,11 @@ def read_views(names: Sequence[str], inputs: Mapping[str, Path], answers: Answer
     return tuple(_view(name, inputs[name], answers, where=f"{where}: view {name}") for name in names)
 
 
-def _view(name: str, folder: Path, answers: Answers, *, where: str) -> View:
+def _view(name: str, folder: Path, answers: Answers, *, where: str) -> ViewAnswers:
     places = {sample_id: row for row, sample_id in enumerate(answers.table["sample_id"])}
     if (folder / "choices.parquet").exists():
         frame = _checked(read_table(folder / "choices.parquet", CHOICES), places, where)
-        return View(name=name, log_probs=_log_probs(frame, list(places)))
+        return ViewAnswers(name=name, log_probs=_log_probs(frame, list(places)))
     if (folder / "features.parquet").exists():
         frame = _checked(read_table(folder / "features.parquet", FEATURES), places, where)
         rows = dict(frame.select("sample_id", "row").iter_rows())
@@ -50,12 +52,12 @@ def _view(name: str, folder: Path, answers: Answers, *, where: str) -> View:
                 f"{where}: {len(missing)} answers were not replayed, such as {missing[0]}. Replay again."
             )
         rows_of = np.array([rows[i] for i in places], dtype=np.int64)
-        return View(name=name, source=lazy_tensors(folder / "features.safetensors"), rows=rows_of)
+        return ViewAnswers(name=name, source=lazy_tensors(folder / "features.safetensors"), rows=rows_of)
     parts = (_checked(part, places, where) for part in each_part(folder, GENERATIONS, _OF_COMPLETIONS))
     return _completions(name, parts, places, where)
 
 
-def _completions(name: str, parts: Iterable[pl.DataFrame], places: Mapping[str, int], where: str) -> View:
+def _completions(name: str, parts: Iterable[pl.DataFrame], places: Mapping[str, int], where: str) -> ViewAnswers:
     """Return the view of completions, which are taken part by part: there may be eight per answer, with few texts."""
     texts: list[list[str]] = [[] for _ in places]
     known: dict[str, str] = {}
@@ -76,7 +78,7 @@ def _completions(name: str, parts: Iterable[pl.DataFrame], places: Mapping[str, 
     answers = pl.DataFrame({"place": range(len(places))}, schema={"place": pl.Int64})
     of_answers = pl.concat(log_probs).group_by("place").agg("token_log_probs")
     grouped = answers.join(of_answers, on="place", how="left", maintain_order="left")["token_log_probs"]
-    return View(name=name, texts=tuple(map(tuple, texts)), token_log_probs=grouped)
+    return ViewAnswers(name=name, texts=tuple(map(tuple, texts)), token_log_probs=grouped)
 
 
 def _checked(frame: pl.DataFrame, known: Container[str], where: str) -> pl.DataFrame:

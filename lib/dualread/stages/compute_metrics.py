@@ -26,7 +26,7 @@ from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.conditions import condition_rows
-from dualread.evaluation.estimates import Kept, estimate
+from dualread.evaluation.estimates import MethodEstimates, estimate
 from dualread.evaluation.families import family_rows
 from dualread.evaluation.other_conditions import conditions_of
 from dualread.evaluation.samples import PAIR_IMAGES
@@ -100,7 +100,7 @@ def _chooser(spec: ComputeMetricsSpec, shards: list[tuple[str, str]], inputs: Ma
 
 def _judged(
     spec: ComputeMetricsSpec, shard: tuple[str, str], inputs: Mapping[str, Path], thresholds: Thresholds
-) -> tuple[list[dict], Kept, tuple[int, int]]:
+) -> tuple[list[dict], MethodEstimates, tuple[int, int]]:
     """Return the estimates of one (data set, split), what comparisons need, and the number of answers and of pairs."""
     manifest = _manifest(shard, inputs)
     joined = read_joined(*shard, manifest, inputs["predictions"], inputs)
@@ -118,7 +118,7 @@ def _judged(
     return [*estimates, *points], kept, (len(answers), n_pairs)
 
 
-def _stored(kept: Kept) -> dict[str, np.ndarray]:
+def _stored(kept: MethodEstimates) -> dict[str, np.ndarray]:
     found = {name: kept.replicates[name] for name in STORED}
     for name, of_pairs in kept.pairs.items():
         found |= {name: of_pairs.values, PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}

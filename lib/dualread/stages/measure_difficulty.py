@@ -16,7 +16,7 @@ from dualread.artifacts.tables import from_rows, reason_of, write_table
 from dualread.declared.columns import DIFFICULTY, GRADED, MANIFEST, PREDICTIONS, TRUTH
 from dualread.declared.metrics import MeasureDifficultySpec
 from dualread.errors import ArtifactError
-from dualread.evaluation.difficulty import Run, controls
+from dualread.evaluation.difficulty import RunAnswers, controls
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.stages._joined import read
 
@@ -49,13 +49,13 @@ def compute(spec: MeasureDifficultySpec, inputs: Mapping[str, Path], out: Path) 
 
 def _run(
     spec: MeasureDifficultySpec, questions: pl.DataFrame, inputs: Mapping[str, Path], backbone: str, seed: int
-) -> Run:
+) -> RunAnswers:
     run = f"{backbone}/{spec.actor}/{seed}"
     shard = f"graded/{run}/{spec.dataset}/{spec.split}/original"
     graded = read(inputs, shard, GRADED, ("sample_id", "canonical_answer", "correct"))
     answers = questions.join(graded, on="sample_id", how="left", validate="1:1", maintain_order="left")
     _refuse_missing(answers, "correct", shard)
-    return Run(
+    return RunAnswers(
         seed=seed,
         image_ids=answers["image_id"].to_list(),
         questions=answers["question_key"].to_list(),

@@ -19,8 +19,8 @@ from dualread.artifacts.tables import RowWriter, from_many_rows, write_table
 from dualread.declared.answers import ReadAnswersSpec
 from dualread.declared.columns import CHOICES, GENERATIONS, TOKENS
 from dualread.models.service.choices import word_log_probs
-from dualread.models.service.replies import Reply
-from dualread.models.service.requests import Request, needs_likelihoods, requests_of
+from dualread.models.service.replies import ServiceReply
+from dualread.models.service.requests import ServiceRequest, needs_likelihoods, requests_of
 from dualread.models.service.responses import Found, read_responses
 from dualread.stages._asked import read_asked
 
@@ -34,7 +34,7 @@ def compute(spec: ReadAnswersSpec, inputs: Mapping[str, Path], out: Path) -> str
     return f"read {found.n_requests} responses, {said}"
 
 
-def _completions(spec: ReadAnswersSpec, replies: Iterator[tuple[Request, Reply]], out: Path) -> str:
+def _completions(spec: ReadAnswersSpec, replies: Iterator[tuple[ServiceRequest, ServiceReply]], out: Path) -> str:
     reasons: Counter[str] = Counter()
     completions = RowWriter(out, GENERATIONS)
     tokens = RowWriter(out, TOKENS) if needs_likelihoods(spec.shard, spec.service) else None
@@ -65,7 +65,7 @@ def _completions(spec: ReadAnswersSpec, replies: Iterator[tuple[Request, Reply]]
     return f"wrote {reasons.total()} completions, {reasons['length']} cut at the limit"
 
 
-def _choices(spec: ReadAnswersSpec, replies: Iterator[tuple[Request, Reply]], out: Path) -> str:
+def _choices(spec: ReadAnswersSpec, replies: Iterator[tuple[ServiceRequest, ServiceReply]], out: Path) -> str:
     assert spec.shard.choices is not None, "the shard has choices"
     words = spec.shard.choices.words or ()  # `requests_of` refuses integers
     n_of: Counter[str] = Counter()

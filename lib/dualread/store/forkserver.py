@@ -39,7 +39,7 @@ _SAID = mmap.mmap(-1, 1)  # shared by all these processes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class ForkedJob:
     """What `forked` asks for: a call of `dualread.store.run`, and where."""
 
     arguments: list[str]
@@ -71,14 +71,14 @@ class Server:
     def __init__(self, listeners: Iterable[socket.socket]) -> None:
         self._selector = selectors.DefaultSelector()
         self._children: dict[int, tuple[int, socket.socket]] = {}  # {pidfd: (process, connection)}
-        self._requests: dict[socket.socket, _Request] = {}  # that are not complete
+        self._requests: dict[socket.socket, _PartialRequest] = {}  # that are not complete
         self._deadline: float | None = None  # set when Snakemake's process has ended
         self._selector.register(sys.stdin.fileno(), selectors.EVENT_READ, self._end)
         self._listeners = list(listeners)
         for listener in self._listeners:
             self._selector.register(listener, selectors.EVENT_READ, self._accept)
 
-    def serve(self) -> Job | None:
+    def serve(self) -> ForkedJob | None:
         """Return None when Snakemake's process and all children have ended; in each child, return its job."""
         while self._deadline is None or self._children:
             ends = [request.deadline for request in self._requests.values()]
@@ -105,10 +105,10 @@ class Server:
             connection.close()
             return
         connection.setblocking(False)
-        self._requests[connection] = _Request(connection)
+        self._requests[connection] = _PartialRequest(connection)
         self._selector.register(connection, selectors.EVENT_READ, self._receive)
 
-    def _receive(self, connection: socket.socket) -> Job | None:
+    def _receive(self, connection: socket.socket) -> ForkedJob | None:
         request = self._requests[connection]
         try:
             job = request.read()
@@ -134,7 +134,7 @@ class Server:
         self._requests.pop(connection).close()
         connection.close()
 
-    def _start(self, job: Job, connection: socket.socket) -> Job | None:
+    def _start(self, job: ForkedJob, connection: socket.socket) -> ForkedJob | None:
         """Fork a child for a job; return the job in the child."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the child takes them when it has handlers
         try:
@@ -207,7 +207,7 @@ class Server:
         self._selector.close()
 
 
-class _Request:
+class _PartialRequest:
     """A request that comes in pieces: the length of a job's text with its streams, then the text."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -215,7 +215,7 @@ class _Request:
         self.streams: list[int] = []
         self._connection, self._size, self._text = connection, -1, b""
 
-    def read(self) -> Job | None:
+    def read(self) -> ForkedJob | None:
         """Read what is there; return the job when it is complete.
 
         Signals behind the request stay unread.
@@ -236,7 +236,9 @@ class _Request:
         self._text += more
         if not more:
             raise ValueError("a request that ends early")
-        return Job(streams=list(self.streams), **json.loads(self._text)) if len(self._text) == self._size else None
+        return (
+            ForkedJob(streams=list(self.streams), **json.loads(self._text)) if len(self._text) == self._size else None
+        )
 
     def close(self) -> None:
         """Close the streams."""
@@ -287,7 +289,7 @@ def _import(names: Iterable[str]) -> None:
                 getattr(importlib.import_module(package), part)
 
 
-def _serve(layers: list[dict], planned: dict[str, list[str]]) -> Job | None:
+def _serve(layers: list[dict], planned: dict[str, list[str]]) -> ForkedJob | None:
     """Import the layers, each in a process of its own, and serve its stages; return a job in each child."""
     listeners = [[socket.socket(fileno=number) for number in layer["listeners"]] for layer in layers]
     next_layer = 0

@@ -31,7 +31,7 @@ Description = tuple[Mapping[str, str], Sequence[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Jobs:
+class RuleJobs:
     """The jobs of one rule; functions of a job's wildcards.
 
     Attributes:

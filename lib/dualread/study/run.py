@@ -34,7 +34,7 @@ from dualread.store.store import Store
 from dualread.study.again import forget_old_plans, outdated
 from dualread.study.display import Display
 from dualread.study.failures import reasons
-from dualread.study.jobs import Description, Jobs, once
+from dualread.study.jobs import Description, RuleJobs, once
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
 from dualread.study.workflow import (
@@ -108,7 +108,7 @@ class StudyRun:
         self._started = time.time()
         self._store = Store(Path(study.store))
         self._made: dict[str, Manifest] = {}  # the artifacts that are there, as far as they have been read
-        self._rules: dict[str, Jobs] = {}
+        self._rules: dict[str, RuleJobs] = {}
         self._copies: dict[str, Mapping[str, str]] = {}
         self._others = {rule.name for rule in workflow.rules}  # of a workflow that uses this one as a module
         self._display: Display | None = None
@@ -142,9 +142,9 @@ class StudyRun:
         register(Path("results"), self._store)
         self._made = mend(results, self._store)
 
-    def jobs(self, rule: str, stage: str, describe: Callable[[Any], Description], environment: str | None) -> Jobs:
-        """Return the jobs of a rule (see `Jobs`)."""
-        jobs = Jobs(
+    def jobs(self, rule: str, stage: str, describe: Callable[[Any], Description], environment: str | None) -> RuleJobs:
+        """Return the jobs of a rule (see `RuleJobs`)."""
+        jobs = RuleJobs(
             workflow=self._workflow,
             stage=stage,
             describe=once(describe),

@@ -17,7 +17,7 @@ from tests.readers import synthetic
 from dualread import plugins
 from dualread.declared.plugin_settings import settings_class
 from dualread.errors import ConfigError, ReaderError
-from dualread.readers.answers import View
+from dualread.readers.answers import ViewAnswers
 from dualread_lm_polygraph import adapter
 from dualread_lm_polygraph.sampling import classes
 
@@ -167,6 +167,6 @@ def test_answers_without_a_replay_and_views_without_log_probs_say_so():
     with pytest.raises(ConfigError, match="there is no token_log_probs of these answers"):
         answers.of_tokens("token_log_probs")
     with pytest.raises(ConfigError, match=r"views.samples: gives no log-probabilities of completions"):
-        View(name="samples", texts=(("a", "b"),)).completion_log_probs()
+        ViewAnswers(name="samples", texts=(("a", "b"),)).completion_log_probs()
     with pytest.raises(ValueError, match="tokens has 2 rows"):
         replace(answers, tokens=pl.DataFrame({"token_log_probs": [[-1.0]] * 2}))

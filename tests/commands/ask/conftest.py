@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from dualread.commands import main as program
-from dualread.commands.ask.sending import Limits, Service, send
+from dualread.commands.ask.sending import Endpoint, SendingLimits, send
 from dualread.commands.ask.study import Asking
 from dualread.models.service.bodies import image_url
 from dualread.study.files import load
@@ -89,8 +89,8 @@ FAST = {"at_once": 3, "per_minute": 60_000, "timeout_seconds": 5.0, "first_wait_
 def sent(study: Path, service: Fake, **limits: Any) -> int:
     """Send what is open; return the number of requests that failed."""
     asking = Asking(load([study], Path()), [study])
-    to = Service(address=service.address, key="secret")
-    return send(asking, to, Limits(**FAST | limits), image_url("data"))
+    to = Endpoint(address=service.address, key="secret")
+    return send(asking, to, SendingLimits(**FAST | limits), image_url("data"))
 
 
 def lines(name: str = "responses/sent.jsonl") -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ def found(of=None, **changes):
 
 
 def batch(rows, prompts, made=100, prompt=SAID + 500):
-    return peaks.Batch(rows=rows, prompts=prompts, prompt=prompt, made=made, pixels=PIXELS)
+    return peaks.LongestBatch(rows=rows, prompts=prompts, prompt=prompt, made=made, pixels=PIXELS)
 
 
 def test_training_holds_weights_gradients_and_adam_in_float32():

@@ -25,7 +25,7 @@ LONG = batch(32, 8, made=5000)  # so long that learning needs more than sampling
 
 
 def learning(*, by_layers=True, reference=True, adapter=None):
-    layout = sharded.Layout(processes=8, by_layers=by_layers)
+    layout = sharded.ShardedLayout(processes=8, by_layers=by_layers)
     given = {"rollouts": batch(1, 1), "of_step": 32, "reference": reference, "adapter": adapter}
     return sharded.training(model().size, LONG, "bfloat16", layout, **given)
 
@@ -73,7 +73,7 @@ def test_the_whole_weights_are_there_while_the_model_samples():
 
 def test_an_adapter_and_an_algorithm_that_reads_need_the_whole_weights_beside_an_engine():
     def peak(adapter, reads):
-        layout = sharded.Layout(processes=8, by_layers=True, engine=1e6, sleeps=True, reads=reads)
+        layout = sharded.ShardedLayout(processes=8, by_layers=True, engine=1e6, sleeps=True, reads=reads)
         given = {"rollouts": batch(1, 1), "of_step": 1, "reference": False, "adapter": adapter}
         return sharded.training(model().size, batch(1, 1), "bfloat16", layout, **given)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dualread.commands.plan.sizes import Size, Sizes
+from dualread.commands.plan.sizes import Sizes, SplitSize
 from dualread.errors import ConfigError
 
 CLOSED = {"answer_types": ["closed"]}
@@ -43,14 +43,14 @@ def sizes(tmp_path):
     ],
 )
 def test_sizes_from_the_config(sizes, dataset, split, questions, images, source):
-    assert sizes.of(dataset, split) == Size(questions=questions, images=images, source=source)
+    assert sizes.of(dataset, split) == SplitSize(questions=questions, images=images, source=source)
 
 
 def test_a_manifest_takes_precedence(tmp_path, sizes):
     folder = tmp_path / "results/study/manifests/slake/test"
     folder.mkdir(parents=True)
     pl.DataFrame({"image_id": ["a", "a", "b"]}).write_parquet(folder / "manifest.parquet")
-    assert sizes.of("slake", "test") == Size(questions=3, images=2, source="its manifest")
+    assert sizes.of("slake", "test") == SplitSize(questions=3, images=2, source="its manifest")
 
 
 def test_donors_are_at_most_the_questions_until_they_are_paired(tmp_path, sizes):
@@ -87,5 +87,5 @@ def test_existing_rows_are_counted(tmp_path, sizes):
     with (tmp_path / "x/test.jsonl").open("w") as file:
         for question, answer, image in rows:
             file.write(json.dumps({"question": question, "reference_answers": [answer], "image": image}) + "\n")
-    assert sizes.of("own", "test") == Size(questions=3, images=2, source="the rows in x")
+    assert sizes.of("own", "test") == SplitSize(questions=3, images=2, source="the rows in x")
     assert sizes.of("slake", "test").source == "the loader slake"  # which declares them

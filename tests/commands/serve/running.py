@@ -14,10 +14,10 @@ from openai import OpenAI
 
 from dualread.commands import web
 from dualread.commands.serve.application import application
-from dualread.commands.serve.chats import Chats, Limits, Reply
-from dualread.own.scoring.loading import Choice
+from dualread.commands.serve.chats import Chats, ClientLimits, Outcome
+from dualread.own.scoring.loading import ScorerChoice
 from dualread.own.serving.opening import open_service
-from dualread.own.serving.service import Service
+from dualread.own.serving.service import AnsweringService
 
 LESION = "Is there a lesion?"
 
@@ -27,9 +27,9 @@ class Server:
     """A running server."""
 
     port: int
-    service: Service
+    service: AnsweringService
     connected: OpenAI
-    replies: list[Reply] = field(default_factory=list)
+    replies: list[Outcome] = field(default_factory=list)
 
     @property
     def address(self) -> str:
@@ -67,11 +67,16 @@ def data_url(image: Any) -> str:
 
 @contextmanager
 def serving(
-    service: Service, *, api_key: str | None = None, here: bool = True, limits: Limits | None = None, **options: Any
+    service: AnsweringService,
+    *,
+    api_key: str | None = None,
+    here: bool = True,
+    limits: ClientLimits | None = None,
+    **options: Any,
 ):
     """Serve `service`, which stays open."""
-    replies: list[Reply] = []
-    named = {"model": "dualread", "limits": limits or Limits(), "done": replies.append, **options}
+    replies: list[Outcome] = []
+    named = {"model": "dualread", "limits": limits or ClientLimits(), "done": replies.append, **options}
     chats = Chats(service, **named)
     listening = web.listen(web.LOOPBACK, 0)
     server = web.server(application(chats, api_key=api_key, here=here), connections=1000, seconds_to_stop=30)
@@ -91,7 +96,7 @@ def serving(
 
 @contextmanager
 def opened(study, method: str = "dualread", methods: Sequence[str] = (), **options: Any):
-    choice = Choice(reader=study.reader(method), checkpoint=study.actor, methods=methods)
+    choice = ScorerChoice(reader=study.reader(method), checkpoint=study.actor, methods=methods)
     service = open_service(choice, batch_size=8, **options)
     try:
         yield service

@@ -11,7 +11,7 @@ import pytest
 
 from dualread.commands import main as program
 from dualread.models import prompts
-from dualread.own.scoring.loading import Choice
+from dualread.own.scoring.loading import ScorerChoice
 from dualread.own.serving.opening import open_service
 from dualread.own.serving.record import Record
 from tests.commands.serve.running import LESION, data_url, opened, serving, user
@@ -268,7 +268,7 @@ def test_a_record_is_a_table_that_evaluate_judges_when_the_truth_is_known(study,
 def test_the_threshold_of_a_bundle_decides_and_its_statement_comes_along(study, tmp_path):
 
     def answers(bundle, *, certified):
-        service = open_service(Choice(reader=bundle, certified=certified), engine="transformers", batch_size=4)
+        service = open_service(ScorerChoice(reader=bundle, certified=certified), engine="transformers", batch_size=4)
         with serving(service) as server:
             found = [server.ask(study.image(i), LESION).choices[0].dualread for i in range(8)]
         service.close()

@@ -19,7 +19,7 @@ from PIL import Image
 
 from dualread.commands import main as program
 from dualread.commands import web
-from dualread.commands.serve.chats import GONE, Limits
+from dualread.commands.serve.chats import GONE, ClientLimits
 from dualread.models.generation import transformers_engine
 from tests.commands.serve.running import LESION, data_url, opened, part, serving, user
 from tests.tiny import image
@@ -139,7 +139,7 @@ def test_other_sites_and_other_names_are_refused(server, study):
 
 @pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
 def test_what_is_too_large_is_refused_before_it_is_read_to_its_end(study):
-    with opened(study) as service, serving(service, limits=Limits(megabytes=1)) as server:
+    with opened(study) as service, serving(service, limits=ClientLimits(megabytes=1)) as server:
         assert post(server, sent("x" * 1_100_000)).status_code == 413
         connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
         connection.putrequest("POST", "/v1/chat/completions")
@@ -158,7 +158,7 @@ def _send_for_ever(connection):
 
 @pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
 def test_too_many_requests_are_told_to_come_again(study):
-    with opened(study) as service, serving(service, limits=Limits(requests=2)) as server:
+    with opened(study) as service, serving(service, limits=ClientLimits(requests=2)) as server:
         idle = []
         for _ in range(2):  # requests that never arrive as a whole
             connection = socket.create_connection(("127.0.0.1", server.port))

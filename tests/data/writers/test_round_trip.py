@@ -16,7 +16,7 @@ import pytest
 
 from dualread import plugins
 from dualread.data.images import open_image
-from dualread.data.phantoms.questions import Question, ask
+from dualread.data.phantoms.questions import SceneQuestion, ask
 from dualread.data.phantoms.scene import Style
 from dualread.data.writers import _medpix, omnimedvqa, path_vqa, pmc_vqa, rexvqa, vqa_med_2019, vqa_rad
 from dualread.data.writers.base import Case, Hospital, cases, questions
@@ -46,8 +46,8 @@ class Format:
     hospital: Hospital
     cases_by_image: Callable[[Hospital], Mapping[str, Case]]
     dropped: Callable[[Path], Mapping[str, int]]
-    asked: Callable[[Case], list[Question]] = lambda case: ask(case.scene)
-    answer_type: Callable[[Question], str] = lambda question: question.answer_type
+    asked: Callable[[Case], list[SceneQuestion]] = lambda case: ask(case.scene)
+    answer_type: Callable[[SceneQuestion], str] = lambda question: question.answer_type
     modality: Mapping[str, str] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     n_rows: int | None = None
@@ -161,7 +161,7 @@ def _drawn(name, folder):
     return folder
 
 
-def _truth(form: Format, case: Case, row) -> Question:
+def _truth(form: Format, case: Case, row) -> SceneQuestion:
     """Return the question about the case that the row asks, whether or not its text contains the options."""
     key = question_key(row.question.split("\n")[0])
     known = [*form.asked(case), *ask(case.scene)]
@@ -169,7 +169,7 @@ def _truth(form: Format, case: Case, row) -> Question:
     return found
 
 
-def _shown(truth: Question, answer: str, gold: str) -> str:
+def _shown(truth: SceneQuestion, answer: str, gold: str) -> str:
     """Return an option as the row spells it: PMC-VQA writes NA for the answer that there is no lesion."""
     return "na" if gold == "na" and answer == truth.answer else canonical(answer)
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from dualread.errors import ConfigError
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.generation._vllm_states import AnswerStates, image_spans
 
 IMAGE = 9
 
 
 def prompt(*ids, image="a"):
-    return Prompt(token_ids=ids, n_turn=len(ids), types={}, image_sha256=image, image={}, row="x")
+    return EncodedPrompt(token_ids=ids, n_turn=len(ids), types={}, image_sha256=image, image={}, row="x")
 
 
 class Runner:

@@ -8,7 +8,7 @@ import pytest
 from dualread.models.replay.positions import locate
 from dualread.models.service.choices import word_log_probs
 from dualread.models.service.likelihoods import likelihood_of
-from dualread.models.service.replies import Choice, Token
+from dualread.models.service.replies import ServiceCompletion, Token
 
 WORDS = ("Yes", "No")
 
@@ -16,7 +16,7 @@ WORDS = ("Yes", "No")
 def listing(**top):
     spelled = [(token.replace("_", " "), math.log(p)) for token, p in top.items()]
     token = Token(content=spelled[0][0].encode(), log_prob=spelled[0][1], top=spelled)
-    return Choice(text=spelled[0][0], finish_reason="length", tokens=(token,))
+    return ServiceCompletion(text=spelled[0][0], finish_reason="length", tokens=(token,))
 
 
 def test_all_spellings_of_a_word_count():
@@ -41,7 +41,7 @@ def test_a_word_that_is_not_listed_has_at_most_what_is_left():
 
 def test_without_both_words_there_is_no_score():
     assert word_log_probs(listing(Maybe=0.9), WORDS) is None
-    assert word_log_probs(Choice(text="", finish_reason="stop", tokens=None), WORDS) is None
+    assert word_log_probs(ServiceCompletion(text="", finish_reason="stop", tokens=None), WORDS) is None
 
 
 def tokens(*pieces):

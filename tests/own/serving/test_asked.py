@@ -4,14 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from dualread.own.serving.asked import Requests, Wanted
+from dualread.own.serving.asked import RequestReader, Wanted
 
 
-def requests(**decoding) -> Requests:
+def requests(**decoding) -> RequestReader:
     """Requests to an actor whose readers were fitted on answers of up to ten tokens."""
     fitted = SimpleNamespace(**{"temperature": 0.0, "top_p": 1.0, "max_completion_tokens": 10, **decoding})
     required = SimpleNamespace(decoding=fitted, prompt=SimpleNamespace(name="shared"))
-    return Requests(SimpleNamespace(actor=SimpleNamespace(encoder=None, config=None), requirements=required))
+    return RequestReader(SimpleNamespace(actor=SimpleNamespace(encoder=None, config=None), requirements=required))
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ import pytest
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError, ConfigError
 from dualread.own.scoring import stored
-from dualread.own.scoring.loading import Choice
+from dualread.own.scoring.loading import ScorerChoice
 from dualread.own.scoring.scorer import Scorer
 from dualread.own.serving import on_transformers
 from dualread.own.serving.opening import open_service
 
 
 def opened(bundle, **options):
-    return open_service(Choice(reader=bundle), engine="transformers", batch_size=4, **options)
+    return open_service(ScorerChoice(reader=bundle), engine="transformers", batch_size=4, **options)
 
 
 def test_the_stored_answers_are_those_of_score_and_are_found_again(bundle, capsys):

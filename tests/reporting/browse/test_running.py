@@ -13,7 +13,7 @@ from dualread.artifacts.tables import from_rows, write_table
 from dualread.commands.main import main
 from dualread.declared.columns import TRAIN_LOG
 from dualread.errors import ArtifactError
-from dualread.progress import Step, note_steps
+from dualread.progress import NotedStep, note_steps
 from dualread.reporting.browse.page import collect, render
 from dualread.reporting.browse.running import trainings
 from dualread.reporting.figures import training
@@ -21,7 +21,7 @@ from dualread.store.place import write_study
 from dualread.store.store import Store
 from tests.reporting.browse import study
 
-FIVE = [Step(step=k, of=20, values={"reward": 0.1 * k, "seconds": 30.0}) for k in range(1, 6)]
+FIVE = [NotedStep(step=k, of=20, values={"reward": 0.1 * k, "seconds": 30.0}) for k in range(1, 6)]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from dualread.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dualread.commands.ask.sending import Limits, Service
+    from dualread.commands.ask.sending import Endpoint, SendingLimits
 
 HELP = "write, and send, what a service is to be asked for a study"
 DESCRIPTION = """
@@ -96,13 +96,13 @@ def check_sending(options: argparse.Namespace) -> None:
         raise ConfigError("--to and --key are for sending. Add --run, or leave them out.")
 
 
-def service_of(options: argparse.Namespace) -> "tuple[Service, Limits]":
+def service_of(options: argparse.Namespace) -> "tuple[Endpoint, SendingLimits]":
     """Return where requests are sent and how fast, as --to, --key, --at-once, --per-minute and --timeout say.
 
     Raises:
         ConfigError: One of them is missing or wrong.
     """
-    from dualread.commands.ask.sending import Limits, Service
+    from dualread.commands.ask.sending import Endpoint, SendingLimits
 
     if not options.to or not options.key:
         raise ConfigError("--run: expected --to URL, the service's address, and --key NAME, the variable with its key.")
@@ -118,8 +118,8 @@ def service_of(options: argparse.Namespace) -> "tuple[Service, Limits]":
         )
     if options.at_once < 1 or options.per_minute < 1 or options.timeout <= 0:
         raise ConfigError("--at-once, --per-minute, --timeout: expected numbers above 0.")
-    limits = Limits(at_once=options.at_once, per_minute=options.per_minute, timeout_seconds=options.timeout)
-    return Service(address=options.to, key=key), limits
+    limits = SendingLimits(at_once=options.at_once, per_minute=options.per_minute, timeout_seconds=options.timeout)
+    return Endpoint(address=options.to, key=key), limits
 
 
 def _is_address(text: str) -> bool:

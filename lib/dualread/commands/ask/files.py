@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from dualread.commands.ask.study import Asking, Batch
+from dualread.commands.ask.study import Asking, RequestBatch
 from dualread.models.service.bodies import ImageUrl, line_of
-from dualread.models.service.requests import Request
+from dualread.models.service.requests import ServiceRequest
 from dualread.models.service.responses import read_responses
 
 # The limits of OpenAI's Batch API, the narrowest that we know: requests, and bytes with room to spare.
@@ -21,11 +21,11 @@ _README = """Put the output files of the service here: JSON lines (*.jsonl) in t
 class OpenBatch(Protocol):
     """Requests that are written or sent: those of a shard of a study, or about a table."""
 
-    def open(self) -> Iterator[Request]:
+    def open(self) -> Iterator[ServiceRequest]:
         """Return the requests that are not answered."""
         ...
 
-    def body(self, request: Request, url_of: ImageUrl) -> dict[str, Any]:
+    def body(self, request: ServiceRequest, url_of: ImageUrl) -> dict[str, Any]:
         """Return the body of a call."""
         ...
 
@@ -66,7 +66,7 @@ def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
             yield f"{folder}: everything is answered"
 
 
-def _about(batch: Batch) -> str:
+def _about(batch: RequestBatch) -> str:
     n = batch.found.n_requests
     name = "/".join((batch.backbone, batch.actor, *batch.shard))
     why = "; ".join(batch.found.why[:_SHOWN]) + ("; ..." if len(batch.found.why) > _SHOWN else "")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dualread.errors import ArtifactError
-from dualread.models.service.requests import Request
+from dualread.models.service.requests import ServiceRequest
 from dualread.progress import say
 
 _PIECE = 2**20  # bytes that are read at once
@@ -29,13 +29,13 @@ def alone(folder: Path) -> Iterator[None]:
         yield
 
 
-class Kept:
+class ResponseFiles:
     """The file of responses, and that of what was rejected. A line is written at once: a killed run loses none."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._files = folder, list[IO[bytes]]()
 
-    def __enter__(self) -> "Kept":
+    def __enter__(self) -> "ResponseFiles":
         for name in ("responses/sent.jsonl", "rejected.jsonl"):
             file = (self._folder / name).open("ab+")
             _cut_fragment(file)
@@ -46,12 +46,12 @@ class Kept:
         for file in self._files:
             file.close()
 
-    def response(self, request: Request, request_id: str | None, body: Any) -> None:
+    def response(self, request: ServiceRequest, request_id: str | None, body: Any) -> None:
         """Append a response in the format of the Batch API; `request_id` is the service's own."""
         said = {"status_code": 200, "request_id": request_id, "body": body}
         self._append(0, {"custom_id": request.custom_id, "response": said, "error": None})
 
-    def rejected(self, request: Request, reason: str, said: str) -> None:
+    def rejected(self, request: ServiceRequest, reason: str, said: str) -> None:
         """Append what the service said instead of what was asked for, and why it is none."""
         self._append(1, {"custom_id": request.custom_id, "reason": reason, "said": said})
 

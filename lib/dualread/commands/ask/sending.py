@@ -22,12 +22,12 @@ from typing import Any
 import httpx
 
 from dualread.commands.ask.files import OpenBatch, ToSend
-from dualread.commands.ask.kept import Kept, alone
+from dualread.commands.ask.kept import ResponseFiles, alone
 from dualread.commands.ask.secrets import Secrets
 from dualread.errors import ArtifactError, ConfigError, in_a_line
 from dualread.models.service.bodies import ImageUrl
 from dualread.models.service.replies import ReplyError, reply_of
-from dualread.models.service.requests import Request
+from dualread.models.service.requests import ServiceRequest
 from dualread.progress import say, track
 
 _TRIES = 6
@@ -43,7 +43,7 @@ _PACKED = ("gzip", "x-gzip", "deflate")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Service:
+class Endpoint:
     """Where requests are sent; the key, and a password in the address, are shown and written nowhere."""
 
     address: str = field(repr=False)
@@ -66,7 +66,7 @@ class Service:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class SendingLimits:
     """How fast requests are sent, and how long a reply may take."""
 
     at_once: int
@@ -94,7 +94,7 @@ class _Failed(Exception):
         self.reason, self.is_over, self.wait_seconds, self.content = reason, is_over, wait, content
 
 
-def send(asking: ToSend, service: Service, limits: Limits, url_of: ImageUrl) -> int:
+def send(asking: ToSend, service: Endpoint, limits: SendingLimits, url_of: ImageUrl) -> int:
     """Send all that is still to be asked: first questions, then what is asked about their answers.
 
     Returns:
@@ -107,7 +107,7 @@ def send(asking: ToSend, service: Service, limits: Limits, url_of: ImageUrl) -> 
     failed: set[str] = set()
     for folder in asking.folders:
         (folder / "responses").mkdir(parents=True, exist_ok=True)
-        with alone(folder), Kept(folder) as kept:
+        with alone(folder), ResponseFiles(folder) as kept:
             while todo := _todo(asking, folder, sent):
                 say(f"{service.shown}: {len(todo)} requests")
                 sent |= {request.custom_id for _, request in todo}
@@ -115,7 +115,7 @@ def send(asking: ToSend, service: Service, limits: Limits, url_of: ImageUrl) -> 
     return len(failed)
 
 
-def _todo(asking: ToSend, folder: Path, sent: set[str]) -> list[tuple[OpenBatch, Request]]:
+def _todo(asking: ToSend, folder: Path, sent: set[str]) -> list[tuple[OpenBatch, ServiceRequest]]:
     """Return what is open and was not sent, a part of it if it is much."""
     open_ = ((batch, request) for batch in asking.batches(folder) for request in batch.open())
     return [*islice((one for one in open_ if one[1].custom_id not in sent), _MOST_IN_A_ROUND)]
@@ -124,12 +124,12 @@ def _todo(asking: ToSend, folder: Path, sent: set[str]) -> list[tuple[OpenBatch,
 class _Sender:
     """Sends a list of requests."""
 
-    def __init__(self, service: Service, limits: Limits, url_of: ImageUrl, kept: Kept) -> None:
+    def __init__(self, service: Endpoint, limits: SendingLimits, url_of: ImageUrl, kept: ResponseFiles) -> None:
         self._service, self._limits, self._url_of, self._kept = service, limits, url_of, kept
         self._not_before = 0.0
         self._in_a_row = 0
 
-    async def send(self, todo: list[tuple[OpenBatch, Request]]) -> set[str]:
+    async def send(self, todo: list[tuple[OpenBatch, ServiceRequest]]) -> set[str]:
         """Send all of `todo`; return the ids of those that failed."""
         queue = iter(todo)
         done = iter(track(todo, total=len(todo), label="requests"))
@@ -163,7 +163,7 @@ class _Sender:
             say(f"... and {len(reasons) - _SHOWN} other reasons")
         return failed
 
-    async def _ask(self, client: httpx.AsyncClient, batch: OpenBatch, request: Request) -> None:
+    async def _ask(self, client: httpx.AsyncClient, batch: OpenBatch, request: ServiceRequest) -> None:
         """Send one request until it is answered or all tries are used up."""
         for number in range(1, _TRIES + 1):
             await self._wait_for_turn()
@@ -181,7 +181,9 @@ class _Sender:
                 self._kept.response(request, request_id, body)
                 return
 
-    async def _call(self, client: httpx.AsyncClient, batch: OpenBatch, request: Request) -> tuple[str | None, Any]:
+    async def _call(
+        self, client: httpx.AsyncClient, batch: OpenBatch, request: ServiceRequest
+    ) -> tuple[str | None, Any]:
         """Return the service's own name of the call, and the body of its reply."""
         secrets = self._service.secrets
         try:
@@ -243,7 +245,7 @@ async def _read(response: httpx.Response) -> str:
     return content.decode("utf-8", "replace")
 
 
-def _checked(response: httpx.Response, said: str, request: Request, secrets: Secrets) -> Any:
+def _checked(response: httpx.Response, said: str, request: ServiceRequest, secrets: Secrets) -> Any:
     """Return the body of a response, whose text is `said`, if it is what was asked for."""
     status, text = response.status_code, secrets.hidden(said)
     if status in _FOR_ALL:

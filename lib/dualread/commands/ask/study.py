@@ -19,15 +19,15 @@ from dualread.declared.study import Config
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import asked
 from dualread.models.service.bodies import ImageUrl, body_of
-from dualread.models.service.replies import Reply
-from dualread.models.service.requests import Request, requests_of
+from dualread.models.service.replies import ServiceReply
+from dualread.models.service.requests import ServiceRequest, requests_of
 from dualread.models.service.responses import Found, Responses, read_responses
 from dualread.study.asked import contract_of, shard_spec
 from dualread.study.shards import ShardOrView, StudyShards
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
+class RequestBatch:
     """The requests of one shard or view.
 
     Attributes:
@@ -44,15 +44,15 @@ class Batch:
     actor: str
     shard: ShardOrView
     manifest: Path
-    requests: Callable[[], Iterator[Request]]
+    requests: Callable[[], Iterator[ServiceRequest]]
     found: Found
     waiting: int
 
-    def open(self) -> Iterator[Request]:
+    def open(self) -> Iterator[ServiceRequest]:
         """Return the requests that are not answered."""
         return compress(self.requests(), self.found.is_open)
 
-    def body(self, request: Request, url_of: ImageUrl) -> dict[str, Any]:
+    def body(self, request: ServiceRequest, url_of: ImageUrl) -> dict[str, Any]:
         """Return the body of a call: the image, and then the text."""
         return body_of(request, self.manifest, url_of)
 
@@ -84,7 +84,7 @@ class Asking:
                 " `answers: {folder: ...}` in an entry of `actors`."
             )
 
-    def batches(self, folder: Path) -> Iterator[Batch]:
+    def batches(self, folder: Path) -> Iterator[RequestBatch]:
         """Yield what is asked whose answers are in `folder`, each view after the answers that it is about."""
         responses = read_responses(folder / "responses")
         for backbone in self.config.backbones:
@@ -92,7 +92,7 @@ class Asking:
                 if its_folder == folder:
                     yield from self._of_actor(backbone, actor, responses)
 
-    def _of_actor(self, backbone: str, actor: str, responses: Responses) -> Iterator[Batch]:
+    def _of_actor(self, backbone: str, actor: str, responses: Responses) -> Iterator[RequestBatch]:
         service = self._shards.service(backbone, actor)
         answers: dict[ShardOrView, dict[str, str]] = {}
         unanswered: dict[ShardOrView, int] = {}
@@ -107,7 +107,7 @@ class Asking:
                 unanswered[shard] = found.n_missing
             else:
                 deque(replies, maxlen=0)  # looks them all up
-            yield Batch(
+            yield RequestBatch(
                 backbone=backbone,
                 actor=actor,
                 shard=shard,
@@ -119,7 +119,7 @@ class Asking:
 
     def _requests(
         self, shard: ShardOrView, spec: ShardSpec, service: Service, about: Mapping[str, str] | None
-    ) -> Iterator[Request]:
+    ) -> Iterator[ServiceRequest]:
         manifest, pairs = self._tables(shard)
         questions = asked(
             manifest,
@@ -158,7 +158,7 @@ class Asking:
         return place
 
 
-def _answers(replies: Iterator[tuple[Request, Reply]], contract: str) -> dict[str, str]:
+def _answers(replies: Iterator[tuple[ServiceRequest, ServiceReply]], contract: str) -> dict[str, str]:
     """Return the valid answers by sample_id; about others, the actor is not asked."""
     parse = plugins.load("contracts", contract).parse
     parsed = ((request.question.sample_id, parse(reply.choices[0].text).answer) for request, reply in replies)

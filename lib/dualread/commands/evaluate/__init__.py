@@ -13,7 +13,7 @@ from dualread.commands.text import Door
 from dualread.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dualread.own.screen import Line
+    from dualread.own.screen import ScreenLine
 
 HELP = "every metric of your own confidences, with intervals"
 DESCRIPTION = """
@@ -253,7 +253,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(line: "Line") -> None:
+def _show(line: "ScreenLine") -> None:
     """Print a line; on a terminal, what it says is green where it is good, and red where it is not."""
     if line.kind and isinstance(sys.stdout, Door):
         sys.stdout.write(line.text[: line.start])

@@ -13,7 +13,7 @@ from dualread.evaluation.explained import METRICS
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.own.cells import NO_PAIRS, Cells
 from dualread.own.evaluation import Evaluation
-from dualread.own.screen import BAD, SHOWN, Line, Verdict, heading, sentences, verdicts
+from dualread.own.screen import BAD, SHOWN, MethodVerdict, ScreenLine, heading, sentences, verdicts
 from dualread.reporting.forest import LIMIT_LABEL, SAYS, VALUES, Plot, plot, rows_of, scale
 
 _FOLDER = Path(__file__).parent
@@ -35,7 +35,7 @@ _OF_PAIRS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class PageTable:
     """A table of the page: columns, rows of texts, and which columns are numbers."""
 
     caption: str
@@ -55,16 +55,16 @@ class Picture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class PagePart:
     """What the page says of one data set."""
 
     name: str
-    sentences: Sequence[Line]
+    sentences: Sequence[ScreenLine]
     plot: Plot | None
-    told: Mapping[str, Sequence[Verdict]]
+    told: Mapping[str, Sequence[MethodVerdict]]
     pictures: Sequence[Picture]
-    tables: Sequence[Table]
-    every: Table
+    tables: Sequence[PageTable]
+    every: PageTable
 
 
 def values_of(found: Evaluation, cells: Cells) -> pl.DataFrame:
@@ -112,12 +112,12 @@ def render(found: Evaluation, folder: Path, suffixes: Sequence[str]) -> str:
     )
 
 
-def _part(found: Evaluation, cells: Cells, folder: Path, suffix: str) -> Part:
+def _part(found: Evaluation, cells: Cells, folder: Path, suffix: str) -> PagePart:
     metrics, values = cells.rows_of(found.metrics), values_of(found, cells)
     drawn = not values.filter(pl.col("estimate").is_not_null()).is_empty()
     told = {method: verdicts(cells, metrics, method) for method in cells.methods}
     lines = [replace(line, text=line.text[line.start :]) for line in sentences(told)]
-    return Part(
+    return PagePart(
         name=heading(cells),
         sentences=sorted(lines, key=lambda line: line.kind == BAD),
         plot=plot(values, "95% intervals over other images", scale(values)) if drawn else None,
@@ -136,7 +136,7 @@ def _pictures(cells: Cells, folder: Path, suffix: str) -> Iterator[Picture]:
             yield Picture(name=name, words=words, alt=f"{words} Methods: {', '.join(cells.methods)}.", uri=uri)
 
 
-def _tables(found: Evaluation, cells: Cells, metrics: pl.DataFrame) -> Iterator[Table]:
+def _tables(found: Evaluation, cells: Cells, metrics: pl.DataFrame) -> Iterator[PageTable]:
     if not metrics.filter(metric="natural_ccg_auc")["reason"].eq_missing(NO_PAIRS).all():
         yield _pairs(cells, metrics.filter(subset="all"))
     if found.differences is not None:
@@ -145,7 +145,7 @@ def _tables(found: Evaluation, cells: Cells, metrics: pl.DataFrame) -> Iterator[
         yield _thresholds(cells.rows_of(found.thresholds))
 
 
-def _pairs(cells: Cells, metrics: pl.DataFrame) -> Table:
+def _pairs(cells: Cells, metrics: pl.DataFrame) -> PageTable:
     found = {(row["method"], row["metric"]): row["estimate"] for row in metrics.iter_rows(named=True)}
     rows = [
         (method, *(number_text(found.get((method, name))) for name in _OF_PAIRS))
@@ -154,10 +154,10 @@ def _pairs(cells: Cells, metrics: pl.DataFrame) -> Table:
     ]
     caption = "Donor pairs: right on the own image, wrong on the donor's. Strict: with the same answer on both."
     columns = ("Method", *_OF_PAIRS.values())
-    return Table(caption=caption, columns=columns, rows=rows, right=frozenset(range(1, len(columns))))
+    return PageTable(caption=caption, columns=columns, rows=rows, right=frozenset(range(1, len(columns))))
 
 
-def _metrics(cells: Cells, metrics: pl.DataFrame, meanings: Mapping[str, str], caption: str) -> Table:
+def _metrics(cells: Cells, metrics: pl.DataFrame, meanings: Mapping[str, str], caption: str) -> PageTable:
     rows = [
         (
             row["metric"],
@@ -171,10 +171,10 @@ def _metrics(cells: Cells, metrics: pl.DataFrame, meanings: Mapping[str, str], c
         if row["metric"] in meanings and row["reason"] != NO_PAIRS
     ]
     columns = ("Metric", "Method", "Value", "95% interval", "n", "What it is")
-    return Table(caption=caption, columns=columns, rows=rows, right=frozenset({2, 3, 4}))
+    return PageTable(caption=caption, columns=columns, rows=rows, right=frozenset({2, 3, 4}))
 
 
-def _differences(rows: pl.DataFrame) -> Table:
+def _differences(rows: pl.DataFrame) -> PageTable:
     def shown(row: dict[str, Any]) -> tuple[str, ...]:
         pair = f"{row['method']} - {row['baseline']}"
         p, adjusted = (p_text(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
@@ -182,10 +182,12 @@ def _differences(rows: pl.DataFrame) -> Table:
 
     columns = ("Metric", "Method - baseline", "Difference", "95% interval", "p", "p (Holm)", "")
     made = [shown(row) for row in rows.iter_rows(named=True) if row["n"] > 0]
-    return Table(caption="Differences on the same images", columns=columns, rows=made, right=frozenset({2, 3, 4, 5}))
+    return PageTable(
+        caption="Differences on the same images", columns=columns, rows=made, right=frozenset({2, 3, 4, 5})
+    )
 
 
-def _thresholds(rows: pl.DataFrame) -> Table:
+def _thresholds(rows: pl.DataFrame) -> PageTable:
     made = [
         (
             f"{row['target_risk']:g}",
@@ -197,4 +199,4 @@ def _thresholds(rows: pl.DataFrame) -> Table:
         for row in rows.iter_rows(named=True)
     ]
     columns = ("Target risk", "Method", "Rule", "Threshold", "Share kept", "Risk of these", "")
-    return Table(caption="Answers kept above a threshold", columns=columns, rows=made, right=frozenset({3, 4, 5}))
+    return PageTable(caption="Answers kept above a threshold", columns=columns, rows=made, right=frozenset({3, 4, 5}))

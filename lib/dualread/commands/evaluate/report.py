@@ -18,7 +18,7 @@ from dualread.evaluation.planning import ENOUGH, LARGEST, REPETITIONS, Expected,
 from dualread.own.cells import IMAGE, NO_PAIRS, Cells
 from dualread.own.evaluation import Evaluation
 from dualread.own.metrics import UNDEFINED, donors_only
-from dualread.own.screen import Line, screen, wrapped
+from dualread.own.screen import ScreenLine, screen, wrapped
 from dualread.own.thresholds import Certainty, check_options
 
 MODEL = "calibrated confidences"  # of which answers are simulated, to say how many images are needed
@@ -94,16 +94,16 @@ _WITHOUT_INTERVAL = (
 _RANKS_ONLY = "metrics of probabilities have no value, those of ranks (AUROC, AURC, CCG-AUC) have"
 
 
-def first(found: Evaluation, *, seed: int) -> Iterator[Line]:
+def first(found: Evaluation, *, seed: int) -> Iterator[ScreenLine]:
     """Yield the lines of one screen, each of at most 100 characters: five numbers of each method, and what they say.
 
     Args:
         found: What was computed.
         seed: Seed of the resampling.
     """
-    yield from (Line(text=text) for text in wrapped(found.notes))
+    yield from (ScreenLine(text=text) for text in wrapped(found.notes))
     yield from screen(found)
-    yield Line(text="")
+    yield ScreenLine(text="")
     said: list[str] = []
     for cells in found.parts:
         _, intervals, *others = _about(cells, found.replicates, seed)
@@ -113,7 +113,7 @@ def first(found: Evaluation, *, seed: int) -> Iterator[Line]:
         if found.thresholds is not None:
             said += _remarks(cells.rows_of(found.thresholds), unit=_unit(cells), ranked=cells.ranked.keys())
     said += [*found.warnings, *found.unused, "--all prints every metric, what it means, and what it rests on."]
-    yield from (Line(text=text) for text in wrapped(dict.fromkeys(said)))
+    yield from (ScreenLine(text=text) for text in wrapped(dict.fromkeys(said)))
 
 
 def lines(found: Evaluation, *, seed: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from dualread.commands.explain.cells import PrintedCell, find_cell
 from dualread.commands.explain.chain import Chain
-from dualread.commands.explain.runs import Run, recomputed, runs_of
+from dualread.commands.explain.runs import MethodRun, recomputed, runs_of
 from dualread.commands.explain.samples import sample_lines
 from dualread.store.place import Target
 from dualread.store.store import Store
@@ -48,7 +48,7 @@ def explain_cell(
     yield from _questions(cell, runs, store, sample_id, n_rows)
 
 
-def _arithmetic(cell: PrintedCell, runs: Sequence[Run]) -> Iterator[str]:
+def _arithmetic(cell: PrintedCell, runs: Sequence[MethodRun]) -> Iterator[str]:
     """Yield a line that says whether the runs reproduce the value behind the printed number."""
     stated, again = cell.row.get("mean"), recomputed(cell, runs)
     if not stated or again is None or cell.seed is not None:
@@ -69,7 +69,7 @@ def _value(row: Mapping[str, Any]) -> str:
     return f"{row['estimate']:.6f}{interval} ({of})"
 
 
-def _shards(cell: PrintedCell, runs: Sequence[Run]) -> set[tuple[str, str]]:
+def _shards(cell: PrintedCell, runs: Sequence[MethodRun]) -> set[tuple[str, str]]:
     rows = [row for run in runs for row in (run.members or [run.estimate])]
     if not rows and cell.row.get("dataset"):
         splits = [cell.row["split"]] if cell.row.get("split") else ["train", "validation", "test"]
@@ -78,7 +78,7 @@ def _shards(cell: PrintedCell, runs: Sequence[Run]) -> set[tuple[str, str]]:
 
 
 def _questions(
-    cell: PrintedCell, runs: Sequence[Run], store: Store, sample_id: str | None, n_rows: int
+    cell: PrintedCell, runs: Sequence[MethodRun], store: Store, sample_id: str | None, n_rows: int
 ) -> Iterator[str]:
     shards = sorted(_shards(cell, runs))
     if sample_id is not None:

@@ -20,7 +20,7 @@ _NAMED = ("backbone", "dataset", "method", "metric")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class MethodRun:
     """One method of one actor and seed.
 
     Attributes:
@@ -51,7 +51,7 @@ def read_rows(path: Path, **values: Any) -> list[dict[str, Any]]:
         ) from error
 
 
-def runs_of(cell: PrintedCell, found: Target, store: Store) -> list[Run]:
+def runs_of(cell: PrintedCell, found: Target, store: Store) -> list[MethodRun]:
     """Return the runs of the cell's method, and of its baseline if the cell is a difference; [] if it is neither.
 
     Raises:
@@ -79,7 +79,7 @@ def runs_of(cell: PrintedCell, found: Target, store: Store) -> list[Run]:
     raise ConfigError(f"--cell: {cell.name} has no seed {cell.seed}. Known: {listed}.{did_you_mean(cell.seed, known)}")
 
 
-def recomputed(cell: PrintedCell, runs: Sequence[Run]) -> float | None:
+def recomputed(cell: PrintedCell, runs: Sequence[MethodRun]) -> float | None:
     """Return the cell's value, recomputed from its runs; None if one of them is undefined."""
     by_method: dict[str, list[float | None]] = {}
     for run in runs:
@@ -98,7 +98,7 @@ def _collected(found: Target, store: Store) -> Manifest | None:
     return store.manifest(keys["metrics"]) if "metrics" in keys else None
 
 
-def _of_method(method: str, cell: PrintedCell, collected: Manifest, store: Store) -> list[Run]:
+def _of_method(method: str, cell: PrintedCell, collected: Manifest, store: Store) -> list[MethodRun]:
     path = store.entry(collected.key) / "metrics.parquet"
     named = {name: cell.row[name] for name in ("backbone", "metric")} | {"method": method}
     named |= {"subset": cell.row.get("subset") or "all", "split": cell.row.get("split") or "test"}
@@ -110,7 +110,7 @@ def _of_method(method: str, cell: PrintedCell, collected: Manifest, store: Store
         run = (row["actor"], row["seed"])
         rows = [one for name in members for one in below[name] if (one["actor"], one["seed"]) == run]
         kind, key = _source(collected, row, rows or [row], store)
-        runs.append(Run(estimate=row, members=rows, kind=kind, key=key))
+        runs.append(MethodRun(estimate=row, members=rows, kind=kind, key=key))
     return runs
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from dualread.data.datasets.base import Row, refuse
 from dualread.data.datasets.own_gold import gold_way, with_texts, without_booleans
-from dualread.data.datasets.own_tables import SPLITS, Line, find_tables, read_table, unfolded, usual_tables
+from dualread.data.datasets.own_tables import SPLITS, OwnRow, find_tables, read_table, unfolded, usual_tables
 from dualread.data.datasets.table import COLUMNS, Settings, formed, loaded
 from dualread.data.foreign_tables.read import SUFFIXES, suffix_of
 from dualread.data.frames import locate
@@ -47,7 +47,7 @@ _OFTEN = {
 _OFTEN_IDS = ("question_id", "qid", "index", "uid", "sample_id", "questionid")
 
 
-def chosen(lines: Sequence[Line], columns: Mapping[str, str]) -> dict[str, Any]:
+def chosen(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> dict[str, Any]:
     """Return the setting `columns` of the loader `table`.
 
     Args:
@@ -72,7 +72,7 @@ def chosen(lines: Sequence[Line], columns: Mapping[str, str]) -> dict[str, Any]:
     )
 
 
-def about(lines: Sequence[Line], columns: Mapping[str, str]) -> list[str]:
+def about(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> list[str]:
     """Return sentences that name the columns that are read, and those that are not."""
     found = dict.fromkeys(name for line in lines for name in line.record)
     named = [f"{name} is {own!r}" for name, own in columns.items()]
@@ -272,7 +272,7 @@ def _tables(path: Path, files: Mapping[str, str]) -> tuple[Path, dict[str, Any],
 
 
 def _shares(
-    folder: Path, of_all: bool, lines: Sequence[Line], shares: Mapping[str, float], settings: Mapping[str, Any]
+    folder: Path, of_all: bool, lines: Sequence[OwnRow], shares: Mapping[str, float], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the setting `shares`; refuse a table of all splits that says nothing about them."""
     own = settings.get("columns", {}).get("split", "split")

@@ -20,7 +20,7 @@ _ONE_EACH = ("pretrain_base", "copy_checkpoint", "probe_checkpoint", "train_acto
 
 
 @dataclass
-class _Measured:
+class _StageUse:
     """What the artifacts of one stage took: seconds of all its GPUs together, and the largest peaks of memory in MB."""
 
     artifacts: int = 0
@@ -56,7 +56,7 @@ def comparison(config: Config, *, root: Path, files: Sequence[Path] = (), costs:
     compared = [0.0, 0.0]
     rows: list[tuple[str, ...]] = [("stage", "jobs", "artifacts", "planned", "measured", "ratio", "memory", "of a GPU")]
     for stage, (jobs, seconds) in planned.items():
-        made, ratio = found.get(stage, _Measured()), "-"
+        made, ratio = found.get(stage, _StageUse()), "-"
         expected = seconds * (min(1.0, made.artifacts / jobs) if stage in _ONE_EACH else 1.0)
         if made.seconds and expected:
             ratio = f"{made.seconds / expected:.2f}"
@@ -71,15 +71,15 @@ def comparison(config: Config, *, root: Path, files: Sequence[Path] = (), costs:
     yield from (f"  {line}" for line in aligned(rows, numbers=range(1, 8)))
 
 
-def _measured(results: Path, store: Store) -> dict[str, _Measured]:
+def _measured(results: Path, store: Store) -> dict[str, _StageUse]:
     """Return what was measured of each stage below `results`; an artifact without a record counts without a time."""
-    found: dict[str, _Measured] = {}
+    found: dict[str, _StageUse] = {}
     for directory in artifacts_below(results, store):
         manifest = read_manifest(directory / MANIFEST_NAME)
         record, settings = store.record(manifest.key), manifest.action.spec.get("settings", {})
         # A plan adds up the seconds of all GPUs of a training; a record has those of the job.
         n_gpus = settings.get("processes", 1) * (1 + settings.get("rollout_gpus", 0))
-        of_stage = found.setdefault(manifest.action.stage, _Measured())
+        of_stage = found.setdefault(manifest.action.stage, _StageUse())
         of_stage.artifacts += 1
         of_stage.seconds += record.get("seconds", 0.0) * n_gpus
         of_stage.peak_mb = _larger(of_stage.peak_mb, record.get("peak_memory_mb"))

@@ -61,8 +61,8 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
     vision = lora is not None and lora.vision
     adapter = None if lora is None else peaks.adapter_parameters(model.size, lora.rank, vision=vision)
 
-    def batch_of(rows: int) -> peaks.Batch:
-        return peaks.Batch(
+    def batch_of(rows: int) -> peaks.LongestBatch:
+        return peaks.LongestBatch(
             rows=rows,
             prompts=ceil(rows / group),
             prompt=min(limit, model.longest_prompt(entry.get("prompt", "shared"))),
@@ -135,10 +135,12 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
     return Need(stage=f"train_actor ({actor})", backbone=name, parts=found, advice=advice)
 
 
-def _layout(settings: TrainingSettings, shard: str, processes: int, model: Large, *, reads: bool) -> sharded.Layout:
+def _layout(
+    settings: TrainingSettings, shard: str, processes: int, model: Large, *, reads: bool
+) -> sharded.ShardedLayout:
     engine = settings.engine
     share = 0.0 if engine is None or settings.rollout_gpus else engine.gpu_memory_utilization * model.gpu["memory"]
-    return sharded.Layout(
+    return sharded.ShardedLayout(
         processes=processes,
         by_layers=shard == "full",
         engine=None if engine is None else share,
@@ -157,12 +159,14 @@ def _generation(config: Mapping[str, Any], name: str, model: Large) -> Need:
                 first, last = choices.get("integers") or (0, 0)
                 # An integer follows a committed answer.
                 before = model.committed if "integers" in choices else 0
-                batch = peaks.Batch(rows=rows, prompts=rows, prompt=prompt + before, made=0, pixels=model.pixels[1])
+                batch = peaks.LongestBatch(
+                    rows=rows, prompts=rows, prompt=prompt + before, made=0, pixels=model.pixels[1]
+                )
                 found.append(peaks.scoring(model.size, batch, model.dtype, prefixes=last - first + 1))
             elif decoding is not None:
                 n, made = decoding.get("n_samples", 1), decoding["max_completion_tokens"]
                 n_prompts = max(1, rows // n)
-                batch = peaks.Batch(
+                batch = peaks.LongestBatch(
                     rows=n_prompts * n, prompts=n_prompts, prompt=prompt, made=made, pixels=model.pixels[1]
                 )
                 sampled = decoding.get("temperature", 0) > 0
@@ -193,7 +197,7 @@ def _with_vllm(config: Mapping[str, Any], name: str, model: Large) -> Need:
 def _replay(config: Mapping[str, Any], name: str, model: Large) -> Need:
     def parts(rows: int) -> dict[str, float]:
         prompt = _longest(config, name, model, "shared")
-        batch = peaks.Batch(rows=rows, prompts=rows, prompt=prompt, made=model.committed, pixels=model.pixels[1])
+        batch = peaks.LongestBatch(rows=rows, prompts=rows, prompt=prompt, made=model.committed, pixels=model.pixels[1])
         return peaks.replay(model.size, batch, model.dtype)
 
     advice = _fewer(parts, model.replayed, "replay.settings.batch_size")

@@ -44,7 +44,7 @@ HEAD_TOKENS, _HEAD_ENTRIES = 4096, 32_768  # tokens and entries of the vocabular
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
+class LongestBatch:
     """A batch, described by its longest row.
 
     Attributes:
@@ -67,13 +67,13 @@ def patches(size: Size, pixels: float) -> float:
     return pixels / size["pixels_per_token"] * size["patches_per_token"]
 
 
-def generation(size: Size, batch: Batch, dtype: str, *, sampled: bool) -> dict[str, float]:
+def generation(size: Size, batch: LongestBatch, dtype: str, *, sampled: bool) -> dict[str, float]:
     """Return what the engine `transformers_engine` holds while it completes a batch."""
     keys = _key_values(size, BYTES[dtype], BYTES[dtype])
     return {"weights": size["parameters"] * BYTES[dtype], **_completing(size, batch, BYTES[dtype], keys, sampled)}
 
 
-def scoring(size: Size, batch: Batch, dtype: str, *, prefixes: float) -> dict[str, float]:
+def scoring(size: Size, batch: LongestBatch, dtype: str, *, prefixes: float) -> dict[str, float]:
     """Return what the same engine holds while it scores choices that have `prefixes` prefixes together."""
     each = BYTES[dtype]
     read = _reading(size, batch, each, _key_values(size, each, each), added=prefixes)
@@ -92,7 +92,7 @@ def one_answer(size: Size, tokens: float, dtype: str, pixels: float) -> dict[str
     }
 
 
-def replay(size: Size, batch: Batch, dtype: str) -> dict[str, float]:
+def replay(size: Size, batch: LongestBatch, dtype: str) -> dict[str, float]:
     """Return what a replay holds; every completion is taken to be about another image."""
     each = BYTES[dtype]
     own = _replaying(size, batch, each)
@@ -109,10 +109,10 @@ def replay(size: Size, batch: Batch, dtype: str) -> dict[str, float]:
 
 def training(
     size: Size,
-    batch: Batch,
+    batch: LongestBatch,
     dtype: str,
     *,
-    rollouts: Batch | None,
+    rollouts: LongestBatch | None,
     of_step: float,
     reference: bool,
     recompute: bool = True,
@@ -158,7 +158,7 @@ def training(
 
 def one_pass(
     size: Size,
-    batch: Batch,
+    batch: LongestBatch,
     dtype: str,
     *,
     of_step: float,
@@ -176,13 +176,13 @@ def one_pass(
     return learning + _head_gradients(size, batch)
 
 
-def sampled(size: Size, batch: Batch, dtype: str) -> dict[str, float]:
+def sampled(size: Size, batch: LongestBatch, dtype: str) -> dict[str, float]:
     """Return what the trained model holds besides its weights while it samples a batch."""
     # Keys are normed and rotated in float32, values are what a projection returns.
     return _completing(size, batch, BYTES[dtype], _key_values(size, _FP32, BYTES[dtype]), sampled=True)
 
 
-def one_completion(size: Size, batch: Batch, dtype: str) -> float:
+def one_completion(size: Size, batch: LongestBatch, dtype: str) -> float:
     """Return the bytes to read one completion in float32, and to cast the weights back afterwards."""
     read = max(_encoding(size, batch.pixels, _FP32), (batch.prompt + batch.made) * _layer(size, _FP32))
     return max(read, batch.made * size["vocabulary"] * (_FP32 + 2 * _FP64), _cast(size, BYTES[dtype]))
@@ -205,7 +205,7 @@ def adapter_parameters(size: Size, rank: float, *, vision: bool) -> float:
     return rank * (size["layers"] * each + of_vision)
 
 
-def logits_on_cpu(size: Size, batch: Batch) -> float:
+def logits_on_cpu(size: Size, batch: LongestBatch) -> float:
     """Return the bytes of the logits that TRL holds at once without a GPU: of all tokens of a pass, with copies."""
     tokens = batch.rows * (batch.prompt + batch.made)
     return tokens * min(size["vocabulary"], _HEAD_ENTRIES) * _CPU_LOGIT
@@ -216,7 +216,7 @@ def _cast(size: Size, each: int) -> float:
     return size["vocabulary"] * size["hidden_size"] * each
 
 
-def _completing(size: Size, batch: Batch, each: int, key_values: float, sampled: bool) -> dict[str, float]:
+def _completing(size: Size, batch: LongestBatch, each: int, key_values: float, sampled: bool) -> dict[str, float]:
     """Return what the engine holds of a batch: keys and values, with a pass over prompts or a step."""
     keys = batch.rows * (batch.prompt + batch.made - 1) * key_values
     reading = _reading(size, batch, each, key_values).bytes
@@ -224,7 +224,7 @@ def _completing(size: Size, batch: Batch, each: int, key_values: float, sampled:
     return {"keys and values": keys, "one step" if step > reading else "prompts": max(reading, step)}
 
 
-def _replaying(size: Size, batch: Batch, each: int) -> float:
+def _replaying(size: Size, batch: LongestBatch, each: int) -> float:
     read = _reading(size, batch, each, _key_values(size, each, each), added=batch.made)
     logits = min(LOGIT_CHUNK, read.rows * batch.made) * size["vocabulary"] * (_FP32 + 2 * _FP64)
     logits += size["vocabulary"] * size["hidden_size"] * _FP32 if each != _FP32 else 0
@@ -246,7 +246,7 @@ class _Reading:
     bytes: float
 
 
-def _reading(size: Size, batch: Batch, each: int, key_values: float, added: float = 0) -> _Reading:
+def _reading(size: Size, batch: LongestBatch, each: int, key_values: float, added: float = 0) -> _Reading:
     """Return what is held while prompts are read, each followed by `added` tokens."""
     image = batch.pixels / size["pixels_per_token"]
     n = _at_once(batch.prompts, image) / image
@@ -263,7 +263,7 @@ def _reading(size: Size, batch: Batch, each: int, key_values: float, added: floa
     )
 
 
-def _learning(size: Size, batch: Batch, each: int, recompute: bool) -> float:
+def _learning(size: Size, batch: LongestBatch, each: int, recompute: bool) -> float:
     """Return the activations of a forward pass, and the gradients of one layer."""
     tokens, read = batch.rows * (batch.prompt + batch.made), batch.rows * patches(size, batch.pixels)
     kept = _KEPT_STATES * size["hidden_size"] * _FP32 + _KEPT_HEADS * size["attention_width"] * each
@@ -277,7 +277,7 @@ def _learning(size: Size, batch: Batch, each: int, recompute: bool) -> float:
     return inputs * _FP32 + max(tokens * kept, read * seen) + backward
 
 
-def _head_gradients(size: Size, batch: Batch) -> float:
+def _head_gradients(size: Size, batch: LongestBatch) -> float:
     """Return the gradients of the head and of its input."""
     states = batch.rows * (batch.prompt + batch.made) * size["hidden_size"]
     return (size["vocabulary"] * size["hidden_size"] + 2 * states) * _FP32

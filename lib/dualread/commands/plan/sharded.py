@@ -28,14 +28,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dualread.commands.plan import peaks
-from dualread.commands.plan.peaks import BYTES, Batch, Size
+from dualread.commands.plan.peaks import BYTES, LongestBatch, Size
 
 _FP32 = 4
 _GATHERED = 2  # layers at once: the one that is computed, and the next
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class ShardedLayout:
     """How a training is spread.
 
     Attributes:
@@ -55,11 +55,11 @@ class Layout:
 
 def training(
     size: Size,
-    batch: Batch,
+    batch: LongestBatch,
     dtype: str,
-    layout: Layout,
+    layout: ShardedLayout,
     *,
-    rollouts: Batch,
+    rollouts: LongestBatch,
     of_step: float,
     reference: bool,
     adapter: float | None = None,

@@ -20,7 +20,7 @@ _QUESTIONS_PER_IMAGE = 8  # default of a phantom hospital
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size:
+class SplitSize:
     """The numbers of questions and of distinct images of one split, and the source of these numbers."""
 
     questions: int
@@ -44,9 +44,9 @@ class Sizes:
         self._results = results
         self._root = root
         self._files = files
-        self._known: dict[tuple[str, str], Size] = {}
+        self._known: dict[tuple[str, str], SplitSize] = {}
 
-    def of(self, dataset: str, split: str) -> Size:
+    def of(self, dataset: str, split: str) -> SplitSize:
         """Return the size of one split.
 
         Raises:
@@ -65,11 +65,11 @@ class Sizes:
             return pl.scan_parquet(pairs).select(pl.len()).collect().item()
         return self.of(dataset, split).questions
 
-    def _find(self, dataset: str, split: str) -> Size:
+    def _find(self, dataset: str, split: str) -> SplitSize:
         manifest = self._results / "manifests" / dataset / split / "manifest.parquet"
         if manifest.exists():
             counts = pl.scan_parquet(manifest).select(n=pl.len(), images=pl.col("image_id").n_unique()).collect()
-            return Size(questions=counts["n"][0], images=counts["images"][0], source="its manifest")
+            return SplitSize(questions=counts["n"][0], images=counts["images"][0], source="its manifest")
         entry = self._config["datasets"][dataset]
         select, source = entry.get("select", {}), f"the loader {entry['loader']}"
         drawn = select.get("questions")  # exact, because drawing fails if the split has fewer
@@ -98,7 +98,7 @@ class Sizes:
                 f" manifest first: {self._command(manifest.parent / 'MANIFEST.json')}"
             )
         questions = drawn or there
-        return Size(questions=questions, images=min(questions, images), source="select" if drawn else source)
+        return SplitSize(questions=questions, images=min(questions, images), source="select" if drawn else source)
 
     def _folder(self, entry: Mapping[str, Any]) -> Path | None:
         """Return the folder of a data set's official files, or None if it does not exist."""

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dualread.own.scoring.loading import Choice
+    from dualread.own.scoring.loading import ScorerChoice
     from dualread.own.scoring.scorer import Scorer
 
 
@@ -60,11 +60,11 @@ def load(options: argparse.Namespace, *, batch_size: int) -> "Scorer":
     return Scorer.load(**vars(choice(options)), batch_size=batch_size, bits=options.bits, ct_windows=options.ct_windows)
 
 
-def choice(options: argparse.Namespace) -> "Choice":
+def choice(options: argparse.Namespace) -> "ScorerChoice":
     """Return what `options` name."""
-    from dualread.own.scoring.loading import Choice
+    from dualread.own.scoring.loading import ScorerChoice
 
-    return Choice(
+    return ScorerChoice(
         reader=options.reader,
         checkpoint=options.checkpoint,
         base=options.base,

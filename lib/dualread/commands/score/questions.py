@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
-from dualread.data.datasets.own_tables import Line, image_in, in_form, unfolded
-from dualread.data.foreign_tables.objects import Broken
+from dualread.data.datasets.own_tables import OwnRow, image_in, in_form, unfolded
+from dualread.data.foreign_tables.objects import BrokenLine
 from dualread.data.foreign_tables.read import read_every_row
 from dualread.errors import DataError
 from dualread.own.scoring.results import Question
@@ -49,14 +49,14 @@ def read_rows(file: Path) -> list[QuestionRow]:
     if not rows:
         raise DataError(f'{file}: is empty. Expected a row such as {{"image": "x.png", "question": "..."}}.')
     lines = [
-        Line(file=file, unit=read.unit, number=number - 1, record=record)
+        OwnRow(file=file, unit=read.unit, number=number - 1, record=record)
         for number, record in rows
-        if not isinstance(record, Broken)
+        if not isinstance(record, BrokenLine)
     ]
     formed = iter(in_form([line.converted() for line in unfolded(lines)]))
     return [
         QuestionRow(number=number, text=found.why, problem=f"{read.unit} {number}: {found.why}")
-        if isinstance(found, Broken)
+        if isinstance(found, BrokenLine)
         else _row(read.unit, number, found, next(formed).record, file.parent)
         for number, found in rows
     ]

@@ -18,7 +18,7 @@ from dualread.errors import ConfigError
 from dualread.progress import say
 
 if TYPE_CHECKING:
-    from dualread.commands.serve.chats import Reply
+    from dualread.commands.serve.chats import Outcome
     from dualread.own.serving.record import Record
 
 HELP = "the same as a server, with the API of OpenAI"
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--port {options.port}: expected a number from 0 to 65535.")
     from dualread.commands import web
     from dualread.commands.serve.application import application
-    from dualread.commands.serve.chats import Chats, Limits
+    from dualread.commands.serve.chats import Chats, ClientLimits
     from dualread.declared.data import ct_windows_of
     from dualread.own.serving.opening import open_service
     from dualread.own.serving.record import Record
@@ -113,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
             abstain_before=options.abstain_before,
             unchecked=options.unchecked,
         )
-        limits = Limits(megabytes=options.max_megabytes, images=options.max_images, requests=options.max_requests)
+        limits = ClientLimits(megabytes=options.max_megabytes, images=options.max_images, requests=options.max_requests)
         chats = Chats(
             service,
             model=options.name,
@@ -142,14 +142,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _done(reply: "Reply", method: str, record: "Record | None", *, texts: bool) -> None:
+def _done(reply: "Outcome", method: str, record: "Record | None", *, texts: bool) -> None:
     _log(reply, texts=texts)
     if record is not None:
         for row in reply.rows(method):
             record.add(row)
 
 
-def _log(reply: "Reply", *, texts: bool) -> None:
+def _log(reply: "Outcome", *, texts: bool) -> None:
     """Log one line per request: when, which, its status, its tokens, how long it took, and what was said of it."""
     usage, now = reply.usage(), time.strftime("%Y-%m-%dT%H:%M:%S%z")
     said = [f"{usage['prompt_tokens']}+{usage['completion_tokens']} tokens", f"{time.monotonic() - reply.began:.3f} s"]

@@ -19,8 +19,8 @@ from dualread.commands.serve.streams import GoneError, GrowingText, Listener
 from dualread.declared.data import CtWindows
 from dualread.errors import DataError
 from dualread.models.backbones.encode import Encoder
-from dualread.own.serving.asked import Asked
-from dualread.own.serving.service import Abstained, Answer, Failure, News, Service, Token
+from dualread.own.serving.asked import ActorRequest
+from dualread.own.serving.service import Abstained, Answer, AnsweringService, Failure, News, NextToken
 
 GONE = 499  # the status of a request whose client went away
 _SECONDS = 60  # for a body to arrive
@@ -30,7 +30,7 @@ _BODIES = 8  # of all requests that are being sent or decoded: so many times the
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class ClientLimits:
     """How much clients may send.
 
     Attributes:
@@ -45,7 +45,7 @@ class Limits:
 
 
 @dataclass(kw_only=True)
-class Reply:
+class Outcome:
     """What became of one request, for whoever counts, logs or records it.
 
     Attributes:
@@ -63,7 +63,7 @@ class Reply:
     began: float
     status: int = GONE
     sent: wire.ChatRequest | None = None
-    asked: Asked | None = None
+    asked: ActorRequest | None = None
     first: float | None = None
     answers: list[Answer] = field(default_factory=list)
     abstained: Abstained | None = None
@@ -117,13 +117,13 @@ class Chats:
 
     def __init__(
         self,
-        service: Service,
+        service: AnsweringService,
         *,
         model: str,
-        limits: Limits = Limits(),
+        limits: ClientLimits = ClientLimits(),
         bits: int | None = None,
         ct_windows: CtWindows | None = None,
-        done: Callable[[Reply], None] = lambda reply: None,
+        done: Callable[[Outcome], None] = lambda reply: None,
     ):
         self.service, self.model = service, model
         self._limits, self._bits, self._windows, self._done = limits, bits, ct_windows, done
@@ -137,7 +137,7 @@ class Chats:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        reply = Reply(name=f"chatcmpl-{uuid.uuid4().hex}", began=time.monotonic())
+        reply = Outcome(name=f"chatcmpl-{uuid.uuid4().hex}", began=time.monotonic())
         self._open += 1
         try:
             try:
@@ -154,7 +154,7 @@ class Chats:
             self._count(reply)
             self._done(reply)
 
-    async def _reply(self, scope: Scope, receive: Receive, send: Send, reply: Reply) -> None:
+    async def _reply(self, scope: Scope, receive: Receive, send: Send, reply: Outcome) -> None:
         if self._open > self._limits.requests:
             said = f"{self._open - 1} requests are open, and no more may. Ask again later."
             raise _RefusedError(429, said, "rate_limit_error")
@@ -177,7 +177,7 @@ class Chats:
             watching.cancel()
             self.service.abort(reply.name)
 
-    async def _take(self, request: Request, reply: Reply) -> None:
+    async def _take(self, request: Request, reply: Outcome) -> None:
         """Read what is asked."""
         most, body = self._limits.megabytes * 1_000_000, bytearray()
         try:
@@ -199,21 +199,21 @@ class Chats:
         finally:
             self._bytes -= len(body)
 
-    def _read(self, body: bytes, name: str) -> tuple[wire.ChatRequest, Asked]:
+    def _read(self, body: bytes, name: str) -> tuple[wire.ChatRequest, ActorRequest]:
         sent = wire.read(body)
         if sent.model not in (None, self.model):
             raise _RefusedError(404, **wire.unknown_model(sent.model, self.model))
         turns = sent.turns(most_images=self._limits.images, bits=self._bits, ct_windows=self._windows)
         return sent, self.service.read(turns, sent.wanted(), name)
 
-    async def _all(self, first: News, news: Listener, reply: Reply) -> AsyncIterator[News]:
+    async def _all(self, first: News, news: Listener, reply: Outcome) -> AsyncIterator[News]:
         """Yield the news of a request to its end, and note what becomes of it."""
         assert reply.asked is not None
         one = first
         while True:
             if isinstance(one, Failure):
                 raise _RefusedError(500, one.error, "server_error")
-            if isinstance(one, Token) and reply.first is None:
+            if isinstance(one, NextToken) and reply.first is None:
                 reply.first = time.monotonic()
             if isinstance(one, Abstained):
                 reply.abstained = one
@@ -224,7 +224,7 @@ class Chats:
                 return
             one = await news.next()
 
-    async def _whole(self, first: News, news: Listener, reply: Reply) -> Mapping[str, Any]:
+    async def _whole(self, first: News, news: Listener, reply: Outcome) -> Mapping[str, Any]:
         async for _ in self._all(first, news, reply):
             pass
         made = [self._choice(answer, reply) for answer in sorted(reply.answers, key=lambda answer: answer.index)]
@@ -237,7 +237,7 @@ class Chats:
             ]
         return wire.completion(reply.name, self.model, made, reply.usage())
 
-    def _choice(self, answer: Answer, reply: Reply) -> dict[str, Any]:
+    def _choice(self, answer: Answer, reply: Outcome) -> dict[str, Any]:
         made = answer.completion
         log_probs = self._log_probs(zip(made.token_ids, made.token_log_probs, strict=True), reply)
         return {
@@ -249,7 +249,7 @@ class Chats:
     def _judged(self, answer: Answer) -> dict[str, Any]:
         return wire.of_answer(answer, self.service.loaded.threshold)
 
-    def _log_probs(self, tokens: Iterable[tuple[int, float | None]], reply: Reply) -> list[dict[str, Any]] | None:
+    def _log_probs(self, tokens: Iterable[tuple[int, float | None]], reply: Outcome) -> list[dict[str, Any]] | None:
         """Return what the reply says about tokens; None if its request does not want it."""
         if reply.sent is None or not reply.sent.logprobs:
             return None
@@ -263,7 +263,7 @@ class Chats:
     def _encoder(self) -> Encoder:
         return self.service.loaded.actor.encoder
 
-    async def _events(self, first: News, news: Listener, reply: Reply) -> AsyncIterator[dict[str, Any]]:
+    async def _events(self, first: News, news: Listener, reply: Outcome) -> AsyncIterator[dict[str, Any]]:
         """Yield the events of a stream: PSR first, then the text, and all that is known about it at its end.
 
         The last one says it in `delta`, too, because a client that adds up a stream keeps only what is there.
@@ -276,12 +276,12 @@ class Chats:
             async for one in self._all(first, news, reply):
                 choices: list[dict[str, Any]] = []
                 if not begun:
-                    begun, psr = True, None if isinstance(one, Token | Answer | Failure) else one.psr
+                    begun, psr = True, None if isinstance(one, NextToken | Answer | Failure) else one.psr
                     head = {"delta": {"role": "assistant", "content": ""}, "dualread": {"psr": psr}}
                     choices += [{**_ended(i, None), **head} for i in texts]
-                if isinstance(one, Token):
+                if isinstance(one, NextToken):
                     texts[one.index].add(one.token, one.log_prob)
-                if not isinstance(one, Token) or not news.has_more:  # what comes together is sent together
+                if not isinstance(one, NextToken) or not news.has_more:  # what comes together is sent together
                     choices += [self._part(index, text, reply) for index, text in texts.items() if text.has_part]
                 if isinstance(one, Answer):
                     rest = texts[one.index].rest(one.completion.text)
@@ -303,18 +303,18 @@ class Chats:
         if reply.sent.stream_options is not None and reply.sent.stream_options.include_usage:
             yield wire.chunk(reply.name, self.model, [], usage=reply.usage())
 
-    def _part(self, index: int, text: GrowingText, reply: Reply) -> dict[str, Any]:
+    def _part(self, index: int, text: GrowingText, reply: Outcome) -> dict[str, Any]:
         part, said = text.part()
         return {**_ended(index, None, self._log_probs(said, reply)), "delta": {"content": part}}
 
-    async def _stream(self, send: Send, events: AsyncIterator[dict[str, Any]], reply: Reply) -> None:
+    async def _stream(self, send: Send, events: AsyncIterator[dict[str, Any]], reply: Outcome) -> None:
         headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async for event in events:
             await _send(send, f"data: {_JSON.encode(event)}\n\n", more=True)
         await _send(send, "data: [DONE]\n\n", more=False)
 
-    def _count(self, reply: Reply) -> None:
+    def _count(self, reply: Outcome) -> None:
         count, now = self._counters, time.monotonic()
         count.add("requests_total", status=str(reply.status))
         count.see("request_seconds", now - reply.began)

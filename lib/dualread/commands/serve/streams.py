@@ -7,7 +7,7 @@ from contextlib import suppress
 from starlette.types import Receive
 
 from dualread.models.backbones.encode import Encoder
-from dualread.own.serving.service import News, Token
+from dualread.own.serving.service import News, NextToken
 
 
 class GoneError(Exception):
@@ -29,7 +29,7 @@ class Listener:
 
     def tell(self, news: News) -> None:
         """Take news; the service's thread calls it."""
-        if isinstance(news, Token):
+        if isinstance(news, NextToken):
             if self._said and not self._tokens:
                 return
             self._said = True

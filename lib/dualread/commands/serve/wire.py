@@ -63,7 +63,7 @@ class _StreamOptions(_Sent):
     include_usage: bool = False
 
 
-class _Ours(_Sent):
+class _Extension(_Sent):
     """What a request may say that is not in OpenAI's API, under `dualread` (`extra_body` of its client)."""
 
     id: Annotated[str, Field(max_length=200)] | None = None
@@ -92,7 +92,7 @@ class ChatRequest(_Sent):
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
     logprobs: bool | None = None
-    dualread: _Ours = _Ours()
+    dualread: _Extension = _Extension()
     # Labels that change no answer.
     user: str | None = None
     metadata: dict[str, str] | None = None

@@ -7,7 +7,7 @@ from PIL import Image
 from pydantic import Field
 
 from dualread.data.corpora.base import Corpus, Item, Subject
-from dualread.data.phantoms.questions import Question, ask, findings
+from dualread.data.phantoms.questions import SceneQuestion, ask, findings
 from dualread.data.phantoms.scene import Scene, draw, sample_scene
 from dualread.declared.base import Positive, Section
 from dualread.seeding import generator
@@ -60,7 +60,7 @@ def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
     )
 
 
-def _difficulty(question: Question, scene: Scene) -> float:
+def _difficulty(question: SceneQuestion, scene: Scene) -> float:
     """Return the assumed difficulty: questions about lesions are hard, small or faint ones and hazy images hardest."""
     if scene.haze:
         return 0.9

@@ -26,7 +26,7 @@ _MAC = "__MACOSX"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class ReleasedPart:
     """A set of questions as it was released: the names of its files.
 
     Attributes:
@@ -40,7 +40,7 @@ class Part:
     answers: str | None = None
 
 
-def load_parts(folder: Path, parts: tuple[Part, ...]) -> Loaded:
+def load_parts(folder: Path, parts: tuple[ReleasedPart, ...]) -> Loaded:
     """Return the rows of all parts, in the order of their files of questions.
 
     Raises:

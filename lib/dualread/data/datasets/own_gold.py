@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from dualread.data.datasets.base import refuse
-from dualread.data.datasets.own_tables import Line
+from dualread.data.datasets.own_tables import OwnRow
 from dualread.errors import DataError
 from dualread.grading.canonical import canonical
 from dualread.grading.options import WAYS
@@ -28,7 +28,7 @@ _NAMED = {
 }
 
 
-def gold_way(lines: Sequence[Line]) -> str | None:
+def gold_way(lines: Sequence[OwnRow]) -> str | None:
     """Return the way in `GOLDS` by which the rows with options name the gold one; None if there are no such rows.
 
     Args:
@@ -62,7 +62,7 @@ def gold_way(lines: Sequence[Line]) -> str | None:
     return whole[0]
 
 
-def with_texts(lines: Sequence[Line], way: str | None, booleans: str | None) -> list[Line]:
+def with_texts(lines: Sequence[OwnRow], way: str | None, booleans: str | None) -> list[OwnRow]:
     """Return the rows with gold answers that grading compares: the texts of options, and no booleans.
 
     Args:
@@ -95,16 +95,16 @@ def with_texts(lines: Sequence[Line], way: str | None, booleans: str | None) -> 
     ]
 
 
-def _answered(line: Line, places: Sequence[int], note: str) -> Line:
+def _answered(line: OwnRow, places: Sequence[int], note: str) -> OwnRow:
     texts = [line.record["options"][place] for place in places]
     return replace(line, record={**line.record, "reference_answers": texts}, notes=(*line.notes, note))
 
 
-def _answers(line: Line) -> Sequence[str]:
+def _answers(line: OwnRow) -> Sequence[str]:
     return line.record["reference_answers"]
 
 
-def _places(line: Line, way: str) -> tuple[int, ...]:
+def _places(line: OwnRow, way: str) -> tuple[int, ...]:
     """Return the places of the options that the gold answers of a row name in a way; () if this way does not fit.
 
     Synonyms may stand beside the text of an option; a letter or a number has none.
@@ -114,7 +114,7 @@ def _places(line: Line, way: str) -> tuple[int, ...]:
     return named if way == "text" or len(named) == len(found) else ()
 
 
-def _misfits(rows: Sequence[Line], places: Sequence[Sequence[int]], way: str, why: str) -> Iterator[str]:
+def _misfits(rows: Sequence[OwnRow], places: Sequence[Sequence[int]], way: str, why: str) -> Iterator[str]:
     for line, place in zip(rows, places, strict=True):
         if not place:
             options = line.record["options"]
@@ -130,7 +130,7 @@ def _differ(one: Sequence[Any], other: Sequence[Any]) -> int:
     return next(i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
 
 
-def _option(line: Line, places: Sequence[int]) -> str:
+def _option(line: OwnRow, places: Sequence[int]) -> str:
     return " and ".join(_shown(line.record["options"][place]) for place in places)
 
 
@@ -138,7 +138,7 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
-def without_booleans(lines: Sequence[Line], booleans: str | None) -> list[Line]:
+def without_booleans(lines: Sequence[OwnRow], booleans: str | None) -> list[OwnRow]:
     """Return the rows with texts in place of True and False, as the setting `booleans` says.
 
     Raises:
@@ -161,7 +161,7 @@ def without_booleans(lines: Sequence[Line], booleans: str | None) -> list[Line]:
 _TRUE_FALSE = {"true": "true", "false": "false"}
 
 
-def _is_boolean(line: Line) -> bool:
+def _is_boolean(line: OwnRow) -> bool:
     """Return whether True or False is a gold answer of a question that does not ask for them."""
     if not any(str(answer).strip().lower() in _TRUE_FALSE for answer in _answers(line)):
         return False
@@ -169,7 +169,7 @@ def _is_boolean(line: Line) -> bool:
     return re.search(r"\b(true|false)\b", offered, re.IGNORECASE) is None
 
 
-def _as_texts(line: Line, texts: Mapping[str, str]) -> Line:
+def _as_texts(line: OwnRow, texts: Mapping[str, str]) -> OwnRow:
     answers = [_text(answer, texts) for answer in _answers(line)]
     if answers == list(_answers(line)):
         return line

@@ -32,7 +32,7 @@ _SPLIT_NAMES = {"training": "train", "val": "validation", "valid": "validation",
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class OwnRow:
     """One row of a table as it was read.
 
     Attributes:
@@ -54,7 +54,7 @@ class Line:
         """The table and the row's place in it, for messages: lines are called by their number, rows from 0 on."""
         return f"{self.file}: {self.unit} {self.number + (self.unit == 'line')}"
 
-    def converted(self) -> "Line":
+    def converted(self) -> "OwnRow":
         """Return the row of a .csv, whose cells are texts, with lists in place of texts that `#` separates."""
         if suffix_of(self.file) not in (".csv", ".tsv"):
             return self
@@ -74,7 +74,7 @@ def split_name(name: Any) -> Any:
     return _SPLIT_NAMES.get(plain, plain) if isinstance(plain, str) and plain in {*SPLITS, *_SPLIT_NAMES} else name
 
 
-def renamed(lines: Sequence[Line], columns: Mapping[str, str], known: Sequence[str]) -> list[Line]:
+def renamed(lines: Sequence[OwnRow], columns: Mapping[str, str], known: Sequence[str]) -> list[OwnRow]:
     """Return the rows with the user's columns under our names, and without those that have no name of ours.
 
     Args:
@@ -171,14 +171,14 @@ def _names_in(folder: Path) -> str:
     return ", ".join(sorted(path.name for path in folder.glob("*"))[:10]) or "nothing"
 
 
-def read_table(file: Path) -> tuple[list[Line], str]:
+def read_table(file: Path) -> tuple[list[OwnRow], str]:
     """Return the rows of one table, and in words how it was read.
 
     Raises:
         DataError: The file is in another format, cannot be read, or has no rows.
     """
     read = read_records(file)
-    found = [Line(file=file, unit=read.unit, number=number - 1, record=record) for number, record in read.rows]
+    found = [OwnRow(file=file, unit=read.unit, number=number - 1, record=record) for number, record in read.rows]
     if not found:
         raise DataError(f"{file}: has no rows. Expected one row per question.")
     return found, read.form
@@ -202,7 +202,7 @@ _BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "SUkq", "TU0AK", "Qk")
 _LONGEST_NAME = 255  # characters of a file's name; what is longer and has no dot is an image in base64
 
 
-def unfolded(lines: Sequence[Line]) -> list[Line]:
+def unfolded(lines: Sequence[OwnRow]) -> list[OwnRow]:
     """Return the rows with columns that the loader reads in place of those of other programs.
 
     These are question and reference_answers in place of a conversation, as LLaVA's are, without a marker `<image>`
@@ -218,7 +218,7 @@ def unfolded(lines: Sequence[Line]) -> list[Line]:
         return list(lines)
     made = [_unfolded(line) for line in lines]
     refuse(one for one in made if isinstance(one, str))
-    return [one for one in made if isinstance(one, Line)]
+    return [one for one in made if isinstance(one, OwnRow)]
 
 
 def _option_columns(columns: Collection[str]) -> list[str] | None:
@@ -229,7 +229,7 @@ def _option_columns(columns: Collection[str]) -> list[str] | None:
     return in_order if whole and "options" not in columns else None
 
 
-def _with_options(line: Line, columns: Sequence[str]) -> Line:
+def _with_options(line: OwnRow, columns: Sequence[str]) -> OwnRow:
     """Return the row with a list in place of columns of options; those at the end may be empty."""
     options = [None if _is_nan(line.record.get(name)) else line.record.get(name) for name in columns]
     while options and options[-1] in (None, ""):
@@ -239,7 +239,7 @@ def _with_options(line: Line, columns: Sequence[str]) -> Line:
     return replace(line, record={**others, "options": options}, notes=(*line.notes, note) if options else line.notes)
 
 
-def _unfolded(line: Line) -> Line | str:
+def _unfolded(line: OwnRow) -> OwnRow | str:
     name = next((name for name in _CONVERSATIONS if line.record.get(name) is not None), None)
     if name is None or "question" in line.record:
         return line
@@ -261,7 +261,7 @@ def _unfolded(line: Line) -> Line | str:
     return replace(line, record={**record, "question": bare, "reference_answers": [reply]}, notes=(*line.notes, *notes))
 
 
-def in_form(lines: Sequence[Line]) -> list[Line]:
+def in_form(lines: Sequence[OwnRow]) -> list[OwnRow]:
     """Return the rows, whose columns have our names, with values in the form that the loader documents.
 
     What is in no known form stays as it is, for the loader to refuse.
@@ -275,7 +275,7 @@ def in_form(lines: Sequence[Line]) -> list[Line]:
     return [_in_form(line, whole) for line in lines]
 
 
-def _refuse_lost(lines: Sequence[Line], name: str) -> None:
+def _refuse_lost(lines: Sequence[OwnRow], name: str) -> None:
     ids = [str(value) if isinstance(value, str | int | float) else None for value in _column(lines, name)]
     lost = lost_digits(pl.Series(ids, dtype=pl.String))
     refuse(
@@ -285,11 +285,11 @@ def _refuse_lost(lines: Sequence[Line], name: str) -> None:
     )
 
 
-def _column(lines: Sequence[Line], name: str) -> list[Any]:
+def _column(lines: Sequence[OwnRow], name: str) -> list[Any]:
     return [line.record.get(name) for line in lines]
 
 
-def _in_form(line: Line, whole: set[str]) -> Line:
+def _in_form(line: OwnRow, whole: set[str]) -> OwnRow:
     record = {name: None if _is_nan(value) else value for name, value in line.record.items()}
     notes = list(line.notes)
     for name in _IDS:

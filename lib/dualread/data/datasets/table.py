@@ -50,7 +50,7 @@ from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS, AuditStep,
 from dualread.data.datasets.own_gold import with_texts
 from dualread.data.datasets.own_tables import (
     SPLITS,
-    Line,
+    OwnRow,
     drawn_splits,
     find_tables,
     in_form,
@@ -156,7 +156,7 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     return loaded(folder, files, lines, split, chosen, of_all=of_all)
 
 
-def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[Line]:
+def formed(lines: Sequence[OwnRow], settings: Settings, *, of_all: bool) -> list[OwnRow]:
     """Return the rows of one split, or of all, with our columns; values have the documented form, but for the gold.
 
     Raises:
@@ -172,7 +172,7 @@ def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[L
 
 
 def loaded(
-    folder: Path, files: Sequence[Path], lines: Sequence[Line], split: str, settings: Settings, *, of_all: bool
+    folder: Path, files: Sequence[Path], lines: Sequence[OwnRow], split: str, settings: Settings, *, of_all: bool
 ) -> Loaded:
     """Return a question for each of the `lines` of `files` that is in a split.
 
@@ -216,7 +216,7 @@ def loaded(
     return Loaded(file=files[0], rows=chosen, audit=[audit, *changed])
 
 
-def _groups(lines: Sequence[Line]) -> list[str]:
+def _groups(lines: Sequence[OwnRow]) -> list[str]:
     """Return the group of each row; none where there is no such column.
 
     Raises:
@@ -243,7 +243,7 @@ def _alike(groups: Iterable[str]) -> Iterator[str]:
             yield f"the groups {other!r} and {group!r} are one number. Write one name for one group, and no such two."
 
 
-def _images_of_two(lines: Sequence[Line], groups: Sequence[str], image_of: "_ImageOf") -> Iterator[str]:
+def _images_of_two(lines: Sequence[OwnRow], groups: Sequence[str], image_of: "_ImageOf") -> Iterator[str]:
     """Yield the images that are in two groups."""
     of_image: dict[str, str] = {}
     for line, group in zip(lines, groups, strict=True) if groups else ():
@@ -286,7 +286,7 @@ def _divided(groups: Sequence[str], splits: Sequence[Any], file: Path) -> Iterat
         yield f"{file}: the group {group!r} has rows of {one} and of {other}. Put all of its rows into one split."
 
 
-def _problems(lines: Sequence[Line], required: Mapping[str, _Column]) -> Iterator[str]:
+def _problems(lines: Sequence[OwnRow], required: Mapping[str, _Column]) -> Iterator[str]:
     columns = {**required, **_OPTIONAL}
     seen = set(columns)
     for line in lines:

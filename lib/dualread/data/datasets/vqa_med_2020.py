@@ -10,7 +10,7 @@ splits, and years, share patients without sharing images; docs/data-sets.md says
 from pathlib import Path
 
 from dualread.data.datasets._files import checked_request
-from dualread.data.datasets._vqa_med import Part, load_parts
+from dualread.data.datasets._vqa_med import ReleasedPart, load_parts
 from dualread.data.datasets.base import Loaded
 from dualread.declared.base import Wire
 from dualread.declared.plugin_settings import NoSettings
@@ -32,9 +32,9 @@ TERMS = (
 )
 
 PARTS = {
-    "train": Part(questions="VQAnswering_2020_Train_QA_pairs.txt", images="VQAnswering_2020_Train_images"),
-    "validation": Part(questions="VQAnswering_2020_Val_QA_Pairs.txt", images="VQAnswering_2020_Val_images"),
-    "test": Part(
+    "train": ReleasedPart(questions="VQAnswering_2020_Train_QA_pairs.txt", images="VQAnswering_2020_Train_images"),
+    "validation": ReleasedPart(questions="VQAnswering_2020_Val_QA_Pairs.txt", images="VQAnswering_2020_Val_images"),
+    "test": ReleasedPart(
         questions="VQAMed2020-Task1-VQAnswering-Test-Questions.txt",
         answers="VQAMed2020-Task1-VQAnswering-Test-ReferenceAnswers.txt",
         images="Task1-2020-VQAnswering-Test-Images",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dualread.data.datasets import vqa_med_2020
 from dualread.data.datasets._files import checked_request
-from dualread.data.datasets._vqa_med import Part, load_parts
+from dualread.data.datasets._vqa_med import ReleasedPart, load_parts
 from dualread.data.datasets.base import Loaded
 from dualread.declared.base import Wire
 from dualread.declared.plugin_settings import NoSettings
@@ -39,13 +39,13 @@ TERMS = (
 PARTS = {
     "train": (vqa_med_2020.PARTS["train"], vqa_med_2020.PARTS["validation"]),
     "validation": (
-        Part(
+        ReleasedPart(
             questions="VQA-Med-2021-VQAnswering-Task1-New-ValidationSet.txt",
             images="ImageCLEF-2021-VQA-Med-New-Validation-Images",
         ),
     ),
     "test": (
-        Part(
+        ReleasedPart(
             questions="Task1-VQA-2021-TestSet-Questions.txt",
             answers="Task1-VQA-2021-TestSet-ReferenceAnswers.txt",
             images="VQA-500-Images",

@@ -21,13 +21,13 @@ _START = 1_000_000  # characters that tell the form; a first line of objects is 
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenLine:
     """A line of JSON lines that holds no object, and why."""
 
     why: str
 
 
-_BLANK = Broken("the line is empty. Write one object per line.")
+_BLANK = BrokenLine("the line is empty. Write one object per line.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Objects:
 
         Args:
             numbers: What reads the text of a number, NaN and Infinity included; by default, Python's int and float.
-            every: Whether a `Broken` stands for a line that holds no object, also for a blank one before others.
+            every: Whether a `BrokenLine` stands for a line that holds no object, also for a blank one before others.
 
         Raises:
             DataError: Something is no object, has a key twice, or is half of a surrogate pair; up to ten are listed.
@@ -65,7 +65,7 @@ class Objects:
         names: dict[str, str] = {}
         is_plain = True
         for number, one in found:
-            if isinstance(one, Broken):
+            if isinstance(one, BrokenLine):
                 yield number, one
                 continue
             if not isinstance(one, dict):
@@ -121,9 +121,9 @@ def _every_line(content: Content, numbers: Callable[[str], Any] | None) -> Itera
         try:
             found = parsed(line, numbers)
         except (ValueError, RecursionError) as error:
-            yield number, Broken(f"not JSON ({_reason(error)}). Write one object per line.")
+            yield number, BrokenLine(f"not JSON ({_reason(error)}). Write one object per line.")
         else:
-            yield number, found if isinstance(found, dict) else Broken(f"is {_kind(found)}, expected an object.")
+            yield number, found if isinstance(found, dict) else BrokenLine(f"is {_kind(found)}, expected an object.")
 
 
 def _of_lines(content: Content, numbers: Callable[[str], Any] | None) -> Iterator[tuple[int, Any]]:

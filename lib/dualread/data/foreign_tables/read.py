@@ -106,7 +106,7 @@ class Records:
     """A table as rows.
 
     Attributes:
-        rows: (number, values) of each row, from 1, as `unit` counts them; of `read_every_row`, or a `Broken`.
+        rows: (number, values) of each row, from 1, as `unit` counts them; of `read_every_row`, or a `BrokenLine`.
         unit: "line" or "row".
         form: In words, how the file was read.
     """
@@ -184,7 +184,7 @@ def read_every_row(path: Path) -> Records:
     """Read a table as `read_records` does, with a row for every line, also for one that holds nothing.
 
     Raises:
-        DataError: As in `read_records`, but where a line of JSON lines holds no object: a `Broken` stands in its place.
+        DataError: As in `read_records`, but a `BrokenLine` stands for a line of JSON lines that holds no object.
     """
     return _records(path, every=True)
 

@@ -40,8 +40,8 @@ class Score:
         answer: What the scorer took for the answer; None if the log does not say.
         draws: What it took for the answers of the further completions; None if the log does not say.
         of_first: Whether it judges the first completion; false after a majority vote, for instance.
-        choice: Of a multiple-choice question, the place in `Sample.choices` that the score judges; None if there are no
-            choices, or if it cannot be told.
+        choice: Of a multiple-choice question, the place in `LoggedSample.choices` that the score judges; None if there
+            are no choices, or if it cannot be told.
     """
 
     value: Any
@@ -52,7 +52,7 @@ class Score:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample:
+class LoggedSample:
     """One question and what a model answered.
 
     Attributes:
@@ -106,7 +106,7 @@ class Log:
         notes: Sentences about the log as a whole.
     """
 
-    samples: Sequence[Sample]
+    samples: Sequence[LoggedSample]
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
 

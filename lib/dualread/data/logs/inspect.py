@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dualread.data.logs._files import Left, read_bytes, reason
-from dualread.data.logs.base import Log, Sample, Score, flat, image_identity, need, refuse_repeated, texts
+from dualread.data.logs.base import Log, LoggedSample, Score, flat, image_identity, need, refuse_repeated, texts
 from dualread.errors import DataError
 from dualread.grading.options import accepted
 
@@ -159,11 +159,11 @@ def _why_not(record: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _sample(name: str, record: Mapping[str, Any], draws: Sequence[Mapping[str, Any]], named: bool) -> Sample:
+def _sample(name: str, record: Mapping[str, Any], draws: Sequence[Mapping[str, Any]], named: bool) -> LoggedSample:
     metadata = record.get("metadata") or {}
     text, images = _input(record)
     options = tuple(record["choices"]) if isinstance(record.get("choices"), list) else ()
-    return Sample(
+    return LoggedSample(
         sample_id=name,
         question=text,
         references=accepted([one for one in _targets(record["target"]) if one], options),

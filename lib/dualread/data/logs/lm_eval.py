@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread.data.logs._files import read_objects
-from dualread.data.logs.base import Log, Sample, Score, flat, is_likelihood, need, refuse_repeated, texts
+from dualread.data.logs.base import Log, LoggedSample, Score, flat, is_likelihood, need, refuse_repeated, texts
 from dualread.errors import DataError
 
 SUFFIXES = [".jsonl", ".json"]
@@ -67,7 +67,7 @@ def read_log(path: Path) -> Log:
     return Log(samples=samples, left_out=left_out, notes=notes)
 
 
-def _sample(name: str, record: Mapping[str, Any], *, with_filter: bool) -> Sample:
+def _sample(name: str, record: Mapping[str, Any], *, with_filter: bool) -> LoggedSample:
     requests = _requests(record["arguments"])
     metrics = record["metrics"] if "metrics" in record else [key for key in record if key not in _OWN]
     suffix = f",{record['filter']}" if with_filter else ""
@@ -80,7 +80,7 @@ def _sample(name: str, record: Mapping[str, Any], *, with_filter: bool) -> Sampl
     answer = answers[0] if isinstance(answers[0], str) else str(answers[0][0])
     read = None if answer == _NO_MATCH else answer
     of_first = read is None or read in draws[0]  # a majority vote, for instance, may judge another draw
-    return Sample(
+    return LoggedSample(
         **common,
         references=texts(record["target"]),
         completions=draws,
@@ -101,13 +101,15 @@ def _of_choices(
     values: Mapping[str, Any],
     suffix: str,
     common: Mapping[str, Any],
-) -> Sample:
+) -> LoggedSample:
     likelihoods = [float(answer[0]) for answer in record["filtered_resps"]]
     n = len(likelihoods)
     if n % 2 == 0 and n > 2 and all(request[0] == "" for request in requests[n // 2 :]):
         likelihoods, n = likelihoods[: n // 2], n // 2  # the second half is without the question, for acc_mutual_info
     if n == 1:  # the likelihood of the gold answer; the model chose nothing
-        return Sample(**common, scores={f"{metric}{suffix}": Score(value=value) for metric, value in values.items()})
+        return LoggedSample(
+            **common, scores={f"{metric}{suffix}": Score(value=value) for metric, value in values.items()}
+        )
     choices = [request[1].strip() for request in requests[:n]]
     gold = _gold(record["target"], choices)
     distinct = len(set(choices)) == n  # otherwise the contexts differ, as in Winogrande
@@ -119,7 +121,7 @@ def _of_choices(
         scores[f"{metric}{suffix}"] = Score(
             value=value, answer=choices[best] if told and distinct else None, choice=best if told else None
         )
-    return Sample(
+    return LoggedSample(
         **common,
         references=tuple(choices[k] for k in gold) if distinct else (),
         scores=scores,

@@ -14,7 +14,7 @@ from typing import Any
 from dualread.data.logs._files import read_objects
 from dualread.data.logs.base import (
     Log,
-    Sample,
+    LoggedSample,
     Score,
     flat,
     image_identity,
@@ -74,7 +74,7 @@ def _first(one: Any) -> str:
     return str(one[0] if isinstance(one, list) and one else one)
 
 
-def _sample(record: Mapping[str, Any], answers: tuple[str, ...]) -> Sample:
+def _sample(record: Mapping[str, Any], answers: tuple[str, ...]) -> LoggedSample:
     # The field is missing where the filter changed nothing. What a filter has left of a completion with the paper's
     # tags stands for it, because the reasoning that it cut away may mention them.
     whole = (_draws(record["resps"]) or ()) if answers and "resps" in record else answers
@@ -89,7 +89,7 @@ def _sample(record: Mapping[str, Any], answers: tuple[str, ...]) -> Sample:
         scores[name] = Score(value=scored, answer=read, of_first=of_first)
         others |= flat(name, value) if isinstance(value, dict) else {}
     question = record["input"]
-    return Sample(
+    return LoggedSample(
         sample_id=str(record["doc_id"]),
         question=question if isinstance(question, str) and question.strip() else None,
         references=texts(record["target"]),

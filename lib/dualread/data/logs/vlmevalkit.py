@@ -18,7 +18,7 @@ import polars as pl
 from dualread.data.foreign_tables.read import read_records
 from dualread.data.logs._files import read_text
 from dualread.data.logs._workbook import check_workbook
-from dualread.data.logs.base import Log, Sample, Score, flat, image_identity, need, refuse_repeated, texts
+from dualread.data.logs.base import Log, LoggedSample, Score, flat, image_identity, need, refuse_repeated, texts
 from dualread.errors import DataError
 from dualread.grading.options import accepted
 
@@ -94,12 +94,12 @@ _READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
 }
 
 
-def _sample(record: Mapping[str, Any]) -> Sample:
+def _sample(record: Mapping[str, Any]) -> LoggedSample:
     prediction = str(record["prediction"])
     golds = texts(record.get("answer"))
     options = _options(record)
     read = record.get("extracted") or prediction
-    return Sample(
+    return LoggedSample(
         sample_id=str(record["index"]),
         question=None if record.get("question") is None else str(record["question"]),
         references=accepted(golds, options),

@@ -18,7 +18,7 @@ N_QUESTIONS = 16  # about every scene
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class SceneQuestion:
     """One question about one scene.
 
     Attributes:
@@ -41,7 +41,7 @@ class Question:
     options: tuple[str, ...]
 
 
-def ask(scene: Scene) -> list[Question]:
+def ask(scene: Scene) -> list[SceneQuestion]:
     """Return the 16 questions about `scene`, always in the same order; a pure function of the scene."""
     return [*_about_image(scene), *_about_lesions(scene)]
 
@@ -55,7 +55,7 @@ def findings(scene: Scene) -> str:
     return f"{shown} {scene.lesion_count} {lesion}"
 
 
-def _about_image(scene: Scene) -> list[Question]:
+def _about_image(scene: Scene) -> list[SceneQuestion]:
     modality, plane, region = scene.modality, scene.plane, scene.region
     organ, organs = _ORGAN_OF[region], tuple(_ORGAN_OF.values())
     function, functions = _FUNCTION_OF[region], tuple(_FUNCTION_OF.values())
@@ -77,7 +77,7 @@ def _about_image(scene: Scene) -> list[Question]:
     return [_question(scene, *parts) for parts in asked]
 
 
-def _about_lesions(scene: Scene) -> list[Question]:
+def _about_lesions(scene: Scene) -> list[SceneQuestion]:
     seen, count = scene.lesion_count > 0, str(scene.lesion_count)
     size, shape, color, position = (
         value if seen else _NONE
@@ -115,9 +115,9 @@ def _question(
     answer: str,
     answers: tuple[str, ...],
     evidence: str,
-) -> Question:
+) -> SceneQuestion:
     wrong = tuple(other for other in answers if other != answer)
-    return Question(
+    return SceneQuestion(
         content_family=family,
         answer_type=answer_type,
         question=written[scene.wording % len(written)],

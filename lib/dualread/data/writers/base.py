@@ -21,7 +21,7 @@ from typing import TypeVar
 import numpy as np
 from PIL import Image
 
-from dualread.data.phantoms.questions import Question, ask
+from dualread.data.phantoms.questions import SceneQuestion, ask
 from dualread.data.phantoms.scene import Scene, Style, draw, sample_scene
 from dualread.declared.base import Split
 from dualread.seeding import generator
@@ -95,7 +95,7 @@ def png(image: Image.Image) -> bytes:
     return _file(image, format="PNG")
 
 
-def questions(case: Case, wording: Wording) -> list[Question]:
+def questions(case: Case, wording: Wording) -> list[SceneQuestion]:
     """Return the questions about the case that `wording` has an entry for, so worded, in the order of `ask`."""
     asked = [question for question in ask(case.scene) if _kind(question) in wording]
     return [replace(question, question=wording[_kind(question)] or question.question) for question in asked]
@@ -112,7 +112,7 @@ def written(answer: str) -> str:
     return answer.upper() if answer in ("ct", "mri") else answer.capitalize()
 
 
-def _kind(question: Question) -> tuple[str, str]:
+def _kind(question: SceneQuestion) -> tuple[str, str]:
     return question.content_family, question.answer_type
 
 

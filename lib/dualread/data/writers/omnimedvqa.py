@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from dualread.data.phantoms.questions import Question
+from dualread.data.phantoms.questions import SceneQuestion
 from dualread.data.writers.base import Case, Hospital, Wording, cases, picture, png, questions, random, some, written
 
 WORDING: Wording = {
@@ -70,7 +70,7 @@ def _image(case: Case, hospital: Hospital) -> bytes:
     return png(image.convert("L") if case.scene.modality == "x-ray" else image)
 
 
-def _row(k: int, case: Case, question: Question) -> dict[str, Any]:
+def _row(k: int, case: Case, question: SceneQuestion) -> dict[str, Any]:
     name = _SETS[case.scene.modality]
     options = [written(option) for option in question.options or ("yes", "no")]
     answer = written(question.answer)

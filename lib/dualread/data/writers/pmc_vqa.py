@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from PIL import ImageOps
 
-from dualread.data.phantoms.questions import Question
+from dualread.data.phantoms.questions import SceneQuestion
 from dualread.data.writers.base import Case, Hospital, Wording, cases, jpeg, picture, questions, random, some, written
 
 WORDING: Wording = {
@@ -54,7 +54,7 @@ def _figure(case: Case, hospital: Hospital) -> bytes:
     return jpeg(ImageOps.expand(picture(case, hospital), border=(3 * margin, margin), fill="white"))
 
 
-def _asked(everyone: list[Case], hospital: Hospital) -> Iterator[tuple[Case, Question]]:
+def _asked(everyone: list[Case], hospital: Hospital) -> Iterator[tuple[Case, SceneQuestion]]:
     rng = random(hospital, "rows")
     k = 0
     for case in everyone:
@@ -65,11 +65,11 @@ def _asked(everyone: list[Case], hospital: Hospital) -> Iterator[tuple[Case, Que
             k += 1
 
 
-def _with_options(closed: Question) -> Question:
+def _with_options(closed: SceneQuestion) -> SceneQuestion:
     return replace(closed, options=("yes", "no", "cannot be determined", "not applicable"))
 
 
-def _row(k: int, case: Case, question: Question) -> tuple[str, ...]:
+def _row(k: int, case: Case, question: SceneQuestion) -> tuple[str, ...]:
     answer = written(question.answer)
     choices = [written(option) for option in question.options]
     label = choices.index(answer)

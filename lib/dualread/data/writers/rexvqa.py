@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from dualread.data.phantoms.questions import Question, findings
+from dualread.data.phantoms.questions import SceneQuestion, findings
 from dualread.data.writers.base import Case, Hospital, Wording, cases, picture, png, questions, random, some, written
 
 WORDING: Wording = {
@@ -55,7 +55,7 @@ def _paths(case: Case) -> list[str]:
     return [f"{study}/series/{view}/instances/1.png" for view in range(1 + case.image_id % len(_VIEWS))]
 
 
-def _row(k: int, case: Case, question: Question) -> dict[str, Any]:
+def _row(k: int, case: Case, question: SceneQuestion) -> dict[str, Any]:
     options = [f"{letter}. {written(option)}" for letter, option in zip("ABCD", question.options, strict=True)]
     text = "\n".join([question.question, *options]) if k % _INLINE == 0 else question.question
     paths = _paths(case)

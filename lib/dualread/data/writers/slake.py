@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.data.phantoms.questions import N_QUESTIONS, Question, ask
+from dualread.data.phantoms.questions import N_QUESTIONS, SceneQuestion, ask
 from dualread.data.writers.base import Case, Hospital, cases, jpeg, picture, random, some
 
 SPLITS = ("train", "validation", "test")
@@ -77,7 +77,7 @@ def _english(case: Case, n: int, rng: np.random.Generator) -> Iterator[dict[str,
         yield _row(case, question, _written(question, rng))
 
 
-def _written(question: Question, rng: np.random.Generator) -> str:
+def _written(question: SceneQuestion, rng: np.random.Generator) -> str:
     """Return the answer as people write it: CT, Yes, No; other words sometimes capitalized or with two spaces."""
     capitalize, widen = rng.random(2) < (0.5, 0.1)
     answer = _MODALITY.get(question.answer, question.answer)
@@ -93,7 +93,7 @@ def _chinese(case: Case) -> Iterator[dict[str, Any]]:
         ("organ", "open", "图中的主要器官是什么？", _ORGAN_ZH[case.scene.region]),
         ("abnormality", "closed", "图像看起来异常吗？", abnormal),
     ):
-        asked = Question(
+        asked = SceneQuestion(
             content_family=family,
             answer_type=kind,
             question=question,
@@ -109,7 +109,7 @@ def _file(case: Case) -> str:
     return f"{IMAGE_NAME.format(case.image_id)}/source.jpg"
 
 
-def _row(case: Case, question: Question, answer: str) -> dict[str, Any]:
+def _row(case: Case, question: SceneQuestion, answer: str) -> dict[str, Any]:
     knowledge = question.content_family == "knowledge"
     return {
         "img_id": case.image_id,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from PIL import Image
 
-from dualread.data.phantoms.questions import Question
+from dualread.data.phantoms.questions import SceneQuestion
 from dualread.data.writers._medpix import TWINS, cases_of, picture_of
 from dualread.data.writers.base import Case, Hospital, Wording, jpeg, questions, random
 
@@ -55,9 +55,9 @@ def _image(case: Case, hospital: Hospital) -> bytes:
     return jpeg(image.transpose(Image.Transpose.ROTATE_90), exif=exif)
 
 
-def _asked(everyone: list[Case], rng: np.random.Generator) -> list[Question]:
+def _asked(everyone: list[Case], rng: np.random.Generator) -> list[SceneQuestion]:
     """Choose one question per image, so that half of the answers are yes or no in turn, as far as the images allow."""
-    asked: list[Question] = []
+    asked: list[SceneQuestion] = []
     wanted, n_closed = ["yes", "no"], 0
     for k, case in enumerate(everyone):
         possible = questions(case, WORDING)
@@ -74,15 +74,15 @@ def _asked(everyone: list[Case], rng: np.random.Generator) -> list[Question]:
     return asked
 
 
-def _open(possible: list[Question]) -> list[Question]:
+def _open(possible: list[SceneQuestion]) -> list[SceneQuestion]:
     return [question for question in possible if question.answer_type == "open"]
 
 
-def _one(possible: list[Question], rng: np.random.Generator) -> Question:
+def _one(possible: list[SceneQuestion], rng: np.random.Generator) -> SceneQuestion:
     return possible[int(rng.integers(len(possible)))]
 
 
-def _texts(question: Question, case: Case) -> tuple[str, str, str]:
+def _texts(question: SceneQuestion, case: Case) -> tuple[str, str, str]:
     """Return category, question and answer; some answers have an alternative or optional text."""
     family, answer = question.content_family, question.answer
     if (family, question.answer_type) == ("organ", "open"):

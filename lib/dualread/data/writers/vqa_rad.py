@@ -14,7 +14,7 @@ from uuid import UUID
 
 import numpy as np
 
-from dualread.data.phantoms.questions import Question
+from dualread.data.phantoms.questions import SceneQuestion
 from dualread.data.writers._medpix import TWINS, cases_of, picture_of
 from dualread.data.writers.base import Case, Hospital, Wording, jpeg, questions, random, some
 
@@ -76,7 +76,7 @@ def _written(answer: str, numeric: bool, capitalized: bool) -> str | int:
     return answer.capitalize() if capitalized or answer in ("yes", "no") else answer
 
 
-def _row(case: Case, question: Question, answer: str | int, phrase_type: str, linked: str) -> dict[str, Any]:
+def _row(case: Case, question: SceneQuestion, answer: str | int, phrase_type: str, linked: str) -> dict[str, Any]:
     present = (question.content_family, question.answer_type) == ("abnormality", "closed")
     return {
         "qid": "",

@@ -35,7 +35,7 @@ _Types = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prompt:
+class EncodedPrompt:
     """One encoded prompt.
 
     Attributes:
@@ -54,7 +54,7 @@ class Prompt:
     image: Mapping[str, "Tensor"]
     row: str
 
-    def followed_by(self, token_ids: Sequence[int]) -> "Prompt":
+    def followed_by(self, token_ids: Sequence[int]) -> "EncodedPrompt":
         """Return the prompt followed by the first ids of a completion."""
         return replace(self, token_ids=(*self.token_ids, *token_ids))
 
@@ -84,7 +84,7 @@ class Encoder:
                 " that it reads. Correct the name or leave it out."
             )
 
-    def prompt(self, text: str, *, image: "Shown", row: str) -> Prompt:
+    def prompt(self, text: str, *, image: "Shown", row: str) -> EncodedPrompt:
         """Encode one user turn: the image if there is one, then `text`; `row` names it in error messages.
 
         A file is read at every call, because its path does not identify its content. It is decoded only if its content
@@ -113,7 +113,7 @@ class Encoder:
             else:
                 ids, types = self._composed(text, known.placeholder, known.typed)
         self._check_length(ids, row)
-        return Prompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=inputs, row=row)
+        return EncodedPrompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=inputs, row=row)
 
     def inputs(self, text: str, image: "Shown") -> Mapping[str, "Tensor"]:
         """Return the model's inputs for one user turn, as the processor alone makes them."""
@@ -123,7 +123,7 @@ class Encoder:
         picture = image() if callable(image) else open_image(image) if isinstance(image, Path) else image
         return self._inputs(text_turn(text) if picture is None else turn(text, image=picture))
 
-    def conversation(self, turns: Sequence[Mapping[str, Any]], *, row: str) -> Prompt:
+    def conversation(self, turns: Sequence[Mapping[str, Any]], *, row: str) -> EncodedPrompt:
         """Encode a whole conversation: other turns than the user's alone, no image or several, in any order.
 
         Args:
@@ -147,7 +147,7 @@ class Encoder:
         except Exception as error:  # whatever a chat template raises for turns that its model does not know
             raise DataError(f"{row}: the model cannot be given this conversation ({in_a_line(error)}).") from error
         self._check_length(ids, row)
-        return Prompt(
+        return EncodedPrompt(
             token_ids=ids,
             n_turn=len(ids),
             types=types,
@@ -261,7 +261,11 @@ class Encoder:
         return self.tokenizer.decode(token_ids, skip_special_tokens=True)
 
     def batch(
-        self, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]] | None = None, *, width: int | None = None
+        self,
+        prompts: Sequence[EncodedPrompt],
+        completions: Sequence[Sequence[int]] | None = None,
+        *,
+        width: int | None = None,
     ) -> dict[str, Any]:
         """Return the text inputs [n, P + C]: prompts padded on the left, completions (if any) padded on the right.
 
@@ -287,7 +291,7 @@ class Encoder:
                 of_row[i, start:end] = torch.tensor([*turn, *[self.facts.completion_type] * (end - start - len(turn))])
         return {"input_ids": ids, "attention_mask": mask, **types}
 
-    def shared_images(self, model: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
+    def shared_images(self, model: Any, prompts: Sequence[EncodedPrompt]) -> dict[str, Any]:
         """Return the image arguments of `model.model` for a batch; a distinct image is encoded once if it may be."""
         if self.facts.images_once:
             return parts.encode_images(model, prompts)(range(len(prompts)))

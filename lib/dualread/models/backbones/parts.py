@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from dualread.models.backbones.encode import Prompt
+    from dualread.models.backbones.encode import EncodedPrompt
 
 _NOT_SHOWN = ("last_hidden_state", "hidden_states", "attentions")  # what an image encoder gives besides its features
 _VISION = ("vision", "visual")
@@ -24,7 +24,7 @@ def on_device(model: Any, inputs: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]
     return {name: t.to(model.device, dtypes[name]) for name, t in inputs.items()}
 
 
-def encode_images(model: Any, prompts: Sequence["Prompt"]) -> Callable[[Sequence[int]], dict[str, Any]]:
+def encode_images(model: Any, prompts: Sequence["EncodedPrompt"]) -> Callable[[Sequence[int]], dict[str, Any]]:
     """Encode each distinct image of `prompts` once for all the batches that show it.
 
     Returns:

@@ -7,9 +7,9 @@ import torch
 
 from dualread.declared.answers import Decoding
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
-from dualread.models.generation._states import Rows, States
+from dualread.models.generation._states import CachedStates, Rows
 from dualread.models.generation.base import Collecting, PassStates
 
 
@@ -22,7 +22,7 @@ class Kept:
         layers: Layers, 1-based, whose states are kept besides those of the last one.
     """
 
-    def __init__(self, opened: Opened, prompts: Sequence[Prompt], decoding: Decoding, collecting: Collecting):
+    def __init__(self, opened: Opened, prompts: Sequence[EncodedPrompt], decoding: Decoding, collecting: Collecting):
         text = opened.model.config.get_text_config()
         self.layers = collecting.layers(text.num_hidden_layers)
         self._opened, self._prompts, self._collecting = opened, prompts, collecting
@@ -32,7 +32,7 @@ class Kept:
         self._layers = {layer: torch.empty(shape, **like) for layer in self.layers}
         self._images: list[torch.Tensor] = []
 
-    def take(self, step: int, at: torch.Tensor, states: Rows | States) -> None:
+    def take(self, step: int, at: torch.Tensor, states: Rows | CachedStates) -> None:
         """Keep the states from which the token `step` of the rows `at` is chosen."""
         if step == 0:
             self._images = states.images

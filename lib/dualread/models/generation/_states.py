@@ -12,7 +12,7 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer
 
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import read_rows
 
@@ -38,7 +38,7 @@ class Ready:
     images: list[torch.Tensor]
 
 
-def read_prompts(opened: Opened, prompts: Sequence[Prompt], *, room: int = 0) -> Iterator[Ready]:
+def read_prompts(opened: Opened, prompts: Sequence[EncodedPrompt], *, room: int = 0) -> Iterator[Ready]:
     """Read `prompts` a few at a time; all end in the same column. `room` tokens will be added to each."""
     ids, device = [prompt.token_ids for prompt in prompts], opened.model.device
     width = max(map(len, ids))
@@ -61,9 +61,9 @@ def read_prompts(opened: Opened, prompts: Sequence[Prompt], *, room: int = 0) ->
 
 
 class Rows:
-    """The same as `States` for models whose rows share nothing: every row is read again as a whole for every token."""
+    """The same as `CachedStates` for models whose rows share nothing: a whole row is read again for each token."""
 
-    def __init__(self, opened: Opened, prompts: Sequence[Prompt], layers: Sequence[int] = ()):
+    def __init__(self, opened: Opened, prompts: Sequence[EncodedPrompt], layers: Sequence[int] = ()):
         self._opened, self._prompts, self._layers = opened, list(prompts), layers
         self._read()
 
@@ -85,7 +85,7 @@ class Rows:
         self.images = [states for read in reads for states in read.image_states]
 
 
-class States:
+class CachedStates:
     """The cached keys and values of a batch of rows, and the final-layer state of each row's last token.
 
     Args:
@@ -102,7 +102,13 @@ class States:
     """
 
     def __init__(
-        self, opened: Opened, prompts: Sequence[Prompt], of: Sequence[int], *, room: int, layers: Sequence[int] = ()
+        self,
+        opened: Opened,
+        prompts: Sequence[EncodedPrompt],
+        of: Sequence[int],
+        *,
+        room: int,
+        layers: Sequence[int] = (),
     ):
         self._model, device = opened.model, opened.model.device
         self._wanted = {"output_hidden_states": list(layers)} if layers else {}

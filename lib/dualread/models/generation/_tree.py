@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.generation._states import Ready, read_prompts
 from dualread.models.prefixes import NOTHING, read_rows
@@ -57,7 +57,7 @@ def tree_of(continuations: tuple[tuple[int, ...], ...]) -> Tree:
 
 
 @torch.inference_mode()
-def score(opened: Opened, prompts: Sequence[Prompt], continuations: tuple[tuple[int, ...], ...]) -> np.ndarray:
+def score(opened: Opened, prompts: Sequence[EncodedPrompt], continuations: tuple[tuple[int, ...], ...]) -> np.ndarray:
     """Return the log-likelihoods of the continuations after each prompt, float64 [prompts, continuations]."""
     if not opened.encoder.facts.tree or opened.encoder.facts.shared == NOTHING:
         return _score_rows(opened, prompts, continuations)
@@ -69,7 +69,9 @@ def score(opened: Opened, prompts: Sequence[Prompt], continuations: tuple[tuple[
     return scores
 
 
-def _score_rows(opened: Opened, prompts: Sequence[Prompt], continuations: tuple[tuple[int, ...], ...]) -> np.ndarray:
+def _score_rows(
+    opened: Opened, prompts: Sequence[EncodedPrompt], continuations: tuple[tuple[int, ...], ...]
+) -> np.ndarray:
     """Score each continuation in a row of its own, where a model does not take masks of any form."""
     rows = [(prompt, ids) for prompt in prompts for ids in continuations]
     scores, head = np.empty(len(rows)), parts.head(opened.model)

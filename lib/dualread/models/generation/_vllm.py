@@ -25,7 +25,7 @@ from typing import Any
 
 from dualread.declared.base import Wire
 from dualread.errors import ConfigError, DataError, DualReadError
-from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.generation._vllm_states import AnswerStates, image_spans
 
 # vLLM 0.32 has two model runners. Without this variable it takes the second one where Triton works, so on CUDA, and the
@@ -136,7 +136,7 @@ class Core:
         self.in_flight = 2 * engine["max_num_seqs"]
         self._encoder = encoder
 
-    def given(self, prompt: Prompt, prefix: Sequence[int]) -> dict[str, Any]:
+    def given(self, prompt: EncodedPrompt, prefix: Sequence[int]) -> dict[str, Any]:
         """Return vLLM's input: the ids of `prompt` and `prefix`; of an image, the pixels, and where its tokens are."""
         import torch
         from transformers import BatchFeature

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.generation._vllm import Core
 from dualread.models.generation.base import Collecting
 
@@ -20,7 +20,7 @@ class _Begun:
     """
 
     position: int
-    prompt: Prompt
+    prompt: EncodedPrompt
     engine_name: str
     made: Any = None
 
@@ -43,8 +43,8 @@ class Collector:
         self._encoder, self._stop, self._forbidden, self._collecting = encoder, stop, forbidden, collecting
 
     def complete(
-        self, prompts: Iterable[Prompt], parameters: Mapping[str, Any]
-    ) -> Iterator[tuple[int, Prompt, Any, Any]]:
+        self, prompts: Iterable[EncodedPrompt], parameters: Mapping[str, Any]
+    ) -> Iterator[tuple[int, EncodedPrompt, Any, Any]]:
         """Yield (position, prompt, vLLM's output, what was collected) of each prompt when it is answered.
 
         Raises:
@@ -68,7 +68,7 @@ class Collector:
                 ended.append(answer)
             yield from self._collected(ended)
 
-    def _begun(self, position: int, prompt: Prompt, parameters: Mapping[str, Any]) -> _Begun:
+    def _begun(self, position: int, prompt: EncodedPrompt, parameters: Mapping[str, Any]) -> _Begun:
         self._core.check_length(prompt.row, len(prompt.token_ids) + parameters["max_tokens"] + 1)
         token, states = self._encoder.image_token_id, self._states
         # The states of an image that vLLM has in its cache, but nobody here has, have to be computed again.
@@ -92,7 +92,7 @@ class Collector:
         self._states.go_on(before, answer.engine_name)
         return answer
 
-    def _collected(self, answers: Sequence[_Begun]) -> Iterator[tuple[int, Prompt, Any, Any]]:
+    def _collected(self, answers: Sequence[_Begun]) -> Iterator[tuple[int, EncodedPrompt, Any, Any]]:
         import torch
 
         if not answers:

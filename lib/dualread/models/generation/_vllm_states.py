@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import ConfigError
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.generation.base import PassStates
 
 _IMAGES = 256  # whose states are kept; about a megabyte each
 
 
-def image_spans(prompt: Prompt, image_token: int) -> list[tuple[int, int]]:
+def image_spans(prompt: EncodedPrompt, image_token: int) -> list[tuple[int, int]]:
     """Return (first token, number of tokens) of each image of a prompt."""
     at = [i for i, token in enumerate(prompt.token_ids) if token == image_token]
     if not at:
@@ -80,16 +80,16 @@ class AnswerStates:
         """Number of requests whose states are kept."""
         return len(self._kept)
 
-    def knows_image(self, prompt: Prompt, image_token: int) -> bool:
+    def knows_image(self, prompt: EncodedPrompt, image_token: int) -> bool:
         """Return whether the states of the prompt's image are here, so that vLLM need not compute them again."""
         return _key(prompt, image_token) in self._images
 
-    def is_reading_image(self, prompt: Prompt, image_token: int) -> bool:
+    def is_reading_image(self, prompt: EncodedPrompt, image_token: int) -> bool:
         """Return whether a request that is being answered will give the states of the prompt's image."""
         key = _key(prompt, image_token)
         return any(kept.key == key for kept in self._kept.values())
 
-    def keep(self, name: str, prompt: Prompt, image_token: int) -> None:
+    def keep(self, name: str, prompt: EncodedPrompt, image_token: int) -> None:
         """Keep the states of the request that the engine knows by `name`."""
         [(first, n)], key = image_spans(prompt, image_token) or [(0, 0)], _key(prompt, image_token)
         known = self._images.get(key)
@@ -189,7 +189,7 @@ def _copied(states: Any, rows: list[int]) -> Any:
     return states[rows[0] : rows[-1] + 1].clone() if together else states[rows]
 
 
-def _key(prompt: Prompt, image_token: int) -> Hashable:
+def _key(prompt: EncodedPrompt, image_token: int) -> Hashable:
     """Return all that the states of the image depend on: its content, and the tokens up to its last one."""
     [(first, n)] = image_spans(prompt, image_token) or [(0, 0)]
     return prompt.image_sha256, tuple(prompt.token_ids[: first + n])

@@ -16,7 +16,7 @@ _OPEN, _CLOSE = "<confidence>", "</confidence>"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices:
+class ChoicesAfterPrompt:
     """The choices that are scored after one prompt.
 
     Attributes:
@@ -65,7 +65,9 @@ def score_choices(
     return scored
 
 
-def choices_of(wanted: answers.Choices, tokenizer: Any, completion: Sequence[int], stop: Collection[int]) -> Choices:
+def choices_of(
+    wanted: answers.Choices, tokenizer: Any, completion: Sequence[int], stop: Collection[int]
+) -> ChoicesAfterPrompt:
     """Return the choices that a view's config entry asks for.
 
     `completion` holds the ids of the committed completion, and `stop` those that end a turn.
@@ -75,7 +77,9 @@ def choices_of(wanted: answers.Choices, tokenizer: Any, completion: Sequence[int
     """
     if wanted.integers is not None:
         return stated_integers(tokenizer, completion, stop, *wanted.integers)
-    return Choices(prefix=(), variants={word: _single_tokens(tokenizer, word) for word in wanted.words or ()})
+    return ChoicesAfterPrompt(
+        prefix=(), variants={word: _single_tokens(tokenizer, word) for word in wanted.words or ()}
+    )
 
 
 def _single_tokens(tokenizer: Any, word: str) -> list[list[int]]:
@@ -91,7 +95,9 @@ def _single_tokens(tokenizer: Any, word: str) -> list[list[int]]:
     return found
 
 
-def stated_integers(tokenizer: Any, completion: Sequence[int], stop: Collection[int], low: int, high: int) -> Choices:
+def stated_integers(
+    tokenizer: Any, completion: Sequence[int], stop: Collection[int], low: int, high: int
+) -> ChoicesAfterPrompt:
     """Return every integer in [low, high] as a confidence that `completion` could have stated.
 
     Everything after `<confidence>` is replaced by the integer and the first token of `</confidence>`. Without that
@@ -112,7 +118,7 @@ def stated_integers(tokenizer: Any, completion: Sequence[int], stop: Collection[
         start = at + len(_OPEN)
         kept = sum(right <= start for _, right in spans)
         prefix, tag_end = tuple(ids[:kept]), text[spans[kept - 1][1] if kept else 0 : start]
-    return Choices(prefix=prefix, variants=_integers(tokenizer, tag_end, low, high))
+    return ChoicesAfterPrompt(prefix=prefix, variants=_integers(tokenizer, tag_end, low, high))
 
 
 @lru_cache(maxsize=16)  # nearly all completions have the same `tag_end`

@@ -14,7 +14,7 @@ import numpy as np
 from dualread.declared.base import Positive, Section, Wire
 from dualread.declared.recorded import USUAL, Facts
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.finished import each_batch
 from dualread.models.generation.base import Collecting, Completion, Loglikelihoods, Request, SeededDecoding, Step
@@ -90,12 +90,12 @@ class TransformersEngine:
         made = [replace(one, states=of_row) for one, of_row in zip(made, states, strict=True)]
         return [made[i * n : (i + 1) * n] for i in range(len(prompts))]
 
-    def _encode(self, requests: Sequence[Request]) -> list[Prompt]:
+    def _encode(self, requests: Sequence[Request]) -> list[EncodedPrompt]:
         # Those about one image follow each other, so that it is changed and processed once; a few are kept in memory.
         made = {i: self._prompt(requests[i]) for i in by_image(requests)}
         return [made[i] for i in range(len(requests))]
 
-    def _prompt(self, request: Request) -> Prompt:
+    def _prompt(self, request: Request) -> EncodedPrompt:
         return self.encoder.prompt(request.text, image=request.image, row=request.row).followed_by(request.prefix)
 
     def _completion(self, prompt: Sequence[int], tokens: list[int], log_probs: list[float]) -> Completion:
@@ -154,7 +154,7 @@ def _uniform(
 
 def complete(
     opened: Opened,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[EncodedPrompt],
     of: Sequence[int],
     decoding: SeededDecoding,
     uniform: np.ndarray | None,
@@ -177,7 +177,7 @@ def complete(
 
 def steps(
     opened: Opened,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[EncodedPrompt],
     of: Sequence[int],
     decoding: SeededDecoding,
     uniform: np.ndarray | None,
@@ -197,7 +197,7 @@ def steps(
     """
     import torch
 
-    from dualread.models.generation._states import Rows, States
+    from dualread.models.generation._states import CachedStates, Rows
 
     model, n_tokens, head = opened.model, decoding.max_completion_tokens, parts.head(opened.model)
     stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (opened.stop, opened.forbidden))
@@ -205,7 +205,7 @@ def steps(
     if opened.encoder.facts.shared == NOTHING:
         states = Rows(opened, [prompts[i] for i in of], layers)
     else:
-        states = States(opened, prompts, of, room=n_tokens - (kept is None), layers=layers)
+        states = CachedStates(opened, prompts, of, room=n_tokens - (kept is None), layers=layers)
     at = torch.arange(len(of), device=model.device)  # the completion of each row of `states`
     going = torch.ones(len(of), dtype=torch.bool, device=model.device)
     said = torch.zeros_like(going)  # whether a row has chosen a token that ends it

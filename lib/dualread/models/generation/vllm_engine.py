@@ -18,7 +18,7 @@ from dualread.declared.recorded import USUAL, Facts
 from dualread.errors import ConfigError
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
-from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.backbones.processor import forbidden_token_ids, load_processor
 from dualread.models.generation._vllm import Core, prepare
 from dualread.models.generation._vllm_collected import Collector
@@ -111,7 +111,7 @@ class VllmEngine:
         return results
 
     def sample(
-        self, prompts: Sequence[Prompt], decoding: SeededDecoding, seeds: Sequence[int]
+        self, prompts: Sequence[EncodedPrompt], decoding: SeededDecoding, seeds: Sequence[int]
     ) -> list[tuple[list[int], list[float]]]:
         """Return the ids of one completion per prompt, each of a random stream of its own, and their log-probabilities.
 

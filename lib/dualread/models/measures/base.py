@@ -7,7 +7,7 @@ import numpy as np
 from dualread import plugins
 from dualread.declared.base import ConfiguredPlugin
 from dualread.declared.plugin_settings import NoSettings
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.finished import each_batch
 from dualread.models.generation.base import Request
@@ -60,7 +60,9 @@ def measured(
     return {name: np.stack([found[i][name] for i in range(len(found))]).astype(np.float32) for name in names}
 
 
-def _passes(actor: Opened, encoded: Mapping[int, Prompt], completions: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+def _passes(
+    actor: Opened, encoded: Mapping[int, EncodedPrompt], completions: Sequence[Sequence[int]]
+) -> Iterator[list[int]]:
     """Yield the rows of each pass: prompts of one length, so that nothing stands before a prompt."""
     rows: list[int] = []
     lengths = {i: (len(prompt.token_ids), len(completions[i])) for i, prompt in encoded.items()}

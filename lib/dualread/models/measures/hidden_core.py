@@ -24,7 +24,7 @@ from pydantic import model_validator
 from dualread.declared.base import Section, Share
 from dualread.errors import ConfigError
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.replay.positions import locate
 
@@ -49,7 +49,7 @@ class Settings(Section):
 
 
 def measure(
-    opened: Opened, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]], settings: Settings
+    opened: Opened, prompts: Sequence[EncodedPrompt], completions: Sequence[Sequence[int]], settings: Settings
 ) -> list[dict[str, np.ndarray]]:
     """Return `entropy` and `entropy_hidden`, the mean entropy of the answer's tokens with and without the core [1].
 

@@ -16,7 +16,7 @@ from dualread.declared.backbones import Pretraining
 from dualread.grading.canonical import is_correct
 from dualread.grading.contracts import dual, single
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.backbones.opened import Opened
 from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.transformers_engine import TransformersEngine
@@ -154,7 +154,7 @@ def _draw(
     chosen: Sequence[int],
     settings: Pretraining,
     rng: np.random.Generator,
-) -> tuple[list[Prompt], list[tuple[list[int], list[float]]]]:
+) -> tuple[list[EncodedPrompt], list[tuple[list[int], list[float]]]]:
     names = list(settings.mixture)
     shares = np.array([settings.mixture[name] for name in names])
     prompts, targets = [], []
@@ -185,7 +185,7 @@ def _target(tokenizer: Any, made: Exercise) -> tuple[list[int], list[float]]:
 
 
 def _backward(
-    model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tuple[list[int], list[float]]]
+    model: Any, encoder: Encoder, prompts: list[EncodedPrompt], targets: list[tuple[list[int], list[float]]]
 ) -> float:
     """Add the gradient of the weighted mean cross-entropy over all completion tokens, and return that mean."""
     import torch

@@ -13,7 +13,7 @@ import numpy as np
 
 from dualread.errors import ReplayDisagreementError
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Prompt, prompt_sha256
+from dualread.models.backbones.encode import EncodedPrompt, prompt_sha256
 from dualread.models.backbones.opened import Opened
 from dualread.models.finished import each_batch
 from dualread.models.generation.base import PassStates, Request
@@ -76,7 +76,7 @@ def batches(image_names: Sequence[str], lengths: Sequence[int], batch_size: int)
         yield order[start : start + batch_size]
 
 
-def checked_prompt(actor: Opened, request: Request, generated_from: str | None) -> Prompt:
+def checked_prompt(actor: Opened, request: Request, generated_from: str | None) -> EncodedPrompt:
     """Return a prompt, whose `prompt_sha256` has to be `generated_from` if that is given; see `replay_completions`."""
     prompt = actor.encoder.prompt(request.text, image=request.image, row=request.row)
     if generated_from is not None and prompt_sha256(prompt.token_ids) != generated_from:
@@ -89,7 +89,7 @@ def checked_prompt(actor: Opened, request: Request, generated_from: str | None) 
 
 def replay_batch(
     opened: Opened,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[EncodedPrompt],
     completions: Sequence[Sequence[int]],
     *,
     kappa: float,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.generation.base import SeededDecoding
 
 
@@ -13,7 +13,7 @@ class Rollouts(Protocol):
     def roll_out(
         self,
         weights: Iterable[tuple[str, Any]],
-        prompts: Sequence[Prompt],
+        prompts: Sequence[EncodedPrompt],
         decoding: SeededDecoding,
         seeds: Sequence[int],
     ) -> list[tuple[list[int], list[float]]]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dualread.declared.base import AS_GIVEN, Positive, Section, Wire
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.generation import vllm_engine
 from dualread.models.generation._vllm import prepare as prepare_vllm
 from dualread.models.generation.base import SeededDecoding
@@ -62,7 +62,7 @@ class VllmRollouts:
     def roll_out(
         self,
         weights: Iterable[tuple[str, Any]],
-        prompts: Sequence[Prompt],
+        prompts: Sequence[EncodedPrompt],
         decoding: SeededDecoding,
         seeds: Sequence[int],
     ) -> list[tuple[list[int], list[float]]]:
@@ -86,7 +86,7 @@ class DistantRollouts:
     def roll_out(
         self,
         weights: Iterable[tuple[str, Any]],
-        prompts: Sequence[Prompt],
+        prompts: Sequence[EncodedPrompt],
         decoding: SeededDecoding,
         seeds: Sequence[int],
     ) -> list[tuple[list[int], list[float]]]:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from dualread.data.images import open_image, read_file, shown_alike
 from dualread.errors import ArtifactError
-from dualread.models.service.requests import URL, Request
+from dualread.models.service.requests import URL, ServiceRequest
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -34,7 +34,7 @@ def image_url(images: str) -> ImageUrl:
     return lambda path: f"{images.rstrip('/')}/{quote(path.name)}"
 
 
-def body_of(request: Request, manifest: Path, url_of: ImageUrl) -> dict[str, Any]:
+def body_of(request: ServiceRequest, manifest: Path, url_of: ImageUrl) -> dict[str, Any]:
     """Return the body of the call; `manifest` is the artifact with the images.
 
     A picture that is changed before it is shown travels in the body as PNG, however others travel.
@@ -56,7 +56,7 @@ def body_of(request: Request, manifest: Path, url_of: ImageUrl) -> dict[str, Any
     return {**request.body, "messages": [{"role": "user", "content": content}]}
 
 
-def line_of(request: Request, body: dict[str, Any]) -> dict[str, Any]:
+def line_of(request: ServiceRequest, body: dict[str, Any]) -> dict[str, Any]:
     """Return the line of a request in the format of the Batch API; `body` is that of the call."""
     return {"custom_id": request.custom_id, "method": "POST", "url": URL, "body": body}
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dualread.models.service.replies import Choice
+from dualread.models.service.replies import ServiceCompletion
 
 
-def word_log_probs(choice: Choice, words: Sequence[str]) -> tuple[Mapping[str, float], bool] | None:
+def word_log_probs(choice: ServiceCompletion, words: Sequence[str]) -> tuple[Mapping[str, float], bool] | None:
     """Return the log-probability of each word as the first token, and whether a bound stands for one of them.
 
     The probabilities of the listed spellings are added: four letter cases, with and without a leading space, as

@@ -30,7 +30,7 @@ class Token:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class ServiceCompletion:
     """One completion; `tokens` is None if the service gives no log-probabilities."""
 
     text: str
@@ -39,7 +39,7 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class ServiceReply:
     """What a service has replied to one request.
 
     Attributes:
@@ -47,11 +47,11 @@ class Reply:
         n_prompt_tokens: Length of the prompt, as the service counts it; 0 if it does not say.
     """
 
-    choices: tuple[Choice, ...]
+    choices: tuple[ServiceCompletion, ...]
     n_prompt_tokens: int
 
 
-def reply_of(body: Any, *, n: int, log_probs: bool) -> Reply:
+def reply_of(body: Any, *, n: int, log_probs: bool) -> ServiceReply:
     """Return the reply that the body of a chat completion holds.
 
     A refusal, and text that the service holds back (`content_filter`), is a completion without an answer.
@@ -74,13 +74,13 @@ def reply_of(body: Any, *, n: int, log_probs: bool) -> Reply:
     ordered = sorted(found, key=lambda choice: choice["index"]) if n > 1 else found
     usage = body.get("usage")
     counted = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
-    return Reply(
+    return ServiceReply(
         choices=tuple(_choice(choice, log_probs) for choice in ordered),
         n_prompt_tokens=counted if isinstance(counted, int) and 0 < counted < _MOST_TOKENS else 0,
     )
 
 
-def _choice(choice: Any, log_probs: bool) -> Choice:
+def _choice(choice: Any, log_probs: bool) -> ServiceCompletion:
     message = choice.get("message") if isinstance(choice, Mapping) else None
     if not isinstance(message, Mapping):
         raise ReplyError("has a choice without a message")
@@ -95,7 +95,7 @@ def _choice(choice: Any, log_probs: bool) -> Choice:
     tokens = _tokens(content, text) if isinstance(content, list) and content else None
     if log_probs and tokens is None and text:
         raise ReplyError("has no log-probabilities (logprobs.content); docs/given-answers.md says how to do without")
-    return Choice(text=text, finish_reason=str(reason or "stop"), tokens=tokens)
+    return ServiceCompletion(text=text, finish_reason=str(reason or "stop"), tokens=tokens)
 
 
 def _tokens(content: Sequence[Any], text: str) -> tuple[Token, ...]:

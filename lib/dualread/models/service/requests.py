@@ -20,7 +20,7 @@ _NOT_ASKED = ("logprobs", "top_logprobs")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class ServiceRequest:
     """One request.
 
     Attributes:
@@ -45,7 +45,7 @@ def needs_likelihoods(shard: ShardSpec, service: Service) -> bool:
     return service.log_probs and "/" not in shard.condition
 
 
-def requests_of(shard: ShardSpec, service: Service, questions: Iterable[Asked]) -> Iterator[Request]:
+def requests_of(shard: ShardSpec, service: Service, questions: Iterable[Asked]) -> Iterator[ServiceRequest]:
     """Return the requests for the `questions` of a shard or view, in their order; each is made when it is taken.
 
     The id depends on the shard, the question's sample_id, the text, the content of the image, the model and the
@@ -69,7 +69,7 @@ def requests_of(shard: ShardSpec, service: Service, questions: Iterable[Asked]) 
     numbers = {first: min(most, total - first) for first in range(0, total, most)}
     bodies = {n: _body(shard, service, n, log_probs) for n in numbers.values()}
     return (
-        Request(
+        ServiceRequest(
             custom_id=_digest(shard, question, first, bodies[n]),
             question=question,
             first=question.draw * total + first,

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from dualread.errors import ArtifactError
-from dualread.models.service.replies import Reply, ReplyError, reply_of
-from dualread.models.service.requests import Request
+from dualread.models.service.replies import ReplyError, ServiceReply, reply_of
+from dualread.models.service.requests import ServiceRequest
 
 _SHOWN = 3
 _LONGEST_LINE = 2**28  # bytes; eight completions with all log-probabilities are a hundredth of that
@@ -155,7 +155,7 @@ class Found:
         counted = self._reasons.most_common()
         return [f"{n}: {reason}{f' ({self._first[reason]})' if self._first[reason] else ''}" for reason, n in counted]
 
-    def replies(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+    def replies(self, requests: Iterable[ServiceRequest]) -> Iterator[tuple[ServiceRequest, ServiceReply]]:
         """Look up `requests` one by one, and yield those that are answered with their replies.
 
         Raises:
@@ -168,7 +168,7 @@ class Found:
             if reply is not None:
                 yield request, reply
 
-    def _reply(self, request: Request) -> Reply | None:
+    def _reply(self, request: ServiceRequest) -> ServiceReply | None:
         usable, failed = [], []
         for where, line in self._responses.of(request.custom_id):
             try:
@@ -206,7 +206,7 @@ class Found:
         )
 
 
-def reply_in(line: Any, request: Request) -> Reply:
+def reply_in(line: Any, request: ServiceRequest) -> ServiceReply:
     """Return the reply of a decoded line.
 
     Raises:

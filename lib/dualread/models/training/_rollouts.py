@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.generation.transformers_engine import complete
 from dualread.models.training.job import Job
@@ -35,7 +35,7 @@ def for_sampling(model: Any) -> Iterator[None]:
         model.train()
 
 
-def roll_out(opened: Opened, prompts: Sequence[Prompt], job: Job, *, step: int, first: int) -> list[list[int]]:
+def roll_out(opened: Opened, prompts: Sequence[EncodedPrompt], job: Job, *, step: int, first: int) -> list[list[int]]:
     """Return the ids of one completion per row.
 
     Args:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dualread.errors import TrainingError
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.rollouts.base import Rollouts
 from dualread.models.training._lora import merged_weights
@@ -51,7 +51,9 @@ def sampled_by(rollouts: Rollouts, trainer: type, job: Job) -> type:
         _opened: Opened  # of this step; `trainer` sets it
         _passes: list[tuple[float, int]]  # of this step: sum of the differences, and tokens
 
-        def roll_out(self, prompts: Sequence[Prompt], *, first: int) -> tuple[list[list[int]], list[list[float]]]:
+        def roll_out(
+            self, prompts: Sequence[EncodedPrompt], *, first: int
+        ) -> tuple[list[list[int]], list[list[float]]]:
             """Return the ids of one completion per row of this process, and their log-probabilities."""
             step, self._passes = self.state.global_step, []
             seeds = [derive_seed("rollout", job.seed, step, first + i) for i in range(len(prompts))]

@@ -15,7 +15,7 @@ import numpy as np
 from dualread.grading.parse import block_span
 from dualread.grading.spans import character_spans, tokens_within
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import read_rows
 
@@ -73,7 +73,7 @@ def vision_tokens(token_ids: Sequence[int], decode: Callable[[Sequence[int]], st
 
 def measure(
     opened: Opened,
-    views: Sequence[tuple[Prompt, Prompt]],
+    views: Sequence[tuple[EncodedPrompt, EncodedPrompt]],
     completions: Sequence[Sequence[int]],
     *,
     temperature: float,
@@ -108,7 +108,10 @@ def measure(
 
 
 def _states(
-    opened: Opened, prompts: Sequence[Prompt], prefixes: Sequence[Sequence[int]], positions: Sequence[Sequence[int]]
+    opened: Opened,
+    prompts: Sequence[EncodedPrompt],
+    prefixes: Sequence[Sequence[int]],
+    positions: Sequence[Sequence[int]],
 ) -> Any:
     """Return the final-layer states [tokens of all rows, D] that predict the completion tokens at `positions`."""
     import torch

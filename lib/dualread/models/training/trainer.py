@@ -27,7 +27,7 @@ from dualread.models.training._rollouts import for_sampling, roll_out
 from dualread.models.training._sampled import DIFFERENCE, opened_rollouts, sampled_by
 from dualread.models.training._sharding import PROCESSES, sharded
 from dualread.models.training.job import Job
-from dualread.progress import Step, note_steps, say, track
+from dualread.progress import NotedStep, note_steps, say, track
 from dualread.seeding import generator
 
 # Wall-clock time of a step, including its rollouts. It differs between runs, so stages leave it out of their artifacts.
@@ -267,7 +267,7 @@ def _step_callback(job: Job, n_steps: int) -> Any:
         def _note(self, state: Any, history: Sequence[Mapping[str, Any]], **how: bool) -> None:
             if state.is_world_process_zero:
                 rows = ((entry["step"], {row["name"]: row["value"] for row in _log_rows([entry])}) for entry in history)
-                note_steps(job.steps_file, [Step(step=k, of=n_steps, values=of) for k, of in rows if of], **how)
+                note_steps(job.steps_file, [NotedStep(step=k, of=n_steps, values=of) for k, of in rows if of], **how)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             next(self.bar, None)

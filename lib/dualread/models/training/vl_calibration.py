@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dualread.declared.base import Positive
-from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.backbones.opened import Opened
 from dualread.models.rewards.vl_calibration import token_weights, visual_certainty
 from dualread.models.training._rollouts import for_sampling
@@ -76,7 +76,7 @@ def _with_visual_terms(trainer: type, job: Job) -> type:
 
 def _views(
     encoder: Encoder, inputs: Sequence[Mapping[str, Any]], job: Job, step: int
-) -> dict[str, tuple[Prompt, Prompt]]:
+) -> dict[str, tuple[EncodedPrompt, EncodedPrompt]]:
     """Return the prompt of each question with the clean and with the blackened image, by sample_id."""
     views = {}
     for sample_id, row in {row["sample_id"]: row for row in inputs}.items():

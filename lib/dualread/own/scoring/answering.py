@@ -28,7 +28,7 @@ from dualread.models.measures.base import measured
 from dualread.models.replay.forward import VECTORS, replay_completions
 from dualread.models.replay.replayed import stacked
 from dualread.own.scoring.results import Confidence, Reading, ShownQuestion
-from dualread.readers.answers import COLUMNS, Answers, View
+from dualread.readers.answers import COLUMNS, Answers, ViewAnswers
 from dualread.readers.base import FittedReader, Scores, score
 from dualread.readers.requirements import views_read
 from dualread.seeding import derive_seed
@@ -51,7 +51,7 @@ class Answered:
     completions: Sequence[Completion]
     texts: Sequence[str | None]
     answers: Answers
-    views: Mapping[str, View]
+    views: Mapping[str, ViewAnswers]
 
 
 class OpenActor:
@@ -110,7 +110,7 @@ class OpenActor:
         asked: Sequence[ShownQuestion],
         committed: Sequence[Completion],
         texts: Sequence[str | None],
-    ) -> View:
+    ) -> ViewAnswers:
         """Return a view of the answers `texts`; a prompt that contains the answer is not put where there is none."""
         places_answer = "{ANSWER}" in prompts.template(view.prompt.name)
         draws = range(view.draws or 1)
@@ -123,22 +123,22 @@ class OpenActor:
         chosen = list(requests.values())
         if view.measure is not None:
             source = self._measured(view.measure, chosen, committed)
-            return View(name=view.name, source=source, rows=np.arange(len(asked)))
+            return ViewAnswers(name=view.name, source=source, rows=np.arange(len(asked)))
         if view.forced:
             source = self._states(chosen, committed, view.layers or ())
-            return View(name=view.name, source=source, rows=np.arange(len(asked)))
+            return ViewAnswers(name=view.name, source=source, rows=np.arange(len(asked)))
         if view.choices is not None:
             scored = score_choices(self._engine, chosen, [committed[i].token_ids for i, _ in requests], view.choices)
             of_row = {i: found.log_probs for (i, _), found in zip(requests, scored, strict=True)}
             names = dict.fromkeys(name for log_probs in of_row.values() for name in log_probs)
             every = range(len(asked))
             log_probs = {name: np.array([of_row.get(i, {}).get(name, np.nan) for i in every]) for name in names}
-            return View(name=view.name, log_probs=log_probs)
+            return ViewAnswers(name=view.name, log_probs=log_probs)
         assert view.decoding is not None, "a view has completions, choices, or states"
         completions = self._complete(chosen, view.decoding, view.name)
         made = dict(zip(requests, completions, strict=True))
         of_draws = [[one for draw in draws for one in made.get((i, draw), ())] for i in range(len(asked))]
-        return View(
+        return ViewAnswers(
             name=view.name,
             texts=tuple(tuple(one.text for one in of) for of in of_draws),
             token_log_probs=pl.Series([[list(one.token_log_probs) for one in of] for of in of_draws], dtype=_LOG_PROBS),

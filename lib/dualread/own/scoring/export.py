@@ -36,7 +36,7 @@ from dualread.own.scoring.bundle import (
     read_reader,
     write_bundle,
 )
-from dualread.own.scoring.loading import Choice, load
+from dualread.own.scoring.loading import ScorerChoice, load
 from dualread.progress import say
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
@@ -255,7 +255,7 @@ def _store_answers(out: Path) -> None:
     """Ask the actor a few questions, so that another engine can be checked; where it cannot be opened, say why."""
     try:
         opens = partial(OpenActor.open, batch_size=4)
-        stored.write(out, load(Choice(reader=out), opens))
+        stored.write(out, load(ScorerChoice(reader=out), opens))
     except (DualReadError, ImportError, RuntimeError) as error:  # RuntimeError: torch, for instance without memory
         say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
 

@@ -97,14 +97,14 @@ def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
             yield f"{name} of the replay's example is {values}, expected {fitted}"
 
 
-class Actor(Protocol):
+class OpenedActor(Protocol):
     """An opened checkpoint; `config` is the configuration of its text part."""
 
     encoder: Encoder
     config: Any
 
 
-A = TypeVar("A", bound=Actor)
+A = TypeVar("A", bound=OpenedActor)
 # Opens a checkpoint as its readers require: its folder, their requirements without views, and kappa of their states.
 Opens = Callable[[Path, Requirements, float | None], A]
 
@@ -144,7 +144,7 @@ class LoadedScorer(Generic[A]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class ScorerChoice:
     """What to score with: the arguments of `scorer.Scorer.load` by their names, which are explained there."""
 
     reader: str | Path
@@ -158,7 +158,7 @@ class Choice:
     allow_other: bool = False
 
 
-def load(choice: Choice, opens: Opens[A]) -> LoadedScorer[A]:
+def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
     """Load what is chosen; `opens` opens the checkpoint when all that is known without it fits.
 
     Raises:
@@ -212,7 +212,7 @@ def load(choice: Choice, opens: Opens[A]) -> LoadedScorer[A]:
 
 
 @contextlib.contextmanager
-def _checkpoint(source: ReaderSource, choice: Choice, settings: Wire) -> Iterator[Path]:
+def _checkpoint(source: ReaderSource, choice: ScorerChoice, settings: Wire) -> Iterator[Path]:
     """Yield the folder of the actor; an adapter is merged into its base for as long as it takes to load it."""
     base = choice.base
     if (given := source.checkpoint if choice.checkpoint is None else choice.checkpoint) is None:

@@ -10,7 +10,7 @@ from dualread.declared.data import CtWindows, ct_windows_of
 from dualread.errors import ConfigError, DualReadError
 from dualread.evaluation.thresholds import decide
 from dualread.own.scoring.answering import OpenActor, readings
-from dualread.own.scoring.loading import Choice, LoadedScorer, load
+from dualread.own.scoring.loading import LoadedScorer, ScorerChoice, load
 from dualread.own.scoring.results import Failed, Question, Scored, shown
 from dualread.store.digest import digest_of
 
@@ -94,7 +94,7 @@ class Scorer:
         if bits is not None and not 9 <= bits <= 16:
             raise ConfigError(f"bits {bits}: expected 9 to 16, the bits that count in 16-bit gray images.")
         windows = ct_windows_of(ct_windows)
-        choice = Choice(
+        choice = ScorerChoice(
             reader=reader,
             checkpoint=checkpoint,
             base=base,

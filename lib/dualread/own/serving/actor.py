@@ -10,7 +10,7 @@ from dualread.declared.recorded import RequiredView
 from dualread.models.backbones.encode import Encoder
 from dualread.models.generation.base import Completion
 from dualread.own.scoring.answering import Answered
-from dualread.own.serving.asked import Asked
+from dualread.own.serving.asked import ActorRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,25 +50,25 @@ class Ended:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Broken:
+class BrokenRequest:
     """The request `name` cannot be answered, and no other one is affected."""
 
     name: str
     error: str
 
 
-Event = Begun | Said | Ended | Broken
+Event = Begun | Said | Ended | BrokenRequest
 
 
 @dataclass(kw_only=True)
-class Row:
+class GrowingCompletion:
     """One completion as it grows: its request, which of the request's completions it is, and what has been said.
 
     `log_probs` is empty where nobody asked for them.
     """
 
     name: str
-    asked: Asked
+    asked: ActorRequest
     index: int
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
@@ -106,7 +106,7 @@ class ServingActor(Protocol):
         """How many completions are being made, wait, or still hold memory; another thread may ask."""
         ...
 
-    def add(self, name: str, asked: Asked) -> None:
+    def add(self, name: str, asked: ActorRequest) -> None:
         """Begin to answer a request at one of the next steps."""
         ...
 
@@ -118,6 +118,6 @@ class ServingActor(Protocol):
         """Go on by about one token of some requests; the events of a request come in their order."""
         ...
 
-    def read(self, asked: Sequence[Asked], ended: Sequence[Ended], views: Sequence[RequiredView]) -> Answered:
+    def read(self, asked: Sequence[ActorRequest], ended: Sequence[Ended], views: Sequence[RequiredView]) -> Answered:
         """Return completions that readers can judge as they see them, with states and views."""
         ...

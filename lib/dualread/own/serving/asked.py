@@ -11,7 +11,7 @@ from typing import Any
 from dualread.data.images import Decoded
 from dualread.errors import DataError
 from dualread.models import prompts
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.conditions import question_field
 from dualread.models.generation.base import Completion, SeededDecoding
 from dualread.own.scoring.loading import LoadedScorer
@@ -56,7 +56,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ActorRequest:
     """A request as an actor gets it.
 
     Attributes:
@@ -71,7 +71,7 @@ class Asked:
         log_probs: Whether the request wants the log-probabilities of its tokens.
     """
 
-    prompt: Prompt
+    prompt: EncodedPrompt
     decoding: SeededDecoding
     n: int
     shown: ShownQuestion | None
@@ -81,14 +81,14 @@ class Asked:
     log_probs: bool = False
 
 
-class Requests:
+class RequestReader:
     """Reads requests to the actor of `loaded`, whose requirements say what its readers were fitted on."""
 
     def __init__(self, loaded: LoadedScorer[Any]):
         self._encoder, self._required = loaded.actor.encoder, loaded.requirements
         self._positions = getattr(loaded.actor.config, "max_position_embeddings", 2**17)
 
-    def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> Asked:
+    def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> ActorRequest:
         """Return what is asked, encoded; not for two threads at once.
 
         Args:
@@ -120,7 +120,7 @@ class Requests:
         except DataError as error:  # it names the question, which may be long, and is the client's own
             raise DataError(str(error).replace(row, "the question")) from error
         seed = wanted.seed if wanted.seed is not None else name if reasons else None
-        return Asked(
+        return ActorRequest(
             prompt=prompt,
             decoding=self._decoding(wanted, prompt, seed),
             n=wanted.n,
@@ -131,7 +131,7 @@ class Requests:
             log_probs=wanted.log_probs,
         )
 
-    def of_completion(self, asked: Asked, completion: Completion) -> tuple[str, ...]:
+    def of_completion(self, asked: ActorRequest, completion: Completion) -> tuple[str, ...]:
         """Return why readers cannot judge a completion: the reasons of the request, and that of its length.
 
         A completion is the one that readers know if it ends by itself, or at their own limit.
@@ -175,7 +175,9 @@ class Requests:
         found = [name for text in texts for name in prompts.made_of(text)]
         return None if self._required.prompt.name in found else next(iter(found), None)
 
-    def _prompt(self, turns: Sequence[Turn], texts: Sequence[str], row: str, question: ShownQuestion | None) -> Prompt:
+    def _prompt(
+        self, turns: Sequence[Turn], texts: Sequence[str], row: str, question: ShownQuestion | None
+    ) -> EncodedPrompt:
         """Return the readers' prompt with the question, or the conversation as it is."""
         if question is None:
             return self._conversation(turns, texts, row)
@@ -183,7 +185,7 @@ class Requests:
         rendered = prompts.render(self._required.prompt.name, question=asked)
         return self._encoder.prompt(rendered, image=question.image, row=row)
 
-    def _conversation(self, turns: Sequence[Turn], texts: Sequence[str], row: str) -> Prompt:
+    def _conversation(self, turns: Sequence[Turn], texts: Sequence[str], row: str) -> EncodedPrompt:
         if not any(text.strip() for text in texts):
             raise DataError("the messages have no text. Expected a question such as 'Is there a lesion?'.")
         check_texts(texts, self._encoder.tokenizer)
@@ -191,7 +193,7 @@ class Requests:
             [{"role": turn.role, "content": [_part(part) for part in turn.parts]} for turn in turns], row=row
         )
 
-    def _decoding(self, wanted: Wanted, prompt: Prompt, seed: int | str | None) -> SeededDecoding:
+    def _decoding(self, wanted: Wanted, prompt: EncodedPrompt, seed: int | str | None) -> SeededDecoding:
         fitted = self._required.decoding
         temperature = fitted.temperature if wanted.temperature is None else wanted.temperature
         room = min(MOST_TOKENS, self._positions - len(prompt.token_ids) - 1)  # vLLM may have to read the last one, too

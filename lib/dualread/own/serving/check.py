@@ -13,8 +13,8 @@ from dualread.errors import ArtifactError
 from dualread.own.scoring.answering import readings
 from dualread.own.scoring.loading import LoadedScorer
 from dualread.own.scoring.stored import StoredAnswer
-from dualread.own.serving.actor import Broken, Ended, ServingActor
-from dualread.own.serving.asked import Asked, Requests, Turn, Wanted
+from dualread.own.serving.actor import BrokenRequest, Ended, ServingActor
+from dualread.own.serving.asked import ActorRequest, RequestReader, Turn, Wanted
 
 # By how much states and confidences may differ by dtype: states in shares of their length.
 ROUNDING = {"float32": (1e-3, 1e-3), "bfloat16": (0.1, 0.1)}
@@ -27,7 +27,7 @@ def check(loaded: LoadedScorer[ServingActor], stored: Sequence[StoredAnswer]) ->
         ArtifactError: States or confidences differ by more than rounding, or so many answers differ that this cannot be
             known.
     """
-    dtype, requests = str(loaded.requirements.model["dtype"]), Requests(loaded)
+    dtype, requests = str(loaded.requirements.model["dtype"]), RequestReader(loaded)
     allowed = ROUNDING[dtype]
     ended = _answered(loaded.actor, requests, stored)
     same = [k for k, one in enumerate(stored) if list(ended[k].completion.token_ids) == list(one.token_ids)]
@@ -56,20 +56,20 @@ def check(loaded: LoadedScorer[ServingActor], stored: Sequence[StoredAnswer]) ->
     )
 
 
-def _answered(actor: ServingActor, requests: Requests, stored: Sequence[StoredAnswer]) -> list[Ended]:
+def _answered(actor: ServingActor, requests: RequestReader, stored: Sequence[StoredAnswer]) -> list[Ended]:
     for k, one in enumerate(stored):
         actor.add(str(k), _asked(requests, one, str(k)))
     found: dict[str, Ended] = {}
     while len(found) < len(stored):
         for event in actor.step():
-            if isinstance(event, Broken):
+            if isinstance(event, BrokenRequest):
                 raise _other(f"an answer fails ({event.error})")
             if isinstance(event, Ended):
                 found[event.name] = event
     return [found[str(k)] for k in range(len(stored))]
 
 
-def _asked(requests: Requests, one: StoredAnswer, name: str) -> Asked:
+def _asked(requests: RequestReader, one: StoredAnswer, name: str) -> ActorRequest:
     turn = Turn(role="user", parts=(Decoded(image=one.image), one.question))
     return requests.read([turn], Wanted(), name)
 

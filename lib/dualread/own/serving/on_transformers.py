@@ -15,8 +15,8 @@ from dualread.models.generation.base import Step
 from dualread.models.generation.transformers_engine import steps
 from dualread.models.prefixes import NOTHING
 from dualread.own.scoring.answering import Answered, OpenActor
-from dualread.own.serving.actor import Begun, Broken, Ended, Event, Row
-from dualread.own.serving.asked import Asked
+from dualread.own.serving.actor import Begun, BrokenRequest, Ended, Event, GrowingCompletion
+from dualread.own.serving.asked import ActorRequest
 from dualread.seeding import generator
 
 
@@ -34,8 +34,8 @@ class OnTransformers:
         self._actor = OpenActor.open(folder, requirements, kappa, batch_size=batch_size)
         self.encoder, self.config, self.stop = self._actor.encoder, self._actor.config, self._actor.opened.stop
         self._batch_size, self._reads_states = batch_size, kappa is not None
-        self._waiting: dict[str, Asked] = {}
-        self._rows: list[Row] = []
+        self._waiting: dict[str, ActorRequest] = {}
+        self._rows: list[GrowingCompletion] = []
         self._ended: set[int] = set()
         self._running: Iterator[Step] | None = None
         self._begun = False
@@ -45,7 +45,7 @@ class OnTransformers:
         """See `ServingActor.n_open`."""
         return len(self._waiting) + len(self._rows) - len(self._ended)
 
-    def add(self, name: str, asked: Asked) -> None:
+    def add(self, name: str, asked: ActorRequest) -> None:
         """See `ServingActor.add`."""
         self._waiting[name] = asked
 
@@ -66,13 +66,13 @@ class OnTransformers:
         except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
             names = dict.fromkeys(row.name for i, row in enumerate(self._rows) if i not in self._ended)
             self._clear()
-            return [Broken(name=name, error=in_a_line(error)) for name in names]
+            return [BrokenRequest(name=name, error=in_a_line(error)) for name in names]
         if step is None:
             self._clear()
             return []
         return list(self._events(step))
 
-    def read(self, asked: Sequence[Asked], ended: Sequence[Ended], views: Sequence[RequiredView]) -> Answered:
+    def read(self, asked: Sequence[ActorRequest], ended: Sequence[Ended], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`; the states are read in a second pass, as `dualread score` does."""
         questions = [one.shown for one in asked if one.shown is not None]
         return self._actor.read(questions, [one.completion for one in ended], views, states=self._reads_states)
@@ -88,7 +88,7 @@ class OnTransformers:
         batch = {name: self._waiting.pop(name) for name in chosen}
         of, self._rows = [], []
         for k, (name, asked) in enumerate(batch.items()):
-            self._rows += [Row(name=name, asked=asked, index=i) for i in range(asked.decoding.n_samples)]
+            self._rows += [GrowingCompletion(name=name, asked=asked, index=i) for i in range(asked.decoding.n_samples)]
             of += [k] * asked.decoding.n_samples
         longest = max(asked.decoding.max_completion_tokens for asked in batch.values())
         decoding = first.decoding.model_copy(update={"max_completion_tokens": longest})
@@ -123,6 +123,6 @@ class OnTransformers:
         self._rows, self._ended, self._running, self._begun = [], set(), None, False
 
 
-def _way(asked: Asked) -> tuple[Any, ...]:
+def _way(asked: ActorRequest) -> tuple[Any, ...]:
     decoding = asked.decoding
     return asked.whole, decoding.temperature, decoding.top_p if decoding.temperature else None

@@ -16,8 +16,8 @@ from dualread.models.generation.vllm_engine import encoder_of, sampling
 from dualread.models.replay.forward import vectors_of
 from dualread.models.replay.positions import Positions, locate
 from dualread.own.scoring.answering import Answered, as_answered
-from dualread.own.serving.actor import Begun, Broken, Ended, Event, Row
-from dualread.own.serving.asked import Asked
+from dualread.own.serving.actor import Begun, BrokenRequest, Ended, Event, GrowingCompletion
+from dualread.own.serving.asked import ActorRequest
 from dualread.seeding import derive_seed
 
 # What readers may read here: vLLM shows the states of the final layer alone.
@@ -26,7 +26,7 @@ FEATURES = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", _LOG_PROB)
 
 
 @dataclass(kw_only=True)
-class _Row(Row):
+class _VllmCompletion(GrowingCompletion):
     """One completion.
 
     Attributes:
@@ -65,15 +65,15 @@ class OnVllm:
         engine = {"max_num_seqs": max_num_seqs}
         self._core = Core(folder, requirements.model, self.encoder, engine, most_images)
         self._states, self._kappa, self._contract = self._core.watch(), kappa, requirements.contract
-        self._rows: dict[str, _Row] = {}
-        self._refused: list[Broken] = []
+        self._rows: dict[str, _VllmCompletion] = {}
+        self._refused: list[BrokenRequest] = []
 
     @property
     def n_open(self) -> int:
         """See `ServingActor.n_open`; the largest of the tables in which a completion can be left behind."""
         return max(len(self._rows), self._core.n_open, self._states.n_kept)
 
-    def add(self, name: str, asked: Asked) -> None:
+    def add(self, name: str, asked: ActorRequest) -> None:
         """See `ServingActor.add`."""
         decoding = asked.decoding.model_copy(update={"n_samples": 1})
         seed = derive_seed("sample", decoding.seed, asked.prompt.row)
@@ -83,13 +83,13 @@ class OnVllm:
         try:
             given = self._core.given(asked.prompt, ())
             for index in range(asked.decoding.n_samples):
-                row = _Row(name=name, asked=asked, index=index)
+                row = _VllmCompletion(name=name, asked=asked, index=index)
                 self._begin(row, given, {**parameters, "seed": seed + index})
         except (DualReadError, ValueError) as error:  # ValueError: vLLM, of what it cannot do
             self.abort(name)
-            self._refused.append(Broken(name=name, error=in_a_line(error)))
+            self._refused.append(BrokenRequest(name=name, error=in_a_line(error)))
 
-    def _begin(self, row: _Row, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
+    def _begin(self, row: _VllmCompletion, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
         prompt, token, watched = row.asked.prompt, self.encoder.image_token_id, self._is_watched(row)
         # The states of an image that vLLM has in its cache, but nobody here has, have to be computed again.
         again = watched and not self._states.knows_image(prompt, token)
@@ -99,7 +99,7 @@ class OnVllm:
         if watched:
             self._states.keep(row.engine_name, prompt, token)
 
-    def _is_watched(self, row: _Row) -> bool:
+    def _is_watched(self, row: _VllmCompletion) -> bool:
         return self._kappa is not None and row.asked.shown is not None
 
     def abort(self, name: str) -> None:
@@ -124,7 +124,7 @@ class OnVllm:
                 events += self._at_its_end(row)
         return events
 
-    def _said(self, row: _Row, said: Any) -> list[Event]:
+    def _said(self, row: _VllmCompletion, said: Any) -> list[Event]:
         events: list[Event] = []
         if not row.tokens and row.index == 0:
             last = len(row.asked.prompt.token_ids) - 1
@@ -136,7 +136,7 @@ class OnVllm:
         row.finish_reason = said.finish_reason or ""
         return events
 
-    def _at_its_end(self, row: _Row) -> list[Event]:
+    def _at_its_end(self, row: _VllmCompletion) -> list[Event]:
         """Return the whole completion with its states; or nothing yet, if vLLM has to read its last token first.
 
         The last token of a completion is chosen and not read. Where there is no answer block, its state is needed.
@@ -152,14 +152,14 @@ class OnVllm:
             self._states.forget(row.engine_name)
         return [row.ended(self.encoder.decode(row.tokens), row.finish_reason, states)]
 
-    def _read_last(self, row: _Row) -> None:
+    def _read_last(self, row: _VllmCompletion) -> None:
         named, before = f"{row.name}/{row.index}/last", row.engine_name
         given = self._core.given(row.asked.prompt, row.tokens)
         row.engine_name = self._core.add(named, given, {"temperature": 0.0, "max_tokens": 1})
         self._rows[named] = row
         self._states.go_on(before, row.engine_name)
 
-    def _vectors(self, row: _Row, at: Positions) -> Mapping[str, np.ndarray] | None:
+    def _vectors(self, row: _VllmCompletion, at: Positions) -> Mapping[str, np.ndarray] | None:
         """Return what readers read, as the replay reads it; None if vLLM did not compute all of it."""
         import torch
 
@@ -181,7 +181,7 @@ class OnVllm:
             numbers[_LOG_PROB] = said.mean(keepdims=True).astype(np.float32)
         return numbers
 
-    def read(self, asked: Sequence[Asked], ended: Sequence[Ended], views: Sequence[RequiredView]) -> Answered:
+    def read(self, asked: Sequence[ActorRequest], ended: Sequence[Ended], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`; the states are those of the pass that has answered."""
         states = [one.states for one in ended if one.states is not None]
         if self._kappa is not None and len(states) != len(ended):

@@ -8,11 +8,11 @@ from importlib.util import find_spec
 from dualread.errors import ConfigError
 from dualread.evaluation.thresholds import Threshold, deciding
 from dualread.own.scoring import stored
-from dualread.own.scoring.loading import Choice, LoadedScorer, Opens, load
+from dualread.own.scoring.loading import LoadedScorer, Opens, ScorerChoice, load
 from dualread.own.serving.actor import ServingActor
 from dualread.own.serving.check import check
 from dualread.own.serving.on_transformers import OnTransformers
-from dualread.own.serving.service import Service
+from dualread.own.serving.service import AnsweringService
 from dualread.progress import say
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import views_read
@@ -21,14 +21,14 @@ _PSR, _THRESHOLD = "psr", "threshold"
 
 
 def open_service(
-    choice: Choice,
+    choice: ScorerChoice,
     *,
     batch_size: int,
     most_images: int = 8,
     engine: str | None = None,
     abstain_before: str | None = None,
     unchecked: bool = False,
-) -> Service:
+) -> AnsweringService:
     """Open a service.
 
     Args:
@@ -51,7 +51,7 @@ def open_service(
     if abstain_before == _THRESHOLD:
         own = [one for one in loaded.thresholds if one.method == _PSR]
         number = _value(deciding(own, choice.target_risk_percent, certified=choice.certified))
-    return Service(loaded, abstain_below=number)
+    return AnsweringService(loaded, abstain_below=number)
 
 
 def _checked(loaded: LoadedScorer[ServingActor], engine: str, unchecked: bool) -> LoadedScorer[ServingActor]:

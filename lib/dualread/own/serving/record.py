@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import DataError
-from dualread.own.drift import Sample
+from dualread.own.drift import ConfidenceSample
 from dualread.progress import say
 
 _START = b'{"sample_id": '  # of a line
@@ -65,7 +65,7 @@ def _start_a_line(file: Path) -> None:
     say(f"{file}: the last line was cut off, and is removed")
 
 
-def read_record(file: Path, method: str) -> Sample:
+def read_record(file: Path, method: str) -> ConfidenceSample:
     """Return the confidences of a record.
 
     Raises:
@@ -95,4 +95,4 @@ def read_record(file: Path, method: str) -> Sample:
         ) from error
     if not confidences:
         raise DataError(f"{file}: has no answers yet.")
-    return Sample(np.array(confidences), np.unique(images, return_inverse=True)[1])
+    return ConfidenceSample(np.array(confidences), np.unique(images, return_inverse=True)[1])

@@ -1,7 +1,7 @@
 """The thread between requests and an actor: it feeds the actor, and asks the readers about every answer it gives.
 
-Whoever submits a request is told what happens to it, in order: `Before` (once), `Token`s, one `Answer` per completion;
-or `Abstained` or `Failure`, after which nothing comes.
+Whoever submits a request is told what happens to it, in order: `Before` (once), `NextToken`s, one `Answer` per
+completion; or `Abstained` or `Failure`, after which nothing comes.
 """
 
 import queue
@@ -17,8 +17,8 @@ from dualread.models.generation.base import Completion
 from dualread.own.scoring.answering import before_answer, readings
 from dualread.own.scoring.loading import LoadedScorer
 from dualread.own.scoring.results import Reading
-from dualread.own.serving.actor import Begun, Broken, Ended, Said, ServingActor
-from dualread.own.serving.asked import Asked, Requests, Turn, Wanted
+from dualread.own.serving.actor import Begun, BrokenRequest, Ended, Said, ServingActor
+from dualread.own.serving.asked import ActorRequest, RequestReader, Turn, Wanted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Before:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Token:
+class NextToken:
     """One more token of the completion with this number; without a log-probability if the request wants none."""
 
     index: int
@@ -75,19 +75,19 @@ class Failure:
     ours: bool = True
 
 
-News = Before | Token | Answer | Abstained | Failure
+News = Before | NextToken | Answer | Abstained | Failure
 Listener = Callable[[News], None]
 
 
 @dataclass(kw_only=True)
-class _Request:
-    asked: Asked
+class _PendingRequest:
+    asked: ActorRequest
     listener: Listener
     psr: float | None = None
     open: set[int] = field(default_factory=set)
 
 
-class Service:
+class AnsweringService:
     """Answers requests until it is closed.
 
     Args:
@@ -102,10 +102,10 @@ class Service:
     def __init__(self, loaded: LoadedScorer[ServingActor], *, abstain_below: float | None = None):
         self.loaded, self.broken = loaded, None
         self._actor, self._limit = loaded.actor, abstain_below
-        self._requests = Requests(loaded)
+        self._requests = RequestReader(loaded)
         self._encoding = threading.Lock()  # a tokenizer serves one thread at a time
-        self._inbox: queue.SimpleQueue[tuple[str, _Request | None] | None] = queue.SimpleQueue()
-        self._running: dict[str, _Request] = {}
+        self._inbox: queue.SimpleQueue[tuple[str, _PendingRequest | None] | None] = queue.SimpleQueue()
+        self._running: dict[str, _PendingRequest] = {}
         self._thread = threading.Thread(target=self._run, name="dualread actor", daemon=True)
         self._thread.start()
 
@@ -114,14 +114,14 @@ class Service:
         """How many completions the actor has not ended."""
         return self.loaded.actor.n_open
 
-    def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> Asked:
-        """Return what is asked; see `Requests.read`. Several threads may call it."""
+    def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> ActorRequest:
+        """Return what is asked; see `RequestReader.read`. Several threads may call it."""
         with self._encoding:
             return self._requests.read(turns, wanted, name)
 
-    def submit(self, name: str, asked: Asked, listener: Listener) -> None:
+    def submit(self, name: str, asked: ActorRequest, listener: Listener) -> None:
         """Answer a request; `listener` is called by another thread."""
-        self._inbox.put((name, _Request(asked=asked, listener=listener, open=set(range(asked.n)))))
+        self._inbox.put((name, _PendingRequest(asked=asked, listener=listener, open=set(range(asked.n)))))
 
     def abort(self, name: str) -> None:
         """Forget a request that nobody waits for any longer; one that is unknown or answered is ignored."""
@@ -172,7 +172,7 @@ class Service:
         for event in self._actor.step():
             if event.name not in self._running:
                 continue
-            if isinstance(event, Broken):
+            if isinstance(event, BrokenRequest):
                 self._finish(event.name, Failure(error=event.error))
             else:
                 {Begun: begun, Said: said, Ended: ended}[type(event)].append(event)  # type: ignore[arg-type]
@@ -180,7 +180,7 @@ class Service:
         for event in said:
             if (request := self._running.get(event.name)) is not None:
                 for index in _numbers(request, event.index):
-                    request.listener(Token(index=index, token=event.token, log_prob=event.log_prob))
+                    request.listener(NextToken(index=index, token=event.token, log_prob=event.log_prob))
         self._answer([event for event in ended if event.name in self._running])
 
     def _before(self, begun: Sequence[Begun]) -> None:
@@ -253,6 +253,6 @@ class Service:
             request.listener(last)
 
 
-def _numbers(request: _Request, index: int) -> Sequence[int]:
+def _numbers(request: _PendingRequest, index: int) -> Sequence[int]:
     """Return the numbers of the completions that this one is: greedy completions are all the same."""
     return [index] if request.asked.decoding.n_samples > 1 else range(request.asked.n)

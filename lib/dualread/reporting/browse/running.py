@@ -16,7 +16,7 @@ import polars as pl
 from dualread.artifacts.tables import from_rows, read_table
 from dualread.declared.columns import TRAIN_LOG
 from dualread.declared.tables import FigureLayout, Labeled
-from dualread.progress import STEPS, Step, duration, read_steps
+from dualread.progress import STEPS, NotedStep, duration, read_steps
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.place import read_study
 
@@ -63,18 +63,18 @@ def _is_later(steps: Path, ended: Path | None) -> bool:
     return ended is None or steps.stat().st_mtime > ended.with_name(MANIFEST_NAME).lstat().st_ctime
 
 
-def _read(path: Path) -> list[Step]:
+def _read(path: Path) -> list[NotedStep]:
     """Return the steps of a file by number; a training that was started twice at once may have one twice."""
     steps = {step.step: step for step in read_steps(path)}
     return [steps[number] for number in sorted(steps)]
 
 
-def _table(steps: Sequence[Step]) -> pl.DataFrame:
+def _table(steps: Sequence[NotedStep]) -> pl.DataFrame:
     rows = [{"step": one.step, "name": name, "value": value} for one in steps for name, value in one.values.items()]
     return from_rows(rows, TRAIN_LOG)
 
 
-def _sentence(run: tuple[str, str, str], steps: Sequence[Step], ago: float) -> str:
+def _sentence(run: tuple[str, str, str], steps: Sequence[NotedStep], ago: float) -> str:
     last, seconds = steps[-1], [one.values[_SECONDS] for one in steps if _SECONDS in one.values]
     told = f"{'/'.join(run)}: step {last.step} of {last.of}, {duration(ago)} ago"
     if not seconds or last.step == last.of:

@@ -54,7 +54,7 @@ class ComparedStudy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Ours:
+class _OurCell:
     """One of our cells in the paper's unit and sign; `name` distinguishes it from others at the same place."""
 
     name: str
@@ -74,7 +74,7 @@ def compare(tables: Mapping[str, pl.DataFrame], study: ComparedStudy) -> pl.Data
         tables: The CSV of each of our tables, all columns as text.
         study: The study of these tables.
     """
-    ours: dict[PaperPlace, list[_Ours]] = defaultdict(list)
+    ours: dict[PaperPlace, list[_OurCell]] = defaultdict(list)
     for table, cells in tables.items():
         for cell in cells.iter_rows(named=True):
             found = place_of(table, cell, study.actors)
@@ -102,9 +102,9 @@ def _is_same_mean(dataset: str, study: ComparedStudy) -> bool:
     return dataset not in OOD_MEMBERS or set(study.members[dataset]) == set(OOD_MEMBERS[dataset])
 
 
-def _as_ours(table: str, cell: Mapping[str, str | None], factor: float) -> _Ours:
+def _as_ours(table: str, cell: Mapping[str, str | None], factor: float) -> _OurCell:
     mean, std, seeds = (cell.get(name) for name in ("value" if table == "data" else "mean", "std", "n_seeds"))
-    return _Ours(
+    return _OurCell(
         name=f"{cell.get('method') or ''} on {cell['dataset']}",
         mean=None if mean is None else factor * float(mean),
         std=None if std is None else abs(factor) * float(std),
@@ -113,7 +113,7 @@ def _as_ours(table: str, cell: Mapping[str, str | None], factor: float) -> _Ours
     )
 
 
-def _row(place: PaperPlace, printed: Printed, candidates: Sequence[_Ours], study: ComparedStudy) -> tuple:
+def _row(place: PaperPlace, printed: Printed, candidates: Sequence[_OurCell], study: ComparedStudy) -> tuple:
     if not candidates:
         return (*place, *printed, *[None] * 5, "not in this study", _why_missing(place, study))
     ours = max(candidates, key=lambda found: float("inf") if found.mean is None else abs(found.mean - printed.mean))

@@ -25,7 +25,7 @@ FIGURE = "forest"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opening:
+class FirstScreen:
     """What the report shows first.
 
     Attributes:
@@ -69,7 +69,7 @@ class _Claim:
         return f"{first.upper()}{''.join(rest)}: {claim.rstrip(',')}."
 
 
-def opening(study: Path, findings: Findings) -> Opening:
+def opening(study: Path, findings: Findings) -> FirstScreen:
     """Return the first screen of the study in a folder.
 
     Raises:
@@ -83,7 +83,7 @@ def opening(study: Path, findings: Findings) -> Opening:
             f"{file}: no values of a forest plot ({error}). Delete {file.with_name(MANIFEST_NAME)} and run"
             " snakemake again."
         ) from error
-    return Opening(sentences=list(_sentences(findings, values)), plots=list(_plots(values, findings)))
+    return FirstScreen(sentences=list(_sentences(findings, values)), plots=list(_plots(values, findings)))
 
 
 def _plots(values: pl.DataFrame, findings: Findings) -> Iterator[Plot]:
