@@ -130,7 +130,7 @@ def check_states(
         of_pass, of_replay, of_float32 = ([one.vectors[name] for one in of] for of in (found, again, exact))
         apart, most = _apart(of_pass, of_replay), max(STATES, RATIO * _apart(of_replay, of_float32).mean())
         if not (apart.mean() <= most and apart.max() <= STATES_RATIO * most):  # NaN is no agreement
-            worst = ", ".join(names[i] for i in np.argsort(-apart)[:5])
+            worst = ", ".join(names[i] for i in np.argsort(-apart)[:5].tolist())
             raise _other_states(
                 where,
                 f"{name} differs by {apart.mean():.1%} of its length on average over {len(found)} answers (rounding"

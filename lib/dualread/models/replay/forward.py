@@ -158,7 +158,8 @@ def replayed_of(
         rows, completions, np.split(log_probs, split), np.split(gaps, split), entropy, strict=True
     ):
         at = locate(completion, decode, stop)
-        vectors = vectors_of(row.final, row.layers.get(wanted.middle), row.image, at, wanted.kappa)
+        middle = None if wanted.middle is None else row.layers[wanted.middle]
+        vectors = vectors_of(row.final, middle, row.image, at, wanted.kappa)
         for depth, layer in wanted.at_depth.items():
             vectors[of_layer(depth)] = answer_state(row.layers[layer][list(at.answer)])
         found.append(
