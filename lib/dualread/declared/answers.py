@@ -317,8 +317,9 @@ class ShardSpec(Shard):
     @property
     def is_greedy(self) -> bool:
         """Whether each question has one answer of its own here, of the most probable tokens."""
-        own = self.decoding is not None and self.completions is None
-        return own and self.decoding.temperature == 0 and self.n_completions == 1
+        if self.decoding is None or self.completions is not None:
+            return False
+        return self.decoding.temperature == 0 and self.n_completions == 1
 
     @property
     def n_completions(self) -> int:
