@@ -126,11 +126,12 @@ def check_states(
     Raises:
         ReplayDisagreementError: A vector, a number of tokens, or the log-probabilities differ.
     """
-    for name in (found[0].vectors if found else {}).keys() - {"answer_log_prob"}:
+    for name in sorted((found[0].vectors if found else {}).keys() - {"answer_log_prob"}):
         of_pass, of_replay, of_float32 = ([one.vectors[name] for one in of] for of in (found, again, exact))
         apart, most = _apart(of_pass, of_replay), max(STATES, RATIO * _apart(of_replay, of_float32).mean())
         if not (apart.mean() <= most and apart.max() <= STATES_RATIO * most):  # NaN is no agreement
-            worst = ", ".join(names[i] for i in np.argsort(-apart)[:5].tolist())
+            order: list[int] = np.argsort(-apart).tolist()
+            worst = ", ".join(names[i] for i in order[:5])
             raise _other_states(
                 where,
                 f"{name} differs by {apart.mean():.1%} of its length on average over {len(found)} answers (rounding"
