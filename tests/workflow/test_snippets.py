@@ -30,6 +30,10 @@ NOT_RUN = {
     "uv sync --extra plots": "the same",
     "dualread serve mine": "serves until it is interrupted; tests/commands/serve runs it",
     "dualread serve mine --record answers.jsonl": "the same",
+    "dualread serve results/embedded/readers/qwen3-vl-tiny/rlvr/17/dualread --checkpoint"
+    " results/embedded/actors/qwen3-vl-tiny/rlvr/17": "the same; benchmarks/gallery.py takes its picture",
+    "dualread demo --reader results/embedded/readers/qwen3-vl-tiny/rlvr/17/dualread --checkpoint"
+    " results/embedded/actors/qwen3-vl-tiny/rlvr/17": "the same; benchmarks/gallery.py takes its picture",
     "dualread monitor answers.jsonl --bundle mine": "needs what a server has recorded; tests/own/test_drift.py runs it",
     "make release VERSION=0.4.0": "commits; tests/test_release.py releases a small checkout",
     "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/commands/demo runs it",
