@@ -37,13 +37,13 @@ def score(reader, answers): ...
 @pytest.fixture
 def write(tmp_path, monkeypatch):
     """Return a function that makes tmp_path/dog.py a reader."""
-    files = plugins._files
+    folders = plugins._folders
 
     def write(text):
         (tmp_path / "dog.py").write_text(text)
         return tmp_path / "dog.py"
 
-    monkeypatch.setattr(plugins, "_files", lambda family: [*files(family), *tmp_path.glob("*.py")])
+    monkeypatch.setattr(plugins, "_folders", lambda family: [*folders(family), tmp_path])
     for cached in (plugins.known, settings_class):
         cached.cache_clear()
     yield write

@@ -21,7 +21,7 @@ from dualread.own.scoring.results import Failed
 class Reader:
     """Stands for a scorer: it refuses every question, after a while."""
 
-    method, notes, bits = "dualread", (), None
+    method, notes, bits, ct_windows = "dualread", (), None, None
 
     def __init__(self):
         self.questions = []

@@ -53,12 +53,12 @@ def test_what_does_not_fit_is_said_with_what_to_change(tmp_path):
     units["gpu"] |= {"name": "H100", "memory": 8.0e10}
     (tmp_path / "smaller.yaml").write_text(yaml.safe_dump(units))
     told = [line for line in lines_of(changes, costs=tmp_path / "smaller.yaml") if "does not fit" in line]
-    # VL-Calibration of Qwen3-VL-2B with fewer completions at once; the trainings of MedGemma not at all
+    # VL-Calibration of Qwen3-VL-2B with fewer completions at once; the trainings of MedGemma in parts
     of_qwen = "of the 80.0 GB of an H100 90% can be counted on; set backbones.qwen3-vl-2b.training.completions_per_pass"
     assert any("vl_calibration" in line and of_qwen in line for line in told)
     of_medgemma = [line for line in told if "of medgemma-1.5-4b" in line]
     assert len(of_medgemma) == 4
-    assert all("use GPUs with more memory, or a smaller backbone" in line for line in of_medgemma)
+    assert all("set backbones.medgemma-1.5-4b.training.shard to full." in line for line in of_medgemma)
 
 
 def test_more_cores_and_gpus_take_less_time():

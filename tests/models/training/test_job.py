@@ -21,7 +21,7 @@ def gpus(monkeypatch):
     def of(n, visible, processes=1, rank=0):
         monkeypatch.setattr(job, "visible_gpus", lambda: visible)
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "all")
-        monkeypatch.setenv("WORLD_SIZE", str(processes))
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", str(processes))
         monkeypatch.setenv("LOCAL_RANK", str(rank))
         return job._rollout_gpus({"rollout_gpus": n} if n else {})
 
