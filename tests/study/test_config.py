@@ -49,7 +49,9 @@ def test_the_given_mapping_is_left_alone():
 
 def test_an_unknown_key_is_named_with_the_known_ones():
     message = problems({"datasets": {"slake": {"lable": "SLAKE"}}})
-    assert message.startswith("config.yaml: datasets.slake.lable: unknown key. Known: bits, expect_sha256, id, label, ")
+    assert message.startswith(
+        "config.yaml: datasets.slake.lable: unknown key. Known: bits, ct_windows, expect_sha256, "
+    )
 
 
 def test_an_unknown_section_is_named():

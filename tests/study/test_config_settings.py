@@ -10,7 +10,7 @@ from tests.study.embedded import EMBEDDED, merged, problems
 def test_the_settings_of_an_engine_are_checked():
     engine = {"engine": "vllm_engine", "settings": {"max_num_seqs": 0}}
     message = problems({"generation": engine})
-    assert "generation.settings.batch_size: unknown key. Known: gpu_memory_utilization, max_num_seqs." in message
+    assert "generation.settings.batch_size: unknown key. Known: eager, gpu_memory_utilization, max_num_seqs." in message
     assert "generation.settings.max_num_seqs: 0 is less than the minimum of 1" in message
     message = problems({"machine": {"vllm": "rocm"}})
     assert "config.yaml: machine.vllm: 'rocm' is not allowed. Known: cuda, cpu." in message
