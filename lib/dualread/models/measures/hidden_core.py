@@ -27,6 +27,7 @@ from dualread.models.backbones import parts
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.replay.positions import locate
+from dualread.models.replay.replayed import entropies_of
 
 PASSES = 2
 
@@ -106,11 +107,9 @@ def _mean_entropies(model: Any, states: Any, answers: Sequence[Any]) -> list[np.
     import torch
 
     predicting = torch.cat([of_row[answer - 1] for of_row, answer in zip(states, answers, strict=True)])
-    log_probs = torch.log_softmax(parts.head(model, torch.float32)(predicting).double(), dim=-1)
-    # A logit of -inf has probability 0: 0 log 0 is 0.
-    entropies = -(log_probs.exp() * log_probs).nansum(dim=-1)
-    of_rows = entropies.split([len(answer) for answer in answers])
-    return [of_row.mean(dim=0, keepdim=True).cpu().numpy() for of_row in of_rows]
+    entropies = entropies_of(parts.head(model, torch.float32), predicting)
+    of_rows = np.split(entropies, np.cumsum([len(answer) for answer in answers])[:-1])
+    return [of_row.mean(keepdims=True) for of_row in of_rows]
 
 
 @contextlib.contextmanager
