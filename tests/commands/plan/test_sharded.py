@@ -41,7 +41,7 @@ def test_each_process_holds_an_equal_part():
 def test_what_is_gathered_while_the_model_learns():
     """A layer has 2 x 1,000 x (1,000 + 500) + 3 x 1,000 x 2,000 = 9e6 weights, the embedding 1e5 x 1,000 = 1e8."""
     of = model().size
-    assert sharded.layer_parameters(of) == 9e6
+    assert peaks.layer_parameters(of) == 9e6
     # two layers and the embedding in float32, one layer in bfloat16, and the gradients of one
     full = sharded.gathered(of, "bfloat16", 4, by_layers=True, trained=True)
     assert full == 4 * (2 * 9e6 + 1e8) + 2 * 9e6 + 4 * 9e6

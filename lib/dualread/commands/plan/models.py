@@ -15,7 +15,7 @@ from math import ceil
 from typing import Any, Protocol
 
 from dualread import plugins
-from dualread.commands.plan.peaks import BYTES, patches
+from dualread.commands.plan.peaks import BYTES, layer_parameters, patches
 from dualread.declared.answers import ShardSpec
 from dualread.errors import ConfigError
 from dualread.models import prompts
@@ -80,9 +80,7 @@ class Tiny:
 
 def reading(size: Mapping[str, Any], tokens: float, columns: float) -> float:
     """Return the operations to read `tokens` tokens of a row, each of which sees `columns` tokens."""
-    width, heads = size["hidden_size"], size["attention_width"]
-    weights = 2 * width * (heads + size["key_value_width"]) + 3 * width * size["feed_forward"]
-    return size["layers"] * tokens * (2 * weights + 4 * heads * columns)
+    return size["layers"] * tokens * (2 * layer_parameters(size) + 4 * size["attention_width"] * columns)
 
 
 def encoding(size: Mapping[str, Any], pixels: float) -> float:

@@ -67,6 +67,12 @@ def patches(size: Size, pixels: float) -> float:
     return pixels / size["pixels_per_token"] * size["patches_per_token"]
 
 
+def layer_parameters(size: Size) -> float:
+    """Return the parameters of one layer of the language model."""
+    width = size["hidden_size"]
+    return 2 * width * (size["attention_width"] + size["key_value_width"]) + 3 * width * size["feed_forward"]
+
+
 def generation(size: Size, batch: LongestBatch, dtype: str, *, sampled: bool) -> dict[str, float]:
     """Return what the engine `transformers_engine` holds while it completes a batch."""
     keys = _key_values(size, BYTES[dtype], BYTES[dtype])

@@ -113,13 +113,7 @@ def gathered(size: Size, dtype: str, base: int, *, by_layers: bool, trained: boo
         by_layers: Whether they are gathered layer by layer.
         trained: Whether these weights are trained, and not only an adapter.
     """
-    layer, embedding = layer_parameters(size), size["vocabulary"] * size["hidden_size"]
+    layer, embedding = peaks.layer_parameters(size), size["vocabulary"] * size["hidden_size"]
     whole = _GATHERED * layer + embedding if by_layers else size["parameters"]
     rounded = layer * BYTES[dtype] if base != BYTES[dtype] else 0
     return whole * base + rounded + (layer * _FP32 if trained else 0)
-
-
-def layer_parameters(size: Size) -> float:
-    """Return the parameters of one layer of the language model."""
-    width = size["hidden_size"]
-    return 2 * width * (size["attention_width"] + size["key_value_width"]) + 3 * width * size["feed_forward"]
