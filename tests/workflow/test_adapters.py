@@ -71,6 +71,14 @@ def adapter(checkout):
     return checkout.folder / "adapter"
 
 
+@pytest.fixture(scope="module")
+def adapted(checkout, adapter) -> Path:
+    """The results of a study whose actor is that adapter."""
+    run = lay(checkout, "adapted", brought({"adapter": {"folder": "adapter"}}, "adapted"))
+    assert run.returncode == 0, run.text
+    return checkout.folder / "results/adapted"
+
+
 def test_an_actor_that_was_trained_with_lora_goes_all_the_way_to_a_score(checkout):
     results = checkout.folder / "results/mine"
     run = "qwen3-vl-tiny/rlvr/17"
@@ -94,10 +102,9 @@ def test_an_actor_that_was_trained_with_lora_goes_all_the_way_to_a_score(checkou
 
 
 @pytest.mark.long  # tests/models/test_adapters.py compares the two models themselves
-def test_an_adapter_and_its_merged_checkpoint_give_the_same_confidences(checkout, adapter):
-    for study, place in (("adapted", {"adapter": {"folder": "adapter"}}), ("merged", {"folder": "merged"})):
-        run = lay(checkout, study, brought(place, study))
-        assert run.returncode == 0, run.text
+def test_an_adapter_and_its_merged_checkpoint_give_the_same_confidences(checkout, adapted):
+    run = lay(checkout, "merged", brought({"folder": "merged"}, "merged"))
+    assert run.returncode == 0, run.text
     one, other = (confidences(checkout.folder, study) for study in ("adapted", "merged"))
     assert one.drop("confidence").equals(other.drop("confidence"))
     assert one.height > 20
@@ -105,15 +112,14 @@ def test_an_adapter_and_its_merged_checkpoint_give_the_same_confidences(checkout
     assert (one["confidence"] - confidences(checkout.folder, "mine")["confidence"]).abs().max() > 1e-3
 
 
-def test_a_reader_scores_with_the_adapter_and_its_base(checkout, adapter):
-    results = checkout.folder / "results/adapted"
-    row = pl.read_parquet(results / "manifests/slake/test/manifest.parquet").row(0, named=True)
-    asked = (results / "manifests/slake/test" / row["image_file"], row["question"])
-    reader, base = results / "readers/qwen3-vl-tiny/rlvr/17/dualread", results / "actors/qwen3-vl-tiny/base/0"
-    whole = Scorer.load(reader, results / "actors/qwen3-vl-tiny/rlvr/17")(*asked)
+def test_a_reader_scores_with_the_adapter_and_its_base(checkout, adapter, adapted):
+    row = pl.read_parquet(adapted / "manifests/slake/test/manifest.parquet").row(0, named=True)
+    asked = (adapted / "manifests/slake/test" / row["image_file"], row["question"])
+    reader, base = adapted / "readers/qwen3-vl-tiny/rlvr/17/dualread", adapted / "actors/qwen3-vl-tiny/base/0"
+    whole = Scorer.load(reader, adapted / "actors/qwen3-vl-tiny/rlvr/17")(*asked)
     parts = Scorer.load(reader, adapter, base=base)(*asked)
     assert (parts.answer, parts.confidence, parts.notes) == (whole.answer, whole.confidence, ())
-    export(results, ("qwen3-vl-tiny", "rlvr", 17), checkout.folder / "shared too", method="dualread")
+    export(adapted, ("qwen3-vl-tiny", "rlvr", 17), checkout.folder / "shared too", method="dualread")
     assert "a LoRA adapter merged into them: a local folder." in (checkout.folder / "shared too/README.md").read_text()
     with pytest.raises(ConfigError, match=r"adapter: an adapter without a base\. .*\(--base\)"):
         Scorer.load(reader, adapter)
