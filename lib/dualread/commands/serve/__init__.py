@@ -47,9 +47,8 @@ when all that it has begun is answered.
 """
 PORT = 8000
 _KEY = "DUALREAD_API_KEY"
-# After each part of a reply, the thread that has sent it waits this long for the actor's, which is mostly busy in
-# Python with small models. By default it is 5 ms: 64 streams then got 15% fewer tokens, and the first one in twice the
-# time.
+# After each part of a reply, the thread that has sent it waits this long for others, which may be busy in Python. By
+# default it is 5 ms: 64 streams then got 15% fewer tokens, and the first one in twice the time.
 _SECONDS_PER_TURN = 0.0005
 
 

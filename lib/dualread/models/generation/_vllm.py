@@ -173,6 +173,35 @@ class Core:
         wanted = SamplingParams(**parameters, detokenize=False, output_kind=kind, ignore_eos=True)
         return self._engine.add_request(name, given, wanted)
 
+    def add_watched(
+        self, name: str, prompt: EncodedPrompt, parameters: Mapping[str, Any], states: AnswerStates, *, whole: bool
+    ) -> str:
+        """Begin to answer a request whose states are kept; see `add`."""
+        token = self._encoder.image_token_id
+        # The states of an image that vLLM has in its cache, but nobody here has, have to be computed again.
+        here = not prompt.image or states.knows_image(prompt, token) or states.is_reading_image(prompt, token)
+        asked = {**parameters, "skip_reading_prefix_cache": not here}
+        name = self.add(name, self.given(prompt, ()), asked, whole=whole)
+        states.keep(name, prompt, token)
+        return name
+
+    def read_rest(
+        self, name: str, before: str, prompt: EncodedPrompt, tokens: Sequence[int], states: AnswerStates
+    ) -> str:
+        """Let the engine read what it has not computed of an answer: its last token is chosen from others, not read.
+
+        Args:
+            name: A name of its own.
+            before: By which the engine knew the request.
+            prompt: The prompt.
+            tokens: The answer.
+            states: Where its states are kept, and will be.
+        """
+        asked = {"temperature": 0.0, "max_tokens": 1, "skip_reading_prefix_cache": not states.has_image(before)}
+        name = self.add(name, self.given(prompt, tokens), asked, whole=True)
+        states.go_on(before, name)
+        return name
+
     @property
     def n_open(self) -> int:
         """Number of requests that the engine has not answered."""

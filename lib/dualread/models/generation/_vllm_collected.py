@@ -63,34 +63,21 @@ class Collector:
                 if answer.made is None:
                     [answer.made] = output.outputs
                     if self._lacks_states(answer):
-                        running[f"{answer.position}/rest"] = self._read_rest(answer)
+                        rest, tokens = f"{answer.position}/rest", answer.made.token_ids
+                        before, running[rest] = answer.engine_name, answer
+                        answer.engine_name = self._core.read_rest(rest, before, answer.prompt, tokens, self._states)
                         continue
                 ended.append(answer)
             yield from self._collected(ended)
 
     def _begun(self, position: int, prompt: EncodedPrompt, parameters: Mapping[str, Any]) -> _Begun:
         self._core.check_length(prompt.row, len(prompt.token_ids) + parameters["max_tokens"] + 1)
-        token, states = self._encoder.image_token_id, self._states
-        # The states of an image that vLLM has in its cache, but nobody here has, have to be computed again.
-        here = not prompt.image or states.knows_image(prompt, token) or states.is_reading_image(prompt, token)
-        given = self._core.given(prompt, ())
-        asked = {**parameters, "skip_reading_prefix_cache": not here}
-        name = self._core.add(str(position), given, asked, whole=True)
-        states.keep(name, prompt, token)
+        name = self._core.add_watched(str(position), prompt, parameters, self._states, whole=True)
         return _Begun(position=position, prompt=prompt, engine_name=name)
 
     def _lacks_states(self, answer: _Begun) -> bool:
         last = self._collecting.reads_last(answer.made.token_ids, self._encoder.decode, self._stop)
         return last or not self._states.has_image(answer.engine_name)
-
-    def _read_rest(self, answer: _Begun) -> _Begun:
-        """Let vLLM read what it has not computed: the last token of an answer, which is chosen and not read."""
-        has_image, before = self._states.has_image(answer.engine_name), answer.engine_name
-        asked = {"temperature": 0.0, "max_tokens": 1, "skip_reading_prefix_cache": not has_image}
-        given = self._core.given(answer.prompt, answer.made.token_ids)
-        answer.engine_name = self._core.add(f"{answer.position}/rest", given, asked, whole=True)
-        self._states.go_on(before, answer.engine_name)
-        return answer
 
     def _collected(self, answers: Sequence[_Begun]) -> Iterator[tuple[int, EncodedPrompt, Any, Any]]:
         import torch

@@ -93,13 +93,20 @@ class GrowingCompletion:
 
 
 class ServingActor(Protocol):
-    """An opened checkpoint that answers requests as they arrive. All is called by one thread, but for `encoder` and
-    `n_open`.
+    """An opened checkpoint that answers requests as they arrive. One thread calls all but `encoder`, `broken`, `n_open`
+    and `wake`.
+
+    Attributes:
+        encoder: Encodes prompts.
+        config: The configuration of the model's text part.
+        stop: Ids that end a turn.
+        broken: Why nothing is answered any longer, where the actor knows that before it is asked for a step.
     """
 
     encoder: Encoder
     config: Any
     stop: frozenset[int]
+    broken: str | None
 
     @property
     def n_open(self) -> int:
@@ -116,6 +123,14 @@ class ServingActor(Protocol):
 
     def step(self) -> Sequence[Event]:
         """Go on by about one token of some requests; the events of a request come in their order."""
+        ...
+
+    def wake(self) -> None:
+        """Let `step` return, if it waits for the engine: there is a request to add or to abort."""
+        ...
+
+    def close(self) -> None:
+        """End what the actor has started."""
         ...
 
     def read(self, asked: Sequence[ActorRequest], ended: Sequence[Ended], views: Sequence[RequiredView]) -> Answered:

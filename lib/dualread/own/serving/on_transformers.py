@@ -30,6 +30,8 @@ class OnTransformers:
         batch_size: Number of completions that are made at once.
     """
 
+    broken: str | None = None
+
     def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int):
         self._actor = OpenActor.open(folder, requirements, kappa, batch_size=batch_size)
         self.encoder, self.config, self.stop = self._actor.encoder, self._actor.config, self._actor.opened.stop
@@ -71,6 +73,12 @@ class OnTransformers:
             self._clear()
             return []
         return list(self._events(step))
+
+    def wake(self) -> None:
+        """See `ServingActor.wake`; a step never waits."""
+
+    def close(self) -> None:
+        """See `ServingActor.close`."""
 
     def read(self, asked: Sequence[ActorRequest], ended: Sequence[Ended], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`; the states are read in a second pass, as `dualread score` does."""

@@ -1,7 +1,18 @@
-"""Answers with vLLM: all requests at once, and their states from the pass that answers, without a second one."""
+"""Answers with vLLM, which runs in a process of its own: what is in Python here and there does not wait for each other.
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+This process reads requests, asks readers, and writes replies; the other one (`vllm_process`) makes tokens.
+"""
+
+import io
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
@@ -10,176 +21,66 @@ import numpy as np
 from dualread.declared.recorded import RequiredView, Requirements
 from dualread.errors import ArtifactError, DualReadError, in_a_line
 from dualread.models.backbones._checkpoint_files import read_config
-from dualread.models.backbones.checkpoint import check
-from dualread.models.generation._vllm import Core, prepare
-from dualread.models.generation.vllm_engine import encoder_of, sampling
-from dualread.models.replay.forward import vectors_of
-from dualread.models.replay.positions import Positions, locate
+from dualread.models.generation._vllm import prepare
+from dualread.models.generation.vllm_engine import encoder_of
 from dualread.own.scoring.answering import Answered, as_answered
-from dualread.own.serving.actor import Begun, BrokenRequest, Ended, Event, GrowingCompletion
+from dualread.own.serving import vllm_process
+from dualread.own.serving.actor import Ended, Event
 from dualread.own.serving.asked import ActorRequest
-from dualread.seeding import derive_seed
 
-# What readers may read here: vLLM shows the states of the final layer alone.
-_LOG_PROB = "answer_log_prob"
-FEATURES = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", _LOG_PROB)
-
-
-@dataclass(kw_only=True)
-class _VllmCompletion(GrowingCompletion):
-    """One completion.
-
-    Attributes:
-        engine_name: By which vLLM knows it.
-        at: The positions that are read, once it has ended.
-    """
-
-    engine_name: str = ""
-    finish_reason: str = ""
-    at: Positions | None = None
+_SECONDS_TO_END = 10  # for vLLM's process, when all is answered
 
 
 class OnVllm:
-    """Implements `actor.ServingActor`.
+    """Implements `actor.ServingActor`; arguments as in `vllm_process.VllmAnswering`."""
 
-    Args:
-        folder: The checkpoint.
-        requirements: How its readers require it to be opened and asked.
-        kappa: Temperature of the visual pooling; None if no reader reads states.
-        max_num_seqs: Completions at once.
-        most_images: Of a request.
-
-    Attributes:
-        reads: What the readers read of `FEATURES`; nothing else is brought to the host.
-    """
-
-    reads: Collection[str] = FEATURES
-
-    def __init__(
-        self, folder: Path, requirements: Requirements, kappa: float | None, *, max_num_seqs: int, most_images: int
-    ):
+    def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, **options: Any):
         prepare()
-        check(folder, requirements.model)
-        self.encoder, self.stop, self._forbidden = encoder_of(folder, requirements.model)
+        self.broken: str | None = None
+        self._n_open, self._kappa, self._contract = 0, kappa, requirements.contract
+        self._events: queue.SimpleQueue[Sequence[Event]] = queue.SimpleQueue()
+        self._connection, theirs = Pipe()
+        with theirs:
+            end = theirs.fileno()
+            command = [sys.executable, "-m", vllm_process.__name__, str(end)]
+            # In a session of its own, so that Ctrl-C reaches this process alone; what vLLM prints is no reply of ours.
+            self._process = subprocess.Popen(
+                command, pass_fds=[end], stdin=subprocess.DEVNULL, stdout=2, start_new_session=True
+            )
+        self._send(((folder, requirements, kappa), options))
+        self.encoder, self.stop, _ = encoder_of(folder, requirements.model)
         self.config = read_config(folder).get_text_config()
-        engine = {"max_num_seqs": max_num_seqs}
-        self._core = Core(folder, requirements.model, self.encoder, engine, most_images)
-        self._states, self._kappa, self._contract = self._core.watch(), kappa, requirements.contract
-        self._rows: dict[str, _VllmCompletion] = {}
-        self._refused: list[BrokenRequest] = []
+        self._received()
+        threading.Thread(target=self._receive, name="dualread vllm", daemon=True).start()
 
     @property
     def n_open(self) -> int:
-        """See `ServingActor.n_open`; the largest of the tables in which a completion can be left behind."""
-        return max(len(self._rows), self._core.n_open, self._states.n_kept)
+        """See `ServingActor.n_open`; as it was after vLLM's last step."""
+        return self._n_open
+
+    def read_only(self, features: Collection[str]) -> None:
+        """Set what the readers read; nothing else is brought here."""
+        self._call("read_only", features)
 
     def add(self, name: str, asked: ActorRequest) -> None:
         """See `ServingActor.add`."""
-        decoding = asked.decoding.model_copy(update={"n_samples": 1})
-        seed = derive_seed("sample", decoding.seed, asked.prompt.row)
-        parameters = sampling(decoding, seed, self._forbidden, self.stop)
-        if not (asked.log_probs or _LOG_PROB in self.reads):
-            del parameters["logprobs"]  # vLLM would normalize the logits of the whole vocabulary at each step
-        try:
-            given = self._core.given(asked.prompt, ())
-            for index in range(asked.decoding.n_samples):
-                row = _VllmCompletion(name=name, asked=asked, index=index)
-                self._begin(row, given, {**parameters, "seed": seed + index})
-        except (DualReadError, ValueError) as error:  # ValueError: vLLM, of what it cannot do
-            self.abort(name)
-            self._refused.append(BrokenRequest(name=name, error=in_a_line(error)))
-
-    def _begin(self, row: _VllmCompletion, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
-        prompt, token, watched = row.asked.prompt, self.encoder.image_token_id, self._is_watched(row)
-        # The states of an image that vLLM has in its cache, but nobody here has, have to be computed again.
-        again = watched and not self._states.knows_image(prompt, token)
-        named = f"{row.name}/{row.index}"
-        row.engine_name = self._core.add(named, dict(given), {**parameters, "skip_reading_prefix_cache": again})
-        self._rows[named] = row
-        if watched:
-            self._states.keep(row.engine_name, prompt, token)
-
-    def _is_watched(self, row: _VllmCompletion) -> bool:
-        return self._kappa is not None and row.asked.shown is not None
+        shown = None if asked.shown is None else replace(asked.shown, image=Path())  # vLLM gets its pixels
+        self._call("add", name, replace(asked, shown=shown))
 
     def abort(self, name: str) -> None:
         """See `ServingActor.abort`."""
-        gone = [named for named, row in self._rows.items() if row.name == name]
-        self._core.abort(gone)
-        for named in gone:
-            self._states.forget(self._rows.pop(named).engine_name)
+        self._call("abort", name)
 
     def step(self) -> Sequence[Event]:
         """See `ServingActor.step`."""
-        events: list[Event] = list(self._refused)
-        self._refused.clear()
-        for output in self._core.step():
-            if (row := self._rows.get(output.request_id)) is None:
-                continue
-            [said] = output.outputs
-            if row.at is None:
-                events += self._said(row, said)
-            if said.finish_reason:
-                del self._rows[output.request_id]
-                events += self._at_its_end(row)
+        events = self._events.get()
+        if self.broken is not None:
+            raise DualReadError(self.broken)
         return events
 
-    def _said(self, row: _VllmCompletion, said: Any) -> list[Event]:
-        events: list[Event] = []
-        if not row.tokens and row.index == 0:
-            last = len(row.asked.prompt.token_ids) - 1
-            wanted = self._is_watched(row) and "h_pre" in self.reads
-            state = self._states.state(row.engine_name, last) if wanted else None
-            events.append(Begun(name=row.name, state=None if state is None else state.float().cpu().numpy()))
-        for k, token in enumerate(said.token_ids):
-            events.append(row.say(token, None if said.logprobs is None else said.logprobs[k][token].logprob))
-        row.finish_reason = said.finish_reason or ""
-        return events
-
-    def _at_its_end(self, row: _VllmCompletion) -> list[Event]:
-        """Return the whole completion with its states; or nothing yet, if vLLM has to read its last token first.
-
-        The last token of a completion is chosen and not read. Where there is no answer block, its state is needed.
-        """
-        states = None
-        if self._is_watched(row):
-            if row.at is None:
-                row.at = locate(row.tokens, self.encoder.decode, self.stop)
-                if len(row.tokens) - 1 in (row.at.close, *row.at.answer):
-                    self._read_last(row)
-                    return []
-            states = self._vectors(row, row.at)
-            self._states.forget(row.engine_name)
-        return [row.ended(self.encoder.decode(row.tokens), row.finish_reason, states)]
-
-    def _read_last(self, row: _VllmCompletion) -> None:
-        named, before = f"{row.name}/{row.index}/last", row.engine_name
-        given = self._core.given(row.asked.prompt, row.tokens)
-        row.engine_name = self._core.add(named, given, {"temperature": 0.0, "max_tokens": 1})
-        self._rows[named] = row
-        self._states.go_on(before, row.engine_name)
-
-    def _vectors(self, row: _VllmCompletion, at: Positions) -> Mapping[str, np.ndarray] | None:
-        """Return what readers read, as the replay reads it; None if vLLM did not compute all of it."""
-        import torch
-
-        first, image = len(row.asked.prompt.token_ids), self._states.image(row.engine_name)
-        read = (first - 1, first + at.close, *(first + t for t in at.answer))
-        found = [self._states.state(row.engine_name, position) for position in read]
-        if image is None or any(state is None for state in found):
-            return None
-        assert self._kappa is not None
-        # As if the completion consisted of the tokens that are read: the closing one, and then those of the answer.
-        only = replace(at, close=0, answer=tuple(range(1, len(found) - 1)))
-        with torch.inference_mode():
-            vectors = vectors_of(torch.stack(found), None, image, only, self._kappa)
-            names = [name for name in vectors if name in self.reads]
-            together = torch.stack([vectors[name].float() for name in names]).cpu() if names else ()  # one copy
-        numbers = {name: np.asarray(of) for name, of in zip(names, together, strict=True)}
-        if _LOG_PROB in self.reads:
-            said = np.array([row.log_probs[t] for t in at.answer])
-            numbers[_LOG_PROB] = said.mean(keepdims=True).astype(np.float32)
-        return numbers
+    def wake(self) -> None:
+        """See `ServingActor.wake`."""
+        self._events.put(())
 
     def read(self, asked: Sequence[ActorRequest], ended: Sequence[Ended], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`; the states are those of the pass that has answered."""
@@ -194,3 +95,51 @@ class OnVllm:
             self._contract,
             lambda name: np.stack([of[name] for of in states]),
         )
+
+    def close(self) -> None:
+        """See `ServingActor.close`."""
+        with suppress(OSError):  # it has ended already
+            self._send(None)
+        try:
+            self._process.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+    def _call(self, method: str, *given: Any) -> None:
+        self._send((method, given))
+
+    def _send(self, message: Any) -> None:
+        written = io.BytesIO()
+        _Pickler(written, pickle.HIGHEST_PROTOCOL).dump(message)
+        self._connection.send_bytes(written.getbuffer())
+
+    def _received(self) -> Any:
+        try:
+            found = pickle.loads(self._connection.recv_bytes())
+        except (EOFError, OSError) as error:
+            raise DualReadError(
+                "vLLM's process has ended, perhaps for lack of memory. Expected it to answer. Start the server again;"
+                " if it happens again, lower --batch-size."
+            ) from error
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                events, self._n_open = self._received()
+                if events:
+                    self._events.put(events)
+        except Exception as error:  # of the other process
+            self.broken = in_a_line(error)
+            self.wake()
+
+
+class _Pickler(pickle.Pickler):
+    """Writes tensors as arrays: torch's own way takes a quarter of a millisecond for each."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        import torch
+
+        return (torch.from_numpy, (obj.numpy(),)) if isinstance(obj, torch.Tensor) else NotImplemented

@@ -60,7 +60,7 @@ def _checked(loaded: LoadedScorer[ServingActor], engine: str, unchecked: bool) -
         from dualread.own.serving.on_vllm import OnVllm
 
         assert isinstance(loaded.actor, OnVllm)
-        loaded.actor.reads = {of for name, reader in loaded.readers.items() for of in _features(name, reader)}
+        loaded.actor.read_only({of for name, reader in loaded.readers.items() for of in _features(name, reader)})
     if answers := [] if loaded.bundle is None else stored.read(loaded.bundle):
         say(f"dualread serve: {check(loaded, answers)}")
     elif engine == "vllm":
@@ -76,7 +76,7 @@ def _checked(loaded: LoadedScorer[ServingActor], engine: str, unchecked: bool) -
 
 def _features(name: str, reader: FittedReader) -> Sequence[str]:
     """Return what a reader reads, if vLLM shows it."""
-    from dualread.own.serving.on_vllm import FEATURES
+    from dualread.own.serving.vllm_process import FEATURES
 
     features: Sequence[str] = reader.provenance.get("features") or ()
     if views_read(reader, where=name):

@@ -96,11 +96,10 @@ class AnsweringService:
 
     Attributes:
         loaded: As given.
-        broken: Why nothing is answered any longer; None as long as all is well.
     """
 
     def __init__(self, loaded: LoadedScorer[ServingActor], *, abstain_below: float | None = None):
-        self.loaded, self.broken = loaded, None
+        self.loaded, self._broken = loaded, None
         self._actor, self._limit = loaded.actor, abstain_below
         self._requests = RequestReader(loaded)
         self._encoding = threading.Lock()  # a tokenizer serves one thread at a time
@@ -108,6 +107,11 @@ class AnsweringService:
         self._running: dict[str, _PendingRequest] = {}
         self._thread = threading.Thread(target=self._run, name="dualread actor", daemon=True)
         self._thread.start()
+
+    @property
+    def broken(self) -> str | None:
+        """Why nothing is answered any longer; None as long as all is well."""
+        return self._broken or self._actor.broken
 
     @property
     def n_open(self) -> int:
@@ -121,16 +125,21 @@ class AnsweringService:
 
     def submit(self, name: str, asked: ActorRequest, listener: Listener) -> None:
         """Answer a request; `listener` is called by another thread."""
-        self._inbox.put((name, _PendingRequest(asked=asked, listener=listener, open=set(range(asked.n)))))
+        self._put((name, _PendingRequest(asked=asked, listener=listener, open=set(range(asked.n)))))
 
     def abort(self, name: str) -> None:
         """Forget a request that nobody waits for any longer; one that is unknown or answered is ignored."""
-        self._inbox.put((name, None))
+        self._put((name, None))
 
     def close(self) -> None:
         """Answer what was submitted, and end."""
-        self._inbox.put(None)
+        self._put(None)
         self._thread.join()
+        self._actor.close()
+
+    def _put(self, item: tuple[str, _PendingRequest | None] | None) -> None:
+        self._inbox.put(item)
+        self._actor.wake()
 
     def _run(self) -> None:
         going = True
@@ -140,7 +149,7 @@ class AnsweringService:
                 if self._running:
                     self._step()
         except Exception as error:  # a bug here or in an engine; whoever waits is told, and /health says it
-            self.broken = in_a_line(error)
+            self._broken = in_a_line(error)
         while self._running:
             self._finish(next(iter(self._running)), Failure(error=f"the server is broken: {self.broken}"))
         while going:  # whoever still comes
