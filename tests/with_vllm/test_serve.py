@@ -171,7 +171,8 @@ def test_what_was_begun_is_answered_when_the_server_is_told_to_end(vllm_python, 
         with _serving(vllm_python, bundles["qwen3_vl"]) as client:
             waiting = openai.OpenAI(base_url=str(client.base_url), api_key="none", max_retries=0)
             asked = [pool.submit(_ask, waiting, image(k), LESION, **LONG) for k in range(4)]
-            _wait_until(lambda: _counted(client, "dualread_completions_open") == 64)
+            _wait_until(lambda: _counted(client, "dualread_requests_open") == 4)
+            _wait_until(lambda: _counted(client, "dualread_completions_open") > 0)
             [engine] = _engines(os.getpid())
             os.kill(engine, signal.SIGTERM)
         assert [len(one.result().choices) for one in asked] == [16] * 4
@@ -184,7 +185,7 @@ def test_without_vllms_process_the_server_says_that_it_is_broken(vllm_python, bu
         health = str(client.base_url.join("/health"))
         assert httpx.get(health).text == "ok"
         asked = pool.submit(_ask, client, image(1), LESION, **LONG)
-        _wait_until(lambda: _counted(client, "dualread_completions_open") == 16)
+        _wait_until(lambda: _counted(client, "dualread_completions_open") > 0)
         [engine] = _engines(os.getpid())
         os.kill(engine, signal.SIGKILL)
         for of in (asked.result, lambda: _ask(client, image(1), LESION)):

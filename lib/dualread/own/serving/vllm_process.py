@@ -4,6 +4,7 @@ It gets calls of `VllmAnswering` through a connection, and tells after each step
 other end, `on_vllm`, is closed, in whatever way that happens.
 """
 
+import os
 import pickle
 import signal
 import sys
@@ -211,6 +212,7 @@ def main() -> None:
     with Connection(int(sys.argv[1])) as connection:
         given, options = pickle.loads(connection.recv_bytes())
         answer(connection, lambda: VllmAnswering(*given, **options))
+    os._exit(0)  # to tear down vLLM and torch object by object would take seconds, in which the GPU is not free
 
 
 if __name__ == "__main__":
