@@ -8,10 +8,12 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Collection, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -181,15 +183,17 @@ class VllmAnswering:
         return numbers
 
 
-def answer(connection: Connection, opens: Any) -> None:
+def answer(connection: Connection, opens: Callable[[], Any]) -> None:
     """Open vLLM, and answer calls until the other end of `connection` is closed."""
+    calls: SimpleQueue[tuple[str, tuple[Any, ...]] | None] = SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, calls), daemon=True).start()
     try:
         actor = opens()
         connection.send_bytes(pickle.dumps(None))
         idle = True
         while True:
-            while connection.poll(None if idle else 0):
-                if (call := pickle.loads(connection.recv_bytes())) is None:
+            while idle or not calls.empty():
+                if (call := calls.get()) is None:
                     return
                 method, given = call
                 getattr(actor, method)(*given)
@@ -197,13 +201,24 @@ def answer(connection: Connection, opens: Any) -> None:
             said = actor.step()
             connection.send_bytes(pickle.dumps((said, actor.n_open), pickle.HIGHEST_PROTOCOL))
             idle = not actor.n_open
-    except (EOFError, BrokenPipeError, ConnectionResetError):
+    except (BrokenPipeError, ConnectionResetError):
         return
     except DualReadError as error:
         connection.send_bytes(pickle.dumps(error))
     except Exception as error:  # a bug here or in vLLM; as text, because not every exception can be pickled
         connection.send_bytes(pickle.dumps(RuntimeError(in_a_line(error))))
         raise
+
+
+def _receive(connection: Connection, calls: SimpleQueue[Any]) -> None:
+    """Pass on calls, None as the last one; in a thread, because pixels fill the connection, and whoever sends waits."""
+    call: Any = ()
+    while call is not None:
+        try:
+            call = pickle.loads(connection.recv_bytes())
+        except (EOFError, OSError):
+            call = None
+        calls.put(call)
 
 
 def main() -> None:
