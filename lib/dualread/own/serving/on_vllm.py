@@ -21,6 +21,7 @@ import numpy as np
 from dualread.declared.recorded import RequiredView, Requirements
 from dualread.errors import ArtifactError, DualReadError, in_a_line
 from dualread.models.backbones._checkpoint_files import read_config
+from dualread.models.backbones.checkpoint import check
 from dualread.models.generation._vllm import prepare
 from dualread.models.generation.vllm_engine import encoder_of
 from dualread.own.scoring.answering import Answered, as_answered
@@ -36,6 +37,7 @@ class OnVllm:
 
     def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, **options: Any):
         prepare()
+        check(folder, requirements.model)
         self.broken: str | None = None
         self._n_open, self._kappa, self._contract = 0, kappa, requirements.contract
         self._events: queue.SimpleQueue[Sequence[Event]] = queue.SimpleQueue()

@@ -20,7 +20,6 @@ import numpy as np
 
 from dualread.declared.recorded import Requirements
 from dualread.errors import DualReadError, in_a_line
-from dualread.models.backbones.checkpoint import check
 from dualread.models.generation._vllm import Core, prepare
 from dualread.models.generation.vllm_engine import encoder_of, sampling
 from dualread.models.replay.forward import vectors_of
@@ -63,7 +62,6 @@ class VllmAnswering:
         self, folder: Path, requirements: Requirements, kappa: float | None, *, max_num_seqs: int, most_images: int
     ):
         prepare()
-        check(folder, requirements.model)
         self.encoder, self.stop, self._forbidden = encoder_of(folder, requirements.model)
         engine = {"max_num_seqs": max_num_seqs}
         self._core = Core(folder, requirements.model, self.encoder, engine, most_images)
