@@ -10,8 +10,8 @@ from _rehearsal import Rehearsal
 from _replays import compare, without_types
 
 from dualread.artifacts.tables import read_parts
-from dualread.declared.answers import Agreement
 from dualread.declared.columns import GENERATIONS
+from dualread.declared.replay import Agreement
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.backbones.processor import load_processor

@@ -47,12 +47,13 @@ def _freeze():
 
 
 # The tests of a file run in one process, because they share fixtures. Files with one entry here share a process too.
-OF_SMOKE = ("smoke", "smoke_edits", "recount", "scoring", "snippets", "given_answers")
+OF_SMOKE = ("smoke", "smoke_edits", "recount", "scoring", "snippets", "given_answers", "tuning")
 TOGETHER = {f"tests/workflow/test_{name}.py": "the smoke study" for name in OF_SMOKE}
 # In these files all that takes long is made once for all processes (tests/once.py), so each test may run in any.
-APART = tuple(f"tests/workflow/test_{name}.py" for name in ("faults", "devices", "jobs", "selections"))
-# What takes longest starts first, so that no process is left with it at the end.
+APART = tuple(f"tests/workflow/test_{name}.py" for name in ("faults", "never_stale", "devices", "jobs", "selections"))
+# What takes longest starts first, so that no process is left with it at the end; then the other files of this folder.
 FIRST = ("the smoke study", *APART)
+THEN = "tests/workflow/"
 
 
 def _group(nodeid):
@@ -82,7 +83,11 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection_modifyitems(config, items):
     """Begin with what takes longest, where there are processes to share the tests out to."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: (*FIRST, _group(item.nodeid)).index(_group(item.nodeid)))
+        items.sort(key=lambda item: _place(_group(item.nodeid)))
+
+
+def _place(group):
+    return FIRST.index(group) if group in FIRST else len(FIRST) + (not group.startswith(THEN))
 
 
 @pytest.fixture(scope="session", params=["qwen3_vl", "gemma3"])

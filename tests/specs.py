@@ -6,12 +6,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dualread.declared.answers import Agreement, Decoding, GenerateSpec, Replay, ReplaySettings, ReplaySpec, ShardSpec
+from dualread.declared.answers import Decoding, GenerateSpec, ReplaySpec, ShardSpec
 from dualread.declared.backbones import TrainActorSpec
 from dualread.declared.base import ConfiguredPlugin, DatasetSplit, Plugin, Prompt
 from dualread.declared.data import BuildManifestSpec, DrawPhantomSpec, Phantom
 from dualread.declared.readers import MethodReference
 from dualread.declared.recorded import Facts
+from dualread.declared.replay import Agreement, Replay, ReplaySettings
 from tests.tiny import GRPO, MODEL
 
 

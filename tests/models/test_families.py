@@ -10,8 +10,8 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
-from dualread.declared.answers import Agreement, PassReading
 from dualread.declared.recorded import READS, Facts
+from dualread.declared.replay import Agreement, PassReading
 from dualread.errors import ArtifactError, ReplayDisagreementError, TrainingError
 from dualread.models import prefixes, prompts
 from dualread.models import probe as probing

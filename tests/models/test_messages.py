@@ -13,8 +13,9 @@ import torch
 from safetensors.torch import save_file
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.answers import Agreement, Choices, Service
+from dualread.declared.answers import Choices, Service
 from dualread.declared.columns import GENERATIONS
+from dualread.declared.replay import Agreement
 from dualread.models.adapters import _config
 from dualread.models.backbones._checkpoint_files import read_config, weight_files
 from dualread.models.conditions import Asked, asked, forced

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dualread import plugins
-from dualread.declared.answers import OPTIONAL_TENSORS
 from dualread.declared.plugin_settings import settings_class
+from dualread.declared.replay import OPTIONAL_TENSORS
 from dualread.errors import ConfigError, DualReadError
 from dualread.plugins import module_of
 from dualread.readers.answers import TOKENS

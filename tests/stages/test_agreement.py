@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from dualread.declared.answers import Agreement
+from dualread.declared.replay import Agreement
 from dualread.errors import DataError, ReplayDisagreementError
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import open_checkpoint

@@ -1,4 +1,3 @@
-import importlib.metadata
 import re
 import textwrap
 
@@ -7,7 +6,7 @@ import pytest
 from dualread import plugins, read_once
 from dualread.errors import ConfigError
 from dualread.store import code, source
-from dualread.store.code import CodeIndex, job_digests, library, public_versions, replaced, stage_roots
+from dualread.store.code import CodeIndex, job_digests, library, stage_roots
 
 _FILES = {
     "__init__.py": '"""Mini."""\n__version__ = "1"\n',
@@ -207,58 +206,6 @@ def test_the_digests_of_a_job_are_those_of_all_its_entries():
     both = job_digests("fit_readers", [one, other])
     assert both == job_digests("fit_readers", [other, one, one])
     assert both[0] not in (job_digests("fit_readers", [one])[0], job_digests("fit_readers", [other])[0])
-
-
-@pytest.fixture
-def installed(monkeypatch):
-    """Pretend that exactly five distributions are installed."""
-    versions = {"torch": "2.13.0+cpu", "pillow": "13.0.0", "scikit-learn": "1.9.1", "Odd_Name": "3.0", "numpy": "2.4"}
-
-    def version(name):
-        for known, found in versions.items():
-            if known.lower().replace("_", "-") == name.lower().replace("_", "-"):
-                return found
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(code.importlib.metadata, "version", version)
-    monkeypatch.setattr(code.importlib.metadata, "packages_distributions", lambda: {"odd": ["Odd_Name"]})
-    monkeypatch.setattr(code, "find_spec", lambda package: "found" if package == "odd" else None)
-    for function in (code._versions, code._providers):
-        function.cache_clear()
-    yield versions
-    for function in (code._versions, code._providers):
-        function.cache_clear()
-
-
-def test_versions_are_public_and_named_by_distribution(installed):
-    found = public_versions({"torch", "PIL", "sklearn", "odd"})
-    assert found == {"torch": "2.13.0", "pillow": "13.0.0", "scikit-learn": "1.9.1", "odd-name": "3.0"}
-
-
-def test_the_order_of_names_does_not_matter(installed):
-    assert list(public_versions(["torch", "numpy"])) == list(public_versions(["numpy", "torch"]))
-
-
-def test_a_package_that_is_not_installed_is_listed_as_such(installed):
-    assert public_versions(["vllm"]) == {"vllm": "not installed"}
-
-
-def test_all_distributions_are_not_searched_for_a_package_that_is_not_there(installed):
-    public_versions(["vllm"])
-    assert code._providers.cache_info().misses == 0
-
-
-def test_a_package_that_was_upgraded_or_removed_is_named_with_both_versions(installed):
-    versions = public_versions({"torch", "PIL", "odd", "vllm"})
-    assert replaced(versions) == []
-    installed["pillow"] = "14.0.0"
-    del installed["Odd_Name"]
-    installed["vllm"] = "0.32"
-    assert sorted(replaced(versions)) == [
-        "odd-name (3.0, now not installed)",
-        "pillow (13.0.0, now 14.0.0)",
-        "vllm (not installed, now 0.32)",
-    ]
 
 
 @pytest.fixture

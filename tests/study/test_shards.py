@@ -3,7 +3,7 @@
 import pytest
 
 from dualread import plugins
-from dualread.declared.answers import PassReading
+from dualread.declared.replay import PassReading
 from dualread.declared.study import Config
 from dualread.study.shards import StudyShards
 from tests.study.small import SAMPLED, named, read, small

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from dualread.declared.answers import Agreement, GenerateSpec, ReplaySpec
+from dualread.declared.answers import GenerateSpec, ReplaySpec
 from dualread.declared.backbones import CopyCheckpointSpec
 from dualread.declared.base import ConfiguredPlugin
+from dualread.declared.replay import Agreement
 from dualread.stages import build_manifest, draw_phantom
 from tests import specs
 from tests.environments import python_of

@@ -5,8 +5,8 @@ import pytest
 
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
-from dualread.declared.answers import PassReading
 from dualread.declared.columns import FEATURES
+from dualread.declared.replay import PassReading
 from tests import specs
 from tests.specs import changed
 from tests.with_vllm.conftest import TRANSFORMERS, VLLM

@@ -1,5 +1,6 @@
 """A copy of the repository that tests may edit and run Snakemake in, and that reports what was computed."""
 
+import functools
 import multiprocessing
 import os
 import re
@@ -14,9 +15,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Importing Snakemake takes half of a dry run's time. A process of its own does it once and forks a child per run.
+# Importing Snakemake takes half of a dry run's time. A process of its own does it once, with what Snakemake and our
+# rules import later, and forks a child per run.
 _SNAKEMAKE = multiprocessing.get_context("forkserver")
-_SNAKEMAKE.set_forkserver_preload(["snakemake.cli"])
+_SNAKEMAKE.set_forkserver_preload(["snakemake.cli", "snakemake.report", "smart_open", "requests", "yte", "polars"])
 
 # The runner's line for every entry: "[stage] path: hit key" or "[stage] path: computed in ...". It may follow text of
 # Snakemake on the same line, because Snakemake writes a line and its end separately.
@@ -75,6 +77,8 @@ class Checkout:
             if source.is_symlink() or source.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
+        (folder / "results/store").mkdir(parents=True)
+        shutil.copy(_parsed_modules(), folder / "results/store")
         return cls(folder=folder)
 
     def snakemake(
@@ -129,6 +133,18 @@ class Checkout:
         """Add lines to the end of a file."""
         with (self.folder / name).open("a") as file:
             file.write(text)
+
+
+@functools.cache
+def _parsed_modules() -> Path:
+    """Return the file in which a store keeps the parsed library, by digest; to parse it takes longer than a dry run."""
+    from dualread.store.code import SOURCES_NAME, CodeIndex  # not in a child of `_SNAKEMAKE`
+
+    root, kept = ROOT / "lib/dualread", ROOT / "build/tests" / SOURCES_NAME
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    names = [path.relative_to(root.parent).with_suffix("").parts for path in root.rglob("*.py")]
+    CodeIndex(root, kept).closure(".".join(parts) for parts in names if parts[-1] != "__init__")
+    return kept
 
 
 def _run_snakemake(words: list[str], folder: Path, variables: Mapping[str, str], streams: Sequence[Path]) -> None:

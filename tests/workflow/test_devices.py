@@ -60,10 +60,12 @@ def pretending(tmp_path):
 
 
 def snakemake(checkout, two, *options):
-    return checkout.snakemake(
-        "--resources=model_slots=9", *options, *TRAINED, study=None, cores=4,
-        environment={devices.VISIBLE: ",".join(two)},
-    )  # fmt: skip
+    words = ["--cores", "4", "--resources=model_slots=9", *options, "--", *TRAINED]
+    return checkout.forked(words, {**os.environ, **variables(checkout, two)})
+
+
+def variables(checkout, two):
+    return {devices.VISIBLE: ",".join(two), "PYTHONPATH": str(checkout.folder / "lib"), "HF_HUB_OFFLINE": "1"}
 
 
 def used(checkout, two):
@@ -111,9 +113,9 @@ def test_two_checkouts_at_once_share_no_gpu_even_if_one_is_killed(pretending, tw
         for name in two:  # both write to the same files
             (checkout.folder / name).symlink_to(first.folder.parent / name)
     command = [sys.executable, "-m", "snakemake", "--cores", "4", "--resources", "model_slots=9", "--", *TRAINED]
-    variables = {devices.VISIBLE: ",".join(two), "PYTHONPATH": str(first.folder / "lib"), "HF_HUB_OFFLINE": "1"}
+    environment = {**os.environ, **variables(first, two)}
     with subprocess.Popen(
-        command, cwd=first.folder, env={**os.environ, **variables}, start_new_session=True, stderr=subprocess.DEVNULL
+        command, cwd=first.folder, env=environment, start_new_session=True, stderr=subprocess.DEVNULL
     ) as killed:
         while not any(used(first, two)) and killed.poll() is None:
             time.sleep(0.05)

@@ -11,8 +11,20 @@ from pathlib import Path
 import pytest
 
 from dualread.commands import main as program
+from tests.once import once
 from tests.workflow.checkout import Checkout
-from tests.workflow.faults import EDITS, MICRO, STUDY, TABLES, assert_same, copy, killed, run
+from tests.workflow.faults import (
+    EDITS,
+    MICRO,
+    STUDY,
+    TABLES,
+    artifacts,
+    assert_same,
+    copy,
+    killed,
+    run,
+    stored,
+)
 
 pytestmark = pytest.mark.rest
 
@@ -20,18 +32,36 @@ ACTOR = f"{MICRO}/actors/qwen3-vl-tiny/rlvr/17/MANIFEST.json"
 TRAINING = "a setting of training"
 
 
+def _make_edited(folder: Path) -> None:
+    checkout = Checkout.create(folder)
+    EDITS[TRAINING](checkout)
+    assert run(checkout).returncode == 0
+
+
+@pytest.fixture(scope="session")
+def edited(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A run from nothing with another training; no test edits it."""
+    return Checkout(folder=once(tmp_path_factory, "another training", _make_edited))
+
+
 @pytest.fixture
-def checkout(micro: Checkout, tmp_path: Path) -> Checkout:
+def alone(micro: Checkout, tmp_path: Path) -> Checkout:
     return copy(micro, tmp_path / "checkout")
 
 
-@pytest.fixture(scope="module")
-def edited(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A run from nothing with another training."""
-    checkout = Checkout.create(tmp_path_factory.mktemp("edited"))
-    EDITS[TRAINING](checkout)
-    assert run(checkout).returncode == 0
-    return checkout
+@pytest.fixture
+def checkout(alone: Checkout, edited: Checkout) -> Checkout:
+    """A finished study whose store has the artifacts of the other training too, so that jobs need not compute them."""
+    for part in (edited.folder / "results/store").glob("??"):
+        subprocess.run(["cp", "-a", "--no-clobber", part, alone.folder / "results/store"], check=True)
+    return alone
+
+
+def must_compute(checkout: Checkout, stage: str, edited: Checkout) -> None:
+    """Remove the artifacts of one stage of the other training from the store."""
+    store = edited.folder / "results/store"
+    for target in artifacts(edited, stage):
+        shutil.rmtree(checkout.folder / "results/store" / stored(edited, target).relative_to(store))
 
 
 def ends_as(checkout: Checkout, edited: Checkout) -> None:
@@ -54,10 +84,10 @@ def outlived(checkout: Checkout, stage: str, job: Path) -> subprocess.CompletedP
     return subprocess.run(command, cwd=checkout.folder, env=environment, capture_output=True, text=True)
 
 
-def test_after_touch(checkout, edited):
-    EDITS[TRAINING](checkout)
-    assert run(checkout, "--touch").returncode == 0
-    ends_as(checkout, edited)
+def test_after_touch(alone, edited):
+    EDITS[TRAINING](alone)
+    assert run(alone, "--touch").returncode == 0
+    ends_as(alone, edited)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +119,7 @@ def test_after_a_failed_job_whose_run_noted_nothing(checkout, edited, removed):
     """As where the job was killed for lack of memory, and then the terminal closed: Snakemake took it for finished."""
     kept = {file: file.read_bytes() for file in records(checkout)}
     made = (checkout.folder / ACTOR).read_bytes()
+    must_compute(checkout, "train_actor", edited)
     EDITS[TRAINING](checkout)
     killed(checkout, stage="train_actor", event="os.rename", path="store/tmp/")
     for file, text in kept.items():
@@ -99,8 +130,9 @@ def test_after_a_failed_job_whose_run_noted_nothing(checkout, edited, removed):
     ends_as(checkout, edited)
 
 
-def test_an_edit_taken_back_after_a_failed_job(checkout, micro):
+def test_an_edit_taken_back_after_a_failed_job(checkout, micro, edited):
     before = (checkout.folder / STUDY).read_text()
+    must_compute(checkout, "generate", edited)
     EDITS[TRAINING](checkout)
     killed(checkout, stage="generate", event="os.rename", path="store/tmp/", victim="group")
     (checkout.folder / STUDY).write_text(before)
@@ -177,13 +209,6 @@ def test_a_table_of_another_study_is_replaced_where_this_one_has_lost_its_result
     assert {"build_table", "copy_table"} <= set(run(checkout, "-n").jobs())
     assert run(checkout).returncode == 0
     assert tex.read_bytes() == (micro.folder / "tables/main.tex").read_bytes()
-
-
-def test_a_selection_of_data_sets_trains_nothing(study):
-    """The leakage check of all data sets holds for some of them."""
-    jobs = study.snakemake("-n", "tables/main.tex", study="workflow/studies/smoke.yaml workflow/selections/slake.yaml")
-    assert jobs.returncode == 0, jobs.text
-    assert not {name for name in jobs.jobs() if name.startswith(("check_leakage", "pretrain", "train", "generate"))}
 
 
 def test_verify_names_what_is_not_of_this_configuration(checkout, monkeypatch, capsys):

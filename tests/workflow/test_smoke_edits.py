@@ -83,6 +83,13 @@ def test_a_seed_that_is_removed_and_added_again_recomputes_nothing(study):
     assert contents(study) == before
 
 
+def test_a_selection_of_data_sets_trains_nothing(study):
+    """The leakage check of all data sets holds for some of them."""
+    jobs = study.snakemake("-n", "tables/main.tex", study="workflow/studies/smoke.yaml workflow/selections/slake.yaml")
+    assert jobs.returncode == 0, jobs.text
+    assert not {name for name in jobs.jobs() if name.startswith(("check_leakage", "pretrain", "train", "generate"))}
+
+
 NEW_METHOD = '''"""A new method of a user: longer questions are harder."""
 
 import numpy as np

@@ -68,7 +68,8 @@ def theirs(micro, tmp_path_factory):
 
     def run(*arguments: str):
         path = os.pathsep.join([str(checkout.folder / "lib"), str(folder / "site")])
-        return checkout.snakemake(*arguments, study=STUDY, environment={"PYTHONPATH": path})
+        words = ["--cores", "2", *arguments, "--configfile", *STUDY.split()]
+        return checkout.forked(words, {**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1"})
 
     return folder / "site/their_package", checkout, run
 

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from dualread.declared.base import (
     ActorSpec,
-    AtLeast0,
     Checkpoint,
     ConfiguredPlugin,
     Distinct,
@@ -25,16 +24,11 @@ from dualread.declared.base import (
     Wire,
     Word,
 )
+from dualread.declared.replay import PassReading, Replay
 
-Kappa = Annotated[float, Field(gt=0, le=100)]
 # A key of a YAML mapping may be a number or text: 17 and "17" are the same seed.
 Seed = Annotated[int, Field(strict=False, ge=0)]
 OfSeeds = Annotated[dict[Seed, Checkpoint], Field(min_length=1)]
-
-# What a replay stores only where a reader of the actor reads it. Other studies keep their bytes and their speed.
-OPTIONAL_TENSORS = ("token_entropies",)
-# What it takes from image tokens, and has not where no image is shown.
-OF_IMAGE = ("h_global", "h_evid")
 
 
 class Requests(Section):
@@ -241,41 +235,6 @@ class View(Section):
         return self.decoding is None and self.choices is None
 
 
-class ReplaySettings(Section):
-    """How replay is run."""
-
-    batch_size: Positive
-    """Answers in one pass."""
-
-
-class Agreement(Section):
-    """How far a replay may differ from the generation that it replays."""
-
-    max_mean_log_prob_difference: AtLeast0
-    """Mean absolute difference of token log-probabilities."""
-    max_argmax_mismatch_share: Share
-    """Share of greedy tokens that are not the replay's best."""
-    argmax_tolerance: AtLeast0
-    """Log-probability by which such a token may be worse and not count."""
-
-
-class Replay(Section):
-    """The teacher-forced pass over generated tokens that gives hidden states."""
-
-    model_config = ConfigDict(serialize_by_alias=True)
-
-    from_: Annotated[Literal["generation"] | None, Field(alias="from")] = None
-    """With `generation`, the pass that makes a greedy answer keeps its states, and a sample alone is replayed. By
-    default, all answers are replayed."""
-
-    settings: ReplaySettings
-    """How it is run."""
-    kappa: Kappa
-    """Temperature of the visual pooling."""
-    agreement: Agreement
-    """How far it may differ from the generation."""
-
-
 class Shard(Section):
     """The answers to one split under one condition."""
 
@@ -330,19 +289,6 @@ class ShardSpec(Shard):
     def images(self) -> tuple[ConfiguredPlugin, ...]:
         """The image changes in their order: that of the condition, and that of the view."""
         return (self.image,) if self.shows is None else (self.shows, self.image)
-
-
-class PassReading(Section):
-    """What is read of a completion's states by the pass that makes it."""
-
-    module: Literal["models.replay.of_generation"] = "models.replay.of_generation"
-    """So that the code that reads them is in these keys alone."""
-    kappa: Kappa
-    """Temperature of the visual pooling."""
-    middle: bool
-    """Whether the state in the middle layer is read, too."""
-    entropies: bool
-    """Whether the entropies of tokens are computed, too."""
 
 
 class GenerateSpec(ActorSpec):

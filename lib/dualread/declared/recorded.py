@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from dualread.declared.answers import Choices, Decoding, Image, Kappa, Measure
+from dualread.declared.answers import Choices, Decoding, Image, Measure
 from dualread.declared.backbones import OpenedModel
 from dualread.declared.base import Listed, Name, Positive, Section, Sha256, Share, Wire, Word
+from dualread.declared.replay import Kappa
 
 # What is read once for all rows that share it; the last one shares nothing and caches nothing. The fastest comes first.
 Shared = Literal["image prefix", "prompt", "nothing"]

@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr
 
-from dualread.declared.answers import Actor, Condition, Generation, Replay, View
+from dualread.declared.answers import Actor, Condition, Generation, View
 from dualread.declared.backbones import Backbone
 from dualread.declared.base import Above0, AtLeastOne, Name, Names, Positive, Section, Seeds
 from dualread.declared.data import Dataset, Phantom
 from dualread.declared.metrics import Contrast, Metrics
 from dualread.declared.readers import Method
+from dualread.declared.replay import Replay
 from dualread.declared.tables import Figure, Table
 
 # Those that transformers can find out to be installed.

@@ -21,9 +21,10 @@ import polars as pl
 from dualread import plugins
 from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import write_tensors
-from dualread.declared.answers import OF_IMAGE, Agreement, ReplaySpec
+from dualread.declared.answers import ReplaySpec
 from dualread.declared.columns import FEATURES, GENERATIONS
 from dualread.declared.recorded import Facts, PromptText, ShardStates
+from dualread.declared.replay import OF_IMAGE, Agreement
 from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.backbones.opened import Opened, open_checkpoint
@@ -38,7 +39,7 @@ from dualread.models.replay.replayed import Replayed, padded_entropies, stacked
 from dualread.stages._asked import frozen, read_asked, request_of
 from dualread.store.digest import artifact_digest
 
-_OPTIONAL = {"token_entropies": padded_entropies}  # those of `declared.answers.OPTIONAL_TENSORS`
+_OPTIONAL = {"token_entropies": padded_entropies}  # those of `declared.replay.OPTIONAL_TENSORS`
 
 
 def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:

@@ -19,7 +19,7 @@ from dualread.machine import return_freed_memory
 from dualread.progress import say, work_on
 from dualread.store import partial
 from dualread.store.belongs import Of, check
-from dualread.store.code import SOURCES_NAME, job_digests, library, replaced, stage_roots
+from dualread.store.code import SOURCES_NAME, job_digests, library, stage_roots
 from dualread.store.digest import MANIFEST_NAME, StatCache, canonical_json, raw_digest
 from dualread.store.disk import is_no_space, no_space
 from dualread.store.job import Entry, shown
@@ -28,6 +28,7 @@ from dualread.store.manifest import Manifest, artifact_directory, read_manifest
 from dualread.store.record import measured
 from dualread.store.results import link
 from dualread.store.store import Store
+from dualread.store.versions import replaced
 
 _QUICK_BYTES = 2**24
 _LONG_SECONDS = 1  # after less there is not much to give back, and it takes some milliseconds

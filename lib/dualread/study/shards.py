@@ -8,15 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dualread import plugins
-from dualread.declared.answers import (
-    OF_IMAGE,
-    OPTIONAL_TENSORS,
-    Image,
-    PassReading,
-    Service,
-    name_and_settings,
-)
+from dualread.declared.answers import Image, Service, name_and_settings
 from dualread.declared.readers import AskedView, ScoringSpec
+from dualread.declared.replay import OF_IMAGE, OPTIONAL_TENSORS, PassReading
 from dualread.declared.study import Config
 from dualread.declared.tables import LabeledCondition
 from dualread.study.asked import contract_of, shard_spec

@@ -11,9 +11,9 @@ from tests.tiny import MODEL, image
 
 from dualread.artifacts.tables import from_rows, write_parts
 from dualread.artifacts.tensors import read_tensors, write_tensors
-from dualread.declared.answers import Agreement, PassReading
 from dualread.declared.columns import GENERATIONS
 from dualread.declared.recorded import Facts
+from dualread.declared.replay import Agreement, PassReading
 from dualread.errors import ArtifactError, ReplayDisagreementError
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.backbones.opened import open_checkpoint

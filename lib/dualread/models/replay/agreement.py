@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from dualread.declared.answers import Agreement
+from dualread.declared.replay import Agreement
 from dualread.errors import ReplayDisagreementError
 from dualread.models import own_pass
 from dualread.models.backbones.opened import Opened

@@ -1,6 +1,6 @@
 """The states of answers from the pass that made them, and a replay of some of them as a check.
 
-A generation with `declared.answers.PassReading` stores, beside its completions, what a replay reads. `Collected` takes
+A generation with `declared.replay.PassReading` stores, beside its completions, what a replay reads. `Collected` takes
 it from the pass, `write` and `read` store it, and `check` compares a sample with a replay. The code of this module
 is in the keys of such studies alone.
 """
@@ -15,8 +15,9 @@ import polars as pl
 
 from dualread.artifacts.tables import read_parts
 from dualread.artifacts.tensors import read_tensors, write_tensors
-from dualread.declared.answers import Agreement, PassReading, ReplaySpec
+from dualread.declared.answers import ReplaySpec
 from dualread.declared.columns import GENERATIONS
+from dualread.declared.replay import Agreement, PassReading
 from dualread.errors import ArtifactError
 from dualread.models import own_pass
 from dualread.models.backbones.opened import Opened
