@@ -25,10 +25,11 @@ HOST = socket.gethostname().split(".")[0]
 NODES = (HOST, f"{HOST}-2")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
 _TIMEOUT_SECONDS = 60
-# Every task of a job logs its start and its end: the time, its job's id, the GPUs it may use, and its job's comment.
+# Every task of a job logs its start and its end: the time, its job's id, its node, the GPUs it may use, and its job's
+# comment.
 _TASK_SCRIPT = """#!/bin/sh
 about=$(timeout 20 squeue --noheader --job "$SLURM_JOB_ID" --format=%k)
-echo "{event} $(date +%s.%N) $SLURM_JOB_ID ${{CUDA_VISIBLE_DEVICES-none}} $about" >> {log}
+echo "{event} $(date +%s.%N) $SLURM_JOB_ID $SLURMD_NODENAME ${{CUDA_VISIBLE_DEVICES-none}} $about" >> {log}
 """
 
 
@@ -38,10 +39,11 @@ class NoCluster(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One task of a job that has ended: when it ran, and on which GPUs ("none" without one)."""
+    """One task of a job that has ended: when it ran, on which node and GPUs ("none" without one)."""
 
     job: str
     about: str
+    node: str
     devices: str
     start: float
     end: float
@@ -72,14 +74,16 @@ class Cluster:
 
     def tasks(self) -> list[Task]:
         """Return the tasks of all jobs so far whose start and end are known."""
-        begun: dict[tuple[str, str], list[float]] = {}
+        begun: dict[tuple[str, str, str], list[float]] = {}
         tasks = []
         for line in (self.folder / "tasks").read_text().splitlines():
-            event, when, job, devices, about = [*line.split(maxsplit=4), ""][:5]
+            event, when, job, node, devices, about = [*line.split(maxsplit=5), ""][:6]
             if event == "starts":
-                begun.setdefault((job, devices), []).append(float(when))
-            elif starts := begun.get((job, devices)):
-                tasks.append(Task(job=job, about=about, devices=devices, start=starts.pop(), end=float(when)))
+                begun.setdefault((job, node, devices), []).append(float(when))
+            elif starts := begun.get((job, node, devices)):
+                tasks.append(
+                    Task(job=job, about=about, node=node, devices=devices, start=starts.pop(), end=float(when))
+                )
         return tasks
 
     def jobs(self, rule: str = "") -> dict[str, str]:

@@ -8,13 +8,26 @@ import sys
 import polars as pl
 
 from tests.study.embedded import ROOT
-from tests.with_slurm.cluster import NODES
-from tests.with_slurm.conftest import SHARED
+from tests.with_slurm.cluster import HOST, NODES
+from tests.with_slurm.conftest import SHARED, STUDY
 from tests.workflow.checkout import Checkout
 
 ACTOR = "results/cluster/actors/qwen3-vl-tiny/rlvr/17"
-# Laid over the study: two processes, each of which holds a half.
-HALVES = "backbones: {{qwen3-vl-tiny: {{training: {{processes: 2, nodes: {nodes}, shard: full}}}}}}\n"
+# Laid over the study: two processes, each of which holds a half. A model that has learnt nothing gives no right answer.
+HALVES = """
+backbones:
+  qwen3-vl-tiny:
+    source: {{pretrain: {{training: {{steps: 1, warmup_steps: 1}}}}}}
+    training: {{processes: 2, nodes: {nodes}, shard: full}}
+actors:
+  rlvr: {{reward: by_length, settings: {{steps: 2, learning_rate: 1.0e-3, warmup_fraction: 0.0, save_every: null}}}}
+"""
+REWARD = """
+CONTRACT = "single"
+
+def reward(found, **columns):
+    return [float(len(verdict.completion)) for verdict in found]
+"""
 
 
 # What a process says of itself, and the sum of the ranks of all.
@@ -50,21 +63,31 @@ def test_processes_on_two_nodes_of_a_job_meet(slurm, tmp_path):
     assert {said[1:] for said in found} == {("4", 0 + 1 + 2 + 3)}
 
 
-def test_two_nodes_train_an_actor_as_one_does(slurm, submit, tmp_path):
+def test_two_nodes_train_an_actor_as_one_machine_does(slurm, submit, store, tmp_path):
+    """What comes before the training is made once, on this machine."""
     checkout = Checkout.create(tmp_path / "nodes")
+    (checkout.folder / "lib/dualread/models/rewards/by_length.py").write_text(REWARD)
+    (checkout.folder / SHARED[0]).write_text(f"store: {store}\n")
     trained = []
-    for nodes in (2, 1):
+    for nodes in (1, 2):
         (checkout.folder / "halves.yaml").write_text(HALVES.format(nodes=nodes))
-        # Its rule has a name of its own, because SLURM is asked for more.
-        where = ["--set-resources", "train_actor_2_nodes:slurm_partition=nodes"] if nodes == 2 else []
-        head = submit(checkout, f"{ACTOR}/MANIFEST.json", *where, files=(*SHARED, "halves.yaml"))
-        assert head.wait() == 0, head.text
+        if nodes == 1:
+            done = checkout.snakemake(f"{ACTOR}/MANIFEST.json", study=f"{STUDY} {SHARED[0]} halves.yaml")
+            assert done.returncode == 0, done.text
+        else:
+            # Its rule has a name of its own, because SLURM is asked for more.
+            where = ["--set-resources", "train_actor_2_nodes:slurm_partition=nodes"]
+            head = submit(checkout, f"{ACTOR}/MANIFEST.json", *where, files=(*SHARED, "halves.yaml"))
+            assert head.wait() == 0, head.text
         log = pl.read_parquet(checkout.folder / ACTOR / "train_log.parquet")
         trained.append((log, (checkout.folder / ACTOR / "checkpoint" / "model.safetensors").read_bytes()))
     assert trained[0][0].equals(trained[1][0])
     assert trained[0][1] == trained[1][1]
-    assert trained[0][0].filter(pl.col("name") == "processes")["value"].to_list() == [2.0, 2.0, 2.0]
+    said = {name: log["value"].to_list() for (name,), log in trained[0][0].group_by("name")}
+    assert said["processes"] == [2.0, 2.0]
+    assert min(said["gradient_norm"]) > 0
     tasks = [task for task in slurm.tasks() if re.match("rule_train_actor_2_nodes", task.about)]
-    assert len(tasks) == 2  # one on each node, with a GPU
+    # One that waits, and one on each node, with a GPU.
+    assert sorted(task.node for task in tasks) == sorted([*NODES, HOST])
     assert len({task.job for task in tasks}) == 1
     assert all(task.devices.isdecimal() for task in tasks)

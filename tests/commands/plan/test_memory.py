@@ -5,7 +5,7 @@ import re
 import pytest
 
 from dualread.commands.plan import peaks
-from dualread.commands.plan.memory import needs
+from dualread.commands.plan.memory import needs, of_machine
 from tests import tiny
 from tests.commands.plan.test_models import SAID, large
 
@@ -62,6 +62,25 @@ def test_a_pass_of_training_is_as_long_as_its_longest_row():
     # without a GPU, no layer is computed again
     [on_cpu, *_] = needs(config(), "b", model(), on_gpu=False)
     assert on_cpu.total > found()["train_actor (rlvr)"].total
+
+
+def test_on_a_machine_every_process_reads_the_weights_and_of_a_sharded_model_one():
+    """1e9 weights of 4 bytes; an adapter's base has 2, and weights for an engine are there twice, in 2 bytes."""
+
+    def held(settings=None, **training):
+        [(stage, parts)] = of_machine(config(settings=settings, training=training), "b", model())
+        assert stage == "train_actor (rlvr)"
+        return parts
+
+    assert held() == {"weights that are read": 4e9}
+    assert held(processes=8) == {"weights that are read": 3.2e10}
+    assert held(processes=8, nodes=4) == {"weights that are read": 8e9}
+    assert held(processes=8, shard="full") == {"weights that are read": 4e9}
+    assert held(processes=8, nodes=4, shard="optimizer") == {"weights that are read": 4e9}
+    assert held({"lora": {"rank": 2, "alpha": 4}}, processes=8) == {"weights that are read": 1.6e10}
+    apart = {"rollouts": "vllm", "rollout_gpus": 1, "processes": 8}
+    assert held(**apart) == {"weights that are read": 3.2e10}  # as much as for 8 engines
+    assert held(**apart, shard="full") == {"weights for vLLM": 3.2e10}
 
 
 def training(**settings):

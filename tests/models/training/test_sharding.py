@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from safetensors.numpy import load_file
 from tests.specs import changed
-from tests.tiny import MODEL
+from tests.tiny import FAMILIES, MODEL, build
 
 from dualread.declared.base import Plugin
 from dualread.errors import DualReadError
@@ -85,6 +85,45 @@ register_optimizer_step_post_hook(count)
 sys.exit(worker.main(sys.argv[1:]))
 """
 
+# Opens a model and shards it; tells the largest memory that this took beyond that of the packages, and what is there.
+LOADED = """
+import types
+import torch
+from accelerate import PartialState
+from accelerate.utils import FullyShardedDataParallelPlugin
+from dualread.models.backbones.checkpoint import load
+from dualread.models.training._lora import gathered
+from dualread.models.training._sharding import opened_by_the_first, spread
+
+def peak():
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    return 1024 * int(line.split()[1])
+
+folder, state = Path(sys.argv[1]).parent, PartialState(cpu=True)
+whole = load(folder / "small", {model})  # whatever is imported on the way
+Path("/proc/self/clear_refs").write_text("5")
+before = peak()
+model = opened_by_the_first(lambda **how: load(folder / "large", {model}, **how))
+read = sum(weight.numel() for weight in model.parameters() if not weight.is_meta)
+plugin = FullyShardedDataParallelPlugin(fsdp_version=2, auto_wrap_policy="transformer_based_wrap")
+accelerator = types.SimpleNamespace(
+    is_main_process=state.is_main_process, device=state.device, mixed_precision="no",
+    state=types.SimpleNamespace(fsdp_plugin=plugin),
+)
+spread(accelerator, model)
+took = peak() - before
+held = sum(weight.to_local().numel() for weight in model.parameters())
+found = {{name: gathered(tensor) for name, tensor in model.state_dict().items()}}
+right = load(folder / "large", {model})
+assert found.keys() == right.state_dict().keys()
+assert all(torch.equal(found[name], tensor) for name, tensor in right.state_dict().items())
+assert model.get_input_embeddings().weight is model.get_output_embeddings().weight
+buffers = dict(right.named_buffers())
+assert all(torch.equal(buffers.pop(name), buffer) for name, buffer in model.named_buffers())
+assert not buffers
+(folder / f"told-{{state.process_index}}").write_text(repr((read, held, took)))
+"""
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -105,13 +144,13 @@ def train(module, assignment, folder, tmp_path):
     """Return a function that trains on some processes and returns the log and the weights."""
     name = module(WORKER.format(folder=str(folder)))
 
-    def run(made, *, processes=1, checkpoints=None, engine=None, **settings):
-        given = {**assignment.spec.settings, "completions_per_pass": 1, **settings}
+    def run(made, *, of=assignment, processes=1, checkpoints=None, engine=None, **settings):
+        given = {**of.spec.settings, "completions_per_pass": 1, **settings}
         given = {**given, "save_every": 1} if checkpoints else {k: v for k, v in given.items() if k != "save_every"}
         plugins = {"reward": Plugin(module="models.rewards.by_length")}
         plugins |= {"rollouts": Plugin(module=f"models.rollouts.{engine}")} if engine else {}
-        spec = changed(assignment.spec, settings=given, **plugins)
-        work = changed(assignment, spec=spec, out=tmp_path / made, scratch=tmp_path / f"{made}-scratch")
+        spec = changed(of.spec, settings=given, **plugins)
+        work = changed(of, spec=spec, out=tmp_path / made, scratch=tmp_path / f"{made}-scratch")
         work = changed(work, checkpoints=checkpoints)
         work.scratch.mkdir()
         if processes == 1:
@@ -198,6 +237,37 @@ def test_an_adapter_is_sharded_with_its_base(train, assignment):
     sharded = train("sharded", processes=2, shard="full", **settings)
     close(sharded, whole)
     assert moved(sharded[1], assignment.checkpoint) > 1e-4
+
+
+@pytest.mark.long
+def test_gemma_in_bfloat16_learns_what_a_whole_one_does(train, assignment, tmp_path):
+    """But for the rounding of sums, after which Adam may move a weight without much of a gradient the other way."""
+    build("gemma3", tmp_path / "gemma")
+    spec = changed(assignment.spec, model={**MODEL, "dtype": "bfloat16"})
+    settings = {"of": changed(assignment, checkpoint=tmp_path / "gemma", spec=spec), "kl_coefficient": 0.1, "steps": 2}
+    (log, weights), *others = (
+        train(made, processes=processes, shard=shard, **settings)
+        for made, processes, shard in (("whole", 1, None), ("optimizer", 2, "optimizer"), ("full", 2, "full"))
+    )
+    start, right = load_file(tmp_path / "gemma" / "model.safetensors"), load_file(weights)
+    for other_log, other in others:
+        both = [table.filter((pl.col("step") == 1) & (pl.col("name") == "reward")) for table in (log, other_log)]
+        np.testing.assert_allclose(*(table["value"] for table in both), rtol=1e-6)
+        found = load_file(other)
+        moves, errors = ([np.abs(found[name] - of[name]).sum() for name in right] for of in (start, right))
+        assert sum(errors) < 0.1 * sum(moves)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_first_process_alone_reads_a_model_that_others_get_a_part_of(module, tmp_path, family):
+    build(family, tmp_path / "small")
+    build(family, tmp_path / "large", hidden_size=512, feed_forward=2048, layers=12)
+    worker.launch(module(LOADED.format(model=MODEL)), tmp_path / "file", 2)
+    (read, held, _), (none, other, took) = (eval((tmp_path / f"told-{rank}").read_text()) for rank in (0, 1))
+    assert none == 0
+    assert held + other == read > 4e7
+    assert took < 0.75 * 4 * read  # bytes: its half, and one tensor
 
 
 def test_a_whole_model_has_weights_while_it_is_filled(tiny):

@@ -1,4 +1,6 @@
-"""Peak memory of one GPU by stage and backbone: computed from sizes, for the longest rows that a study can have.
+"""Peak memory by stage and backbone: computed from sizes, for the longest rows that a study can have.
+
+That of one GPU, and, while an actor is trained, that of the machine itself.
 
 Every prompt is taken to have the largest image, every completion to use its whole budget, and every answer of a replay
 to be about another image. `peaks` has the formulas.
@@ -12,7 +14,7 @@ from typing import Any
 from dualread import plugins
 from dualread.commands.plan import peaks, sharded
 from dualread.commands.plan.models import Large
-from dualread.models.training.settings import TrainingSettings, settings_on
+from dualread.models.training.settings import WEIGHTS, TrainingSettings, settings_on
 
 _MOST_PROCESSES = 64
 
@@ -49,6 +51,25 @@ def needs(config: Mapping[str, Any], name: str, model: Large, *, on_gpu: bool = 
             yield _training(config, name, model, actor, on_gpu)
     yield _generation(config, name, model) if model.padded else _with_vllm(config, name, model)
     yield _replay(config, name, model)
+
+
+def of_machine(config: Mapping[str, Any], name: str, model: Large) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """Yield (stage, {what is held: bytes}) of each training: what one machine holds at most beside its GPUs.
+
+    Weights pass through it on their way to the GPUs: of a sharded model, its first process reads them for all others.
+    What is as large for every model, such as packages and images, is left out.
+    """
+    backbone, n = config["backbones"][name], model.size["parameters"]
+    for actor, entry in config["actors"].items():
+        if "training" not in entry:
+            continue
+        settings = settings_on(backbone, entry)
+        here, each = settings.processes // settings.nodes, peaks.BYTES[model.dtype]
+        read = (1 if settings.shard else here) * n * (each if settings.lora else peaks.BYTES[WEIGHTS])
+        # As tensors, and as a file in memory.
+        for_engines = here * 2 * n * each if settings.rollout_gpus else 0.0
+        reading = {"weights that are read": read}
+        yield f"train_actor ({actor})", reading if read >= for_engines else {"weights for vLLM": for_engines}
 
 
 def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on_gpu: bool) -> Need:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dualread.commands.plan.memory import Need, needs
+from dualread.commands.plan.memory import needs, of_machine
 from dualread.commands.plan.models import Large
 from dualread.commands.plan.storage import disk_of, downloads_of, while_training
 from dualread.commands.plan.work import STAGES, PlannedStudy, Work, work_of
@@ -51,6 +51,8 @@ def forecast(
     yield from ("", *_together(study, work, cores, gpus))
     if memory := list(_memory(study)):
         yield from ("", "memory of one GPU, at most", *memory)
+    if memory := list(_memory_of_machine(study)):
+        yield from ("", "memory of one machine, at most, beside its GPUs", *memory)
     yield from ("", "disk", *_disk(study))
     yield from ("", "to download or to put in place", *_downloads(study))
     yield from ("", "how this was estimated", *_assumptions(study))
@@ -134,12 +136,8 @@ def _together(study: PlannedStudy, work: Sequence[Work], cores: int, gpus: int) 
 
 def _memory(study: PlannedStudy) -> Iterator[str]:
     gpu = study.costs["gpu"]
-    large = {name: model for name, model in study.models.items() if isinstance(model, Large)}
-    found = [need for name, model in large.items() for need in needs(study.config, name, model)]
-    rows = [("stage", "backbone", "memory", "of which")]
-    rows += [(need.stage, need.backbone, _bytes(need.total), _parts(need)) for need in found]
-    if found:
-        yield from _indented(aligned(rows, numbers=(2,)))
+    found = [need for name, model in _large(study).items() for need in needs(study.config, name, model)]
+    yield from _memory_table((need.stage, need.backbone, need.parts) for need in found)
     room = gpu["memory"] * gpu["memory_share"]
     for need in found:
         if need.total > room:
@@ -150,8 +148,26 @@ def _memory(study: PlannedStudy) -> Iterator[str]:
             )
 
 
-def _parts(need: Need) -> str:
-    return ", ".join(f"{name} {_bytes(size)}" for name, size in need.parts.items() if size)
+def _memory_of_machine(study: PlannedStudy) -> Iterator[str]:
+    yield from _memory_table(
+        (stage, name, parts)
+        for name, model in _large(study).items()
+        for stage, parts in of_machine(study.config, name, model)
+    )
+
+
+def _memory_table(held: Iterable[tuple[str, str, Mapping[str, float]]]) -> Iterator[str]:
+    rows = [(stage, backbone, _bytes(sum(parts.values())), _parts(parts)) for stage, backbone, parts in held]
+    if rows:
+        yield from _indented(aligned([("stage", "backbone", "memory", "of which"), *rows], numbers=(2,)))
+
+
+def _parts(parts: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {_bytes(size)}" for name, size in parts.items() if size)
+
+
+def _large(study: PlannedStudy) -> dict[str, Large]:
+    return {name: model for name, model in study.models.items() if isinstance(model, Large)}
 
 
 def _disk(study: PlannedStudy) -> Iterator[str]:
@@ -171,7 +187,7 @@ def _downloads(study: PlannedStudy) -> Iterator[str]:
 
 def _assumptions(study: PlannedStudy) -> Iterator[str]:
     cpu, gpu, text = (study.costs[section] for section in ("cpu", "gpu", "text"))
-    large = {name: model for name, model in study.models.items() if isinstance(model, Large)}
+    large = _large(study)
     yield f"  one core: measured on {cpu['machine']}; downloads, manifests and copies of checkpoints are not included"
     if tiny := [name for name in study.models if name not in large]:
         yield f"  {', '.join(tiny)}: measured on the same machine with models of this size"

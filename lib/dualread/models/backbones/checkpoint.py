@@ -67,8 +67,10 @@ def copy_processor(checkpoint: Path, out: Path) -> None:
     forget_calls(out)
 
 
-def load(checkpoint: Path, settings: Wire) -> "PreTrainedModel":
+def load(checkpoint: Path, settings: Wire, *, without_weights: bool = False) -> "PreTrainedModel":
     """Load a model with the configured dtype, attention and quantization, in evaluation mode.
+
+    With `without_weights`, no tensor is read: weights and buffers are on the meta device.
 
     Raises:
         ArtifactError: See `check_names` and `check_values`; or generation_config.json does not say which token of the
@@ -85,7 +87,8 @@ def load(checkpoint: Path, settings: Wire) -> "PreTrainedModel":
         open_model = partial(module.open_model, model_class, settings=settings)
     try:
         how = {"dtype": settings["dtype"], "attn_implementation": settings["attention"]}
-        model = open_model(checkpoint, **how, trust_remote_code=False).eval()
+        where = {"device_map": "meta"} if without_weights else {}
+        model = open_model(checkpoint, **how, **where, trust_remote_code=False).eval()
     except (ValueError, ImportError) as error:
         raise ConfigError(
             f"attention: {settings['attention']!r}: {model_class.__name__} cannot be opened with it"
@@ -93,7 +96,8 @@ def load(checkpoint: Path, settings: Wire) -> "PreTrainedModel":
         ) from error
     except (OSError, RecursionError, TypeError, KeyError, AttributeError) as error:  # such as generation_config.json
         raise ArtifactError(f"{checkpoint}: cannot be opened ({in_a_line(error)}). {AGAIN}") from error
-    _refuse_non_finite(checkpoint, model.named_parameters())
+    if not without_weights:
+        _refuse_non_finite(checkpoint, model.named_parameters())
     ends, n_tokens = model.generation_config.eos_token_id, model.config.get_text_config().vocab_size
     if not set(ends if isinstance(ends, list) else [ends]) <= set(range(n_tokens)):
         raise ArtifactError(

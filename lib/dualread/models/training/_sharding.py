@@ -8,12 +8,14 @@ processes: one has longer completions than another. So in each step all weights 
 of each process, which needs no other process. An engine gets them one by one instead, and what is compared with the
 loss in the first step is then read by the sharded model itself: as many rows by each process.
 
-Checkpoints are written by all processes, each of which writes its own part, and can be read by any number of them.
+The first process alone reads the model, and sends the others their parts, tensor by tensor (`opened_by_the_first`,
+`spread`). Checkpoints are written by all processes, each of which writes its own part, and can be read by any number of
+them.
 """
 
 import contextlib
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dualread.models.training._lora import base_of, gathered
@@ -33,12 +35,11 @@ def arguments(settings: TrainingSettings, *, recompute: bool, name: str) -> dict
     if settings.shard is None:
         return {name: recompute}
     return {
-        name: False,  # accelerate does it outside of a layer's gathering
+        name: False,  # `spread` does it outside of a layer's gathering
         "fsdp": True,
         "fsdp_config": {
             "version": 2,
             "reshard_after_forward": settings.shard == "full",
-            "activation_checkpointing": True,
             "state_dict_type": "SHARDED_STATE_DICT",
         },
         # Otherwise each process keeps the whole gradients until the last pass of a step.
@@ -46,27 +47,89 @@ def arguments(settings: TrainingSettings, *, recompute: bool, name: str) -> dict
     }
 
 
+def opened_by_the_first(load: Callable[..., Any]) -> Any:
+    """Return a model whose weights only the first process has; all processes have to call this, and later `spread`.
+
+    Args:
+        load: Returns the model; with `without_weights=True`, its weights and buffers are on the meta device.
+    """
+    from accelerate import PartialState
+    from accelerate.utils import broadcast_object_list
+
+    model = load(without_weights=not PartialState().is_main_process)
+    [buffers] = broadcast_object_list([dict(model.named_buffers(remove_duplicate=False))])  # no checkpoint has them
+    for name, buffer in buffers.items():
+        owner, _, own = name.rpartition(".")
+        model.get_submodule(owner)._buffers[own] = buffer
+    return model
+
+
+def spread(accelerator: Any, model: Any, *, recompute: bool = False) -> Any:
+    """Shard a model in place, of which the first process has the weights, and send each process its part; return it.
+
+    Beside the parts, the other processes hold one whole tensor at a time. With `recompute`, layers compute their
+    activations again in the backward pass.
+    """
+    import torch
+    from accelerate.utils.fsdp_utils import fsdp2_apply_ac, fsdp2_prepare_model
+    from torch.distributed import broadcast
+    from torch.distributed.tensor import distribute_tensor
+
+    plugin, kinds = accelerator.state.fsdp_plugin, {type(module).__name__ for module in model.modules()}
+    # accelerate refuses a model that names layers which it could have, such as those of a text tower.
+    plugin.transformer_cls_names_to_wrap = sorted(kinds & set(model._no_split_modules))
+    plugin.set_auto_wrap_policy(model)
+    if recompute:
+        fsdp2_apply_ac(accelerator, model)
+    is_first, device = accelerator.is_main_process, accelerator.device
+    weights = {name: weight.detach() for name, weight in model.named_parameters()} if is_first else {}
+    fsdp2_prepare_model(accelerator, model)
+    with torch.no_grad():
+        model._apply(lambda tensor: torch.empty_like(tensor, device=device) if tensor.is_meta else tensor)
+        for name, weight in model.named_parameters():
+            kind = {"dtype": weight.dtype, "device": device}
+            whole = weights.pop(name).to(**kind) if is_first else torch.empty(weight.shape, **kind)
+            broadcast(whole, 0)
+            part = distribute_tensor(whole, weight.device_mesh, weight.placements, src_data_rank=None)
+            weight.to_local().copy_(part.to_local())
+    return model
+
+
 def sharded(trainer: type, *, adapted: bool) -> type:
-    """Return a subclass of a trainer that shards the model, on CPUs as on GPUs; `adapted` is whether it trains LoRA."""
+    """Return a subclass of a trainer that shards the model, on CPUs as on GPUs; `adapted` is whether it trains LoRA.
+
+    The model is to be from `opened_by_the_first`.
+    """
     import torch
     from accelerate import DistributedType, PartialState
-    from accelerate.utils.fsdp_utils import fsdp2_prepare_model
     from torch.distributed.fsdp import MixedPrecisionPolicy
     from trl.trainer import grpo_trainer
-
-    def by_layers(reference: Any, accelerator: Any) -> Any:
-        return fsdp2_prepare_model(accelerator, reference.requires_grad_(False).eval())
 
     class ShardedTrainer(trainer):
         is_sampled_by_an_engine: bool
         whole: Whole
 
-        def __init__(self, *arguments: Any, **named: Any) -> None:
-            # trl's function shards the reference of the KL penalty in one piece, which is gathered as a whole.
+        def __init__(self, *, model: Any, **named: Any) -> None:
             of_trl: Any = grpo_trainer
-            of_trl.prepare_fsdp = by_layers
-            super().__init__(*arguments, **named)
+            # trl would read the reference of the KL penalty in each process, and shard it in one piece, which is
+            # gathered as a whole.
+            of_trl.create_model_from_path = lambda *_, **__: _copied(model, torch.Tensor.detach).requires_grad_(False)
+            of_trl.prepare_fsdp = lambda reference, accelerator: spread(accelerator, reference.eval())
+            super().__init__(model=model, **named)
             self.whole = Whole(self.model)
+
+        def create_optimizer(self, *arguments: Any) -> Any:
+            spread(self.accelerator, self.model, recompute=True)
+            made = super().create_optimizer(*arguments)
+            self._optimized = [list(group["params"]) for group in made.param_groups]
+            return made
+
+        def create_scheduler(self, *arguments: Any, **named: Any) -> Any:
+            # accelerate knows the weights of an optimizer by their addresses, and has now mixed up those of which this
+            # process has nothing.
+            for group, weights in zip(self.optimizer.param_groups, self._optimized, strict=True):
+                group["params"] = weights
+            return super().create_scheduler(*arguments, **named)
 
         def _build_accelerator_args(self, **kwargs: Any) -> dict[str, Any]:
             made = super()._build_accelerator_args(**kwargs)
@@ -126,11 +189,7 @@ class Whole:
         """Take the structure of `model`, whose weights are neither sharded nor copied."""
         import torch
 
-        empty = {
-            id(weight): torch.nn.Parameter(torch.empty_like(weight, device="meta"), requires_grad=weight.requires_grad)
-            for weight in model.parameters()
-        }
-        self.model = copy.deepcopy(model, empty).eval()
+        self.model = _copied(model, lambda weight: torch.empty_like(weight, device="meta")).eval()
         base_of(self.model).__dict__.pop("forward", None)  # trl's, which would call the sharded model
         self._empty = dict(self.model.state_dict())
         self.is_filled = False
@@ -162,3 +221,14 @@ class Whole:
             self.is_filled = False
             # After the last step, an adapter may have been merged into its base, which changes the names.
             self.model.load_state_dict(self._empty, strict=False, assign=True)
+
+
+def _copied(model: Any, given: Callable[[Any], Any]) -> Any:
+    """Return a copy of a model, but for its weights, of which each is `given` the one in `model`."""
+    import torch
+
+    weights = {
+        id(weight): torch.nn.Parameter(given(weight), requires_grad=weight.requires_grad)
+        for weight in model.parameters()
+    }
+    return copy.deepcopy(model, weights)

@@ -7,6 +7,7 @@ trainer. The reward is a plugin of `dualread.models.rewards`.
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,7 +26,7 @@ from dualread.models.training._checkpoints import newest_complete, seal
 from dualread.models.training._reference import compared
 from dualread.models.training._rollouts import for_sampling, roll_out
 from dualread.models.training._sampled import DIFFERENCE, opened_rollouts, sampled_by
-from dualread.models.training._sharding import PROCESSES, sharded
+from dualread.models.training._sharding import PROCESSES, opened_by_the_first, sharded
 from dualread.models.training.job import Job
 from dualread.progress import NotedStep, note_steps, say, track
 from dualread.seeding import generator
@@ -71,7 +72,8 @@ def _train(job: Job, options: Any, rollouts: Rollouts | None, subclass: Callable
 
     settings = job.settings
     processor = load_processor(job.checkpoint, job.model)
-    model = _load(job, job.checkpoint)
+    read = partial(_load, job, job.checkpoint)
+    model = opened_by_the_first(read) if settings.shard else read()
     n_rows = len(job.questions)
     steps = settings.steps_over(n_rows)
     order = training_order(n_rows, steps=steps, prompts_per_step=settings.prompts_per_step, seed=job.seed)
@@ -109,8 +111,8 @@ def training_order(n_rows: int, *, steps: int, prompts_per_step: int, seed: int)
     return np.concatenate(permutations)[:length]
 
 
-def _load(job: Job, checkpoint: Path) -> Any:
-    return load(checkpoint, {**job.model, "dtype": _lora.weights_of(job)})
+def _load(job: Job, checkpoint: Path, **how: bool) -> Any:
+    return load(checkpoint, {**job.model, "dtype": _lora.weights_of(job)}, **how)
 
 
 def _careful(trainer: type, job: Job) -> type:
