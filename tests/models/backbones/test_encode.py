@@ -133,6 +133,24 @@ def test_images_encoded_once_give_the_same_states_as_one_image_per_row(tiny):
     torch.testing.assert_close(shared[real], one_each[real], atol=1e-5, rtol=0)
 
 
+def test_a_batch_by_hand(tiny):
+    """Prompts are padded on the left, completions on the right, and nothing attends to what is padded."""
+    _, encoder = tiny.load()
+    short = encoder.prompt(ask("Where?"), image=image(0), row="r")
+    long = encoder.prompt(ask("What is the size of the lesion?"), image=image(1), row="r")
+    made, pad = encoder.batch([short, long], [[60], [62, 63, 64]]), encoder.tokenizer.pad_token_id
+    before = len(long.token_ids) - len(short.token_ids)
+    assert before > 0
+    assert made["input_ids"].tolist() == [
+        [*[pad] * before, *short.token_ids, 60, pad, pad],
+        [*long.token_ids, 62, 63, 64],
+    ]
+    assert made["attention_mask"].tolist() == [
+        [*[0] * before, *[1] * len(short.token_ids), 1, 0, 0],
+        [*[1] * len(long.token_ids), 1, 1, 1],
+    ]
+
+
 def test_padding_does_not_change_states(tiny):
     model, encoder = tiny.load()
     short = encoder.prompt(ask("Where?"), image=image(0), row="r")
