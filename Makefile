@@ -81,6 +81,7 @@ test-slurm: env-dev  ## run studies on a real SLURM on this machine; needs root 
 # It needs the tokenizers of the real models and says how to get them; without a GPU, it needs 16 GiB of memory. PARTS are
 # options such as "--backbones qwen3-vl-2b".
 test-full-size: env  ## rehearse the paper's study at its real size, with random weights (the first thing to run on a GPU)
+	$(if $(PARTS),,$(BIN)/python benchmarks/sharded_step.py)
 	$(BIN)/python benchmarks/full_size.py $(PARTS)
 
 lint: env-dev  ## check style, types, and the direction of imports

@@ -4,7 +4,7 @@ import itertools
 import math
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from PIL import Image
 
 from dualread import plugins
 from dualread.declared.backbones import TrainActorSpec
-from dualread.declared.base import Plugin
+from dualread.declared.base import DatasetSplit, Plugin
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.rewards.base import Verdict
 from dualread.models.training.job import Assignment
@@ -30,20 +30,9 @@ SEEN = "<vision>a dark round area, upper left</vision>\n<reasoning>axial ct</rea
 
 def train(rehearsal: Rehearsal, actor: str) -> str:
     """Train for one step, with a reward that differs within a group: untrained models never earn those of the paper."""
-    entry = rehearsal.config.as_mapping()["actors"][actor]
-    backbone = rehearsal.config.as_mapping()["backbones"][rehearsal.backbone]
-    settings = {**training_settings(entry["settings"], backbone["training"]), "processes": 1}
-    settings["prompts_per_step"] //= backbone["training"].get("processes", 1)  # the share of one GPU
-    if rehearsal.backbone in rehearsal.scale.without_reference and "lora" not in settings:
-        settings["kl_coefficient"] = 0.0
-    base = rehearsal.base(actor)
-    out = rehearsal.folder / "trained"
+    spec, base, out = spec_of(rehearsal, actor), rehearsal.base(actor), rehearsal.folder / "trained"
+    settings = spec.settings
     shutil.rmtree(out, ignore_errors=True)
-    prompt = rehearsal.asked().prompt.model_copy(update={"name": entry.get("prompt", "shared")})
-    spec = TrainActorSpec(
-        **rehearsal.fields(actor), training=Plugin(module=f"models.training.{entry['training']}"),
-        reward=Plugin(module=f"models.rewards.{entry['reward']}"), prompt=prompt, settings=settings,
-    )  # fmt: skip
     manifest, facts = rehearsal.manifest("train"), rehearsal.facts
     with tempfile.TemporaryDirectory(dir=rehearsal.folder) as scratch:
         assignment = Assignment(
@@ -67,6 +56,30 @@ def train(rehearsal: Rehearsal, actor: str) -> str:
         f" {speed:.1f} tokens a second; gradient {of['gradient_norm']:.2g}; weights moved by up to {moved:.1e}"
         + ("" if settings["kl_coefficient"] else "; without reference model")
     )
+
+
+def spec_of(rehearsal: Rehearsal, actor: str) -> TrainActorSpec:
+    """Return the spec of the training, on one process."""
+    entry = rehearsal.config.as_mapping()["actors"][actor]
+    backbone = rehearsal.config.as_mapping()["backbones"][rehearsal.backbone]
+    settings = {**training_settings(entry["settings"], backbone["training"]), "processes": 1}
+    settings["prompts_per_step"] //= backbone["training"].get("processes", 1)  # the share of one GPU
+    if rehearsal.backbone in rehearsal.scale.without_reference and "lora" not in settings:
+        settings["kl_coefficient"] = 0.0
+    prompt = rehearsal.asked().prompt.model_copy(update={"name": entry.get("prompt", "shared")})
+    return TrainActorSpec(**rehearsal.fields(actor), **trained_by(entry), prompt=prompt, settings=settings)
+
+
+def trained_by(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a spec that an actor's entry in the study names."""
+    reward = entry["reward"]
+    contract = plugins.declared("rewards", reward, "CONTRACT")
+    return {
+        "examples": DatasetSplit(dataset="slake", split="train"),
+        "training": Plugin(module=f"models.training.{entry['training']}"),
+        "reward": Plugin(module=f"models.rewards.{reward}"),
+        "contract": Plugin(module=f"grading.contracts.{contract}"),
+    }
 
 
 def _moved(name: str, before: Path, after: Path) -> float:

@@ -16,15 +16,24 @@ import json
 import _real
 print(json.dumps({name: _real.size_of(family, None, None) for name, family in _real.BACKBONES.items()}))
 """
+NARROW = """
+import sys
+from pathlib import Path
+import sharded_step
+sharded_step.step("medgemma-27b", 1, "full", Path(sys.argv[1]), narrower=16)
+"""
 LOADED = """
 import sys
 from pathlib import Path
 from _rehearsal import ADAPTED, CPU, GPU, TRAINED, Rehearsal
+from _training import spec_of
 for scale in (CPU, GPU):
     for backbone in scale.layers:
         one = Rehearsal(folder=Path(sys.argv[1]), scale=scale, backbone=backbone, dtype="bfloat16")
         for stage in ("generate", "replay", *(f"train_actor ({actor})" for actor in (*TRAINED, ADAPTED))):
             print(scale.overlay, backbone, stage, one.need(stage).total)
+        for actor in (*TRAINED, ADAPTED):
+            assert spec_of(one, actor).settings["processes"] == 1
 """
 
 
@@ -42,6 +51,15 @@ def test_the_real_configurations_have_the_sizes_of_the_papers_study():
     backbones = {name: of for file in files for name, of in yaml.safe_load(file.read_text())["backbones"].items()}
     for name, size in json.loads(done.stdout).items():
         assert size == pytest.approx(backbones[name]["size"], rel=1e-3)  # parameters are rounded there
+
+
+@pytest.mark.long
+def test_a_sharded_step_of_a_larger_backbone_is_taken(tmp_path):
+    done = run("-c", NARROW, str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()[-2:]
+    for rank, line in enumerate((first, second)):
+        assert line.startswith("medgemma-27b, 1 layer(s), 0.00e9 weights, shard: full, process " + str(rank))
 
 
 @pytest.mark.rest
