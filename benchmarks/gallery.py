@@ -3,7 +3,8 @@
     python -m benchmarks.gallery                          needs results/embedded (`make tables`)
     python -m benchmarks.gallery --only evaluate demo
 
-It takes a minute, and needs Chromium and what `make env-dev` installs. The page gets the commit at which it was run.
+It takes a minute, and needs Chromium, jq, and what `make env-dev` installs. A public log is downloaded unless it is in
+build/gallery. The page gets the commit at which it was run.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +32,11 @@ _COLORS = 96
 _MADE = "Made at commit "
 _READER = "results/embedded/readers/qwen3-vl-tiny/rlvr/17/dualread"
 _ACTOR = "results/embedded/actors/qwen3-vl-tiny/rlvr/17"
+_LOG = "4_config_qwen_250q_20260301_162510.json"
+_LOG_AT = (
+    "https://raw.githubusercontent.com/jraymartinez/marc-medical-calibration"
+    f"/44e0364c77125571f429b4404075b77413a853fa/results/4_config_comparison/{_LOG}"
+)
 _SHOWN_AS_TEXT = """<meta charset="utf-8"><style>
 body {{ margin: 0; padding: 24px; background: #fff; color: #1a1a1a }}
 pre {{ margin: 0; font: 15px/1.5 "DejaVu Sans Mono", monospace; white-space: pre-wrap }} b {{ color: #1c5c99 }}
@@ -102,6 +109,20 @@ def evaluated(page: Page, command: str, folder: Path) -> bytes:
     return _picture(page)
 
 
+def theirs(page: Page, command: str, folder: Path) -> bytes:
+    """Judge the log of others: the commands are run as they are shown, but for the download, which is kept."""
+    kept = ROOT / "build" / "gallery" / _LOG
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(urllib.request.urlopen(_LOG_AT, timeout=60).read())
+    (folder / _LOG).write_bytes(kept.read_bytes())
+    _, as_table, judge = command.replace("\\\n", " ").splitlines()
+    subprocess.run(as_table, shell=True, cwd=folder, check=True)
+    subprocess.run(_words(judge), cwd=folder, check=True, capture_output=True)
+    _open(page, (folder / "theirs" / "evaluate.html").as_uri())
+    return _picture(page, 900)
+
+
 def demo(page: Page, command: str, folder: Path) -> bytes:
     with _server(f"{command} --port 0", "http://127.0.0.1:") as address:
         _open(page, address)
@@ -156,6 +177,14 @@ SHOTS = {
     ),
     "evaluate": Shot(
         "dualread evaluate docs/example/predictions.csv --pairs docs/example/pairs.csv --out mine", evaluated
+    ),
+    "theirs": Shot(
+        f"curl -O {_LOG_AT}\n"
+        "jq -c '.configurations[] | .config_name as $method | .results[] | "
+        "{method: $method, sample_id: .question_idx, correct: .is_correct, confidence}' \\\n"
+        f"    {_LOG} > theirs.jsonl\n"
+        "dualread evaluate theirs.jsonl --out theirs",
+        theirs,
     ),
     "serve": Shot(f"dualread serve {_READER} \\\n    --checkpoint {_ACTOR}", serve),
     "demo": Shot(f"dualread demo --reader {_READER} \\\n    --checkpoint {_ACTOR}", demo),

@@ -84,14 +84,12 @@ rule copy_figure:
     input:
         artifact("figures", "{figure}"),
     output:
-        in_report(
-            RUN.copies(
+        [
+            in_report(file, category="Figures", names=list(STUDY.figures)) if file.endswith(".png") else file
+            for file in RUN.copies(
                 "copy_figure", {f"figures/{{figure}}.{kind}": f"{of_figure}.{kind}" for kind in ("pdf", "png", "csv")}
-            ),
-            shown=".png",
-            category="Figures",
-            names=list(STUDY.figures),
-        ),
+            )
+        ],
     localrule: True
     params:
         folder=of_figure,

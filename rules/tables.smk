@@ -1,12 +1,13 @@
 # Tables: LaTeX, HTML for the report, and a CSV with the full-precision values behind every printed cell.
 #
 # REQUIRES results/<study>/metrics/, metrics_of/<actor>/ for a table that shows one actor alone, or what else a table READS
-# PROVIDES results/<study>/tables/<table>/, and tables/: a copy of the study that was asked for last
+# PROVIDES results/<study>/tables/<table>/, and tables/: a copy of the study that was asked for last; and
+#          results/<study>/pages/<table>.html for `snakemake --report`
 
 
 import shutil
 import subprocess
-from functools import cache, partial
+from functools import cache
 
 from dualread import plugins
 from dualread.declared.tables import (
@@ -89,37 +90,36 @@ stage(build_table, artifact("tables", "{table}"), local=True)
 stage(preview_tables, artifact("tables", "preview"), local=True)
 
 
-def in_report(files, *, shown, category, names):
-    """Mark the output that ends with `shown` for `snakemake --report`, which lists them in the order of the study."""
+def in_report(file, *, category, names):
+    """Mark an output for `snakemake --report`, which lists those of a category in the order of the study."""
     kind = category.removesuffix("s").lower()
 
     def labels(w):
-        return {"no.": f"{names.index(w[kind]) + 1:02}", kind: w[kind]}
+        # One label alone: of two outputs, the page takes the second label for a switch between them, and breaks.
+        return {kind: f"{names.index(w[kind]) + 1:02} {w[kind]}"}
 
-    mark = partial(report, caption=f"../workflow/report/{kind}.rst", category=category, labels=labels)
-    return [mark(file) if file.endswith(shown) else file for file in files]
+    return report(file, caption=f"../workflow/report/{kind}.rst", category=category, labels=labels)
 
 
 of_table = f"{RESULTS}/tables/{{table}}/{{table}}"
 
 
+# `snakemake --report` shows a page; a .csv it would only offer for download.
 rule copy_table:
     input:
         artifact("tables", "{table}"),
     output:
-        in_report(
-            RUN.copies("copy_table", {f"tables/{{table}}.{kind}": f"{of_table}.{kind}" for kind in ("tex", "csv")}),
-            shown=".csv",
-            category="Tables",
-            names=list(STUDY.tables),
-        ),
+        RUN.copies("copy_table", {f"tables/{{table}}.{kind}": f"{of_table}.{kind}" for kind in ("tex", "csv")}),
+        page=in_report(f"{RESULTS}/pages/{{table}}.html", category="Tables", names=list(STUDY.tables)),
     localrule: True
     params:
         first_line=RUN.first_line,
         folder=of_table,
+        head=lambda wildcards, output: REPOSITORY / "workflow/report/table.html",
     shell:
         "{{ printf '%s\\n' {params.first_line:q}; cat {params.folder}.tex; }} > {output[0]}; "
-        "cat {params.folder}.csv > {output[1]}; echo '{output[0]} is ready' >&2"
+        "cat {params.folder}.csv > {output[1]}; cat {params.head:q} {params.folder}.html > {output.page}; "
+        "echo '{output[0]} is ready' >&2"
 
 
 of_preview = f"{RESULTS}/tables/preview/preview"

@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import yaml
+from benchmarks import gallery
 
 from dualread.commands import main as program
 from tests import families
@@ -34,6 +35,10 @@ NOT_RUN = {
     " results/embedded/actors/qwen3-vl-tiny/rlvr/17": "the same; benchmarks/gallery.py takes its picture",
     "dualread demo --reader results/embedded/readers/qwen3-vl-tiny/rlvr/17/dualread --checkpoint"
     " results/embedded/actors/qwen3-vl-tiny/rlvr/17": "the same; benchmarks/gallery.py takes its picture",
+    **dict.fromkeys(  # downloads a log, makes a table of it, and judges it
+        re.sub(r" *\\\n *", " ", gallery.SHOTS["theirs"].command).splitlines(),
+        "needs the network; benchmarks/gallery.py does it",
+    ),
     "dualread monitor answers.jsonl --bundle mine": "needs what a server has recorded; tests/own/test_drift.py runs it",
     "make release VERSION=0.4.0": "commits; tests/test_release.py releases a small checkout",
     "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/commands/demo runs it",

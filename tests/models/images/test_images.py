@@ -1,6 +1,7 @@
 """What every image change keeps to, and what each of them does to a picture, counted by hand."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ from PIL import Image
 from dualread import plugins
 from dualread.declared.plugin_settings import settings_class
 from dualread.models.conditions import asked
+from dualread.models.images import base
 from dualread.models.images.base import ChangedImage, changes_of, rows_shown, shown_image, unchanged
 from dualread.seeding import generator
 from tests.specs import image
@@ -112,6 +114,21 @@ def test_a_picture_can_go_to_another_process_before_it_is_made(tmp_path):
     picture().save(tmp_path / "x.png")
     one = ChangedImage(source=tmp_path / "x.png", content="x", changes=changes_of([image("blur", strength=1)]))
     assert pickle.loads(pickle.dumps(one))().tobytes() == one().tobytes()
+
+
+def test_draws_of_a_file_open_it_once_and_none_sees_what_another_drew(tmp_path, monkeypatch):
+    Image.new("RGB", (4, 4), (10, 10, 10)).save(tmp_path / "image.png")
+    opened = []
+    monkeypatch.setattr(base, "open_image", lambda file: opened.append(file) or Image.open(file).convert("RGB"))
+    monkeypatch.setattr(plugins, "load_module", lambda name: SimpleNamespace(change=brighter_in_place))
+    shown = [ChangedImage(source=tmp_path / "image.png", content="a", changes=(("m", "{}"),), draw=k) for k in range(3)]
+    assert [picture().getpixel((0, 0)) for picture in shown] == [(11, 10, 10)] * 3
+    assert len(opened) == 1
+
+
+def brighter_in_place(picture, settings, rng):
+    picture.putpixel((0, 0), (picture.getpixel((0, 0))[0] + 1, 10, 10))
+    return picture
 
 
 def test_changes_follow_each_other():

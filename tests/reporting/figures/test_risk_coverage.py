@@ -47,8 +47,13 @@ def test_the_lines_are_the_values_that_are_listed_and_none_is_cut():
     assert len({color for color, _ in styles}) == len({dash for _, dash in styles}) == 2  # gray tells them apart
 
 
-def test_nothing_is_cut():
-    layout = changed(LAYOUT, methods=[Labeled(name=str(k), label=f"A long name {k}") for k in range(7)])
+@pytest.mark.parametrize(
+    ("label", "backbones"),
+    [("A long name", 2), ("A method of five agents, with a vote among their stated confidences", 1)],
+)
+def test_nothing_is_cut(label, backbones):
+    methods = [Labeled(name=str(k), label=f"{label} {k}") for k in range(7)]
+    layout = changed(LAYOUT, methods=methods, backbones=LAYOUT.backbones[:backbones])
     rows = [answers([0.5, 0.7], [True, False], method=str(k), backbone=b) for k in range(7) for b in ("tiny", "other")]
     with house_style():
         figure = risk_coverage.draw({"answers": pl.concat(rows)}, layout).figure

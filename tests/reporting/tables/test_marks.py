@@ -119,6 +119,46 @@ def test_ties_at_the_printed_precision_are_all_bold_and_nulls_never():
     assert [cell(table, name, "auroc")["bold"] for name in ("rlvr", "psr", "question_prior")] == [True, True, False]
 
 
+@pytest.mark.parametrize(
+    ("metric", "values", "evidence", "best"),
+    [
+        # Of ranks, 29 images with right answers in one seed are too few, and as many with wrong ones; 30 are enough.
+        ("auroc", [0.8, 0.9], {"images_with_right": [30.0, 29.0, 40.0]}, "psr"),
+        ("auroc", [0.8, 0.9], {"images_with_wrong": [30.0, 29.0, 40.0]}, "psr"),
+        ("auroc", [0.8, 0.9], {"images_with_right": [30.0] * 3, "images_with_wrong": [30.0] * 3}, "rlvr"),
+        # A Brier score is easy for an actor that is always wrong, and says something of one that is seldom wrong.
+        ("brier", [0.2, 0.1], {"images_with_right": [29.0] * 3}, "psr"),
+        ("brier", [0.2, 0.1], {"images_with_wrong": [29.0] * 3}, "rlvr"),
+        # 1 - .1 of the answers may have no confidence.
+        ("brier", [0.2, 0.1], {"imputed_share": [0.91, 0.5, 0.5]}, "psr"),
+        ("brier", [0.2, 0.1], {"imputed_share": [0.9] * 3}, "rlvr"),
+        ("strict_ccg_auc", [0.6, 0.9], {"imputed_share": [0.91] * 3}, "psr"),
+        # Without a better founded value, all are compared. The worst value is not bold either way.
+        ("auroc", [None, 0.9], {"images_with_right": [29.0] * 3}, "rlvr"),
+        ("auroc", [0.8, 0.7], {"images_with_right": [29.0] * 3}, "psr"),
+    ],
+)
+def test_a_value_that_rests_on_next_to_no_answers_is_never_bold_beside_others(metric, values, evidence, best):
+    name = "main" if metric != "brier" else "cascade"
+    rows = of_all(metric, {"psr": [values[0]] * 3, "rlvr": [values[1]] * 3})
+    for of, seeds in evidence.items():
+        rows += over_seeds("rlvr", of, seeds)
+    table = build(name, *rows)
+    assert table.cells.filter("bold")["method"].to_list() == [best]
+    is_passed_over = best == "psr" and values[1] != 0.7
+    assert ("Never bold beside others: values of methods without a confidence in more than 90\\%" in table.tex) is (
+        is_passed_over
+    )
+
+
+def test_a_mean_over_data_sets_is_passed_over_by_the_mean_share_of_imputed_confidences():
+    # The mean of CCG-AUC is over other data sets than that of the share, which is the same actor's.
+    rows = of_all("strict_ccg_auc", {"psr": [0.6] * 3, "rlvr": [0.9] * 3}, dataset="ood_ccg")
+    assert cell(build("main", *rows), "rlvr", "strict_ccg_auc", "ood_ccg")["bold"]
+    rows += over_seeds("rlvr", "imputed_share", [0.95] * 3, dataset="ood6")
+    assert cell(build("main", *rows), "psr", "strict_ccg_auc", "ood_ccg")["bold"]
+
+
 def test_a_shared_accuracy_is_printed_in_the_first_row_of_its_actor_and_dittoed_below():
     lines = body(cases.paper("main"))[:11]
     columns = [[label(line, k) for line in lines] for k in (1, 2, 6)]

@@ -26,6 +26,7 @@ _CSV = {
     **{"kept": pl.Int64, "coverage": pl.Float64, "risk": pl.Float64},
 }
 _MOST_DRAWN = 2_000  # points of a line; a panel is 800 pixels wide at most
+_CHARACTERS, _LINE = 16, 6  # of a legend: characters to the inch, and what a line before them takes of these
 _READING = "Equal confidences share their errors evenly. The mean of a line is its AURC."
 _SEEDS = "Mean over seeds. "
 
@@ -49,7 +50,10 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     width = max(4.4, min(TEXT_WIDTH, 2.6 * len(backbones) + 0.6))
     figure = Figure(figsize=(width, 1.9 * len(datasets) + 0.7), layout=ConstrainedLayoutEngine(w_pad=0.06))
     lines = [Line2D([], [], label=method.label, **style) for method, style in zip(methods, styles, strict=False)]
-    figure.legend(handles=lines, loc="outside upper center", ncols=(len(lines) + 1) // 2, handlelength=3.5)
+    longest = max((len(method.label) for method in methods), default=0)
+    fitting = max(1, int(_CHARACTERS * width) // (longest + _LINE))
+    ncols = min((len(lines) + 1) // 2, fitting)
+    figure.legend(handles=lines, loc="outside upper center", ncols=ncols, handlelength=3.5)
     has_seeds = tables["answers"]["seed"].n_unique() > 1
     figure.supxlabel(_SEEDS * has_seeds + _READING, fontsize=5)
     grid = figure.subplots(len(datasets), len(backbones), squeeze=False, sharex=True, sharey="row")

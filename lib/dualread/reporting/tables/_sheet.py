@@ -38,8 +38,8 @@ from dualread.reporting.tables.cells import (
     METRICS_CSV,
     Cell,
     PrintedTable,
+    compared_cell,
     csv_rows,
-    is_best,
     mean_cell,
     notes,
     value_of,
@@ -269,8 +269,8 @@ class Sheet:
     specification: str | None = None
     shared: Sequence[Metric] = ()
     derived: Callable[[Mapping[Key, Value], Layout], Mapping[Key, Value]] = lambda values, layout: {}
-    cell: Callable[[At, Metric, Key], Cell | None] = lambda at, metric, key: mean_cell(
-        metric, key, value_of(at.values, key), bold=is_best(at.values, metric, key, at.layout.methods)
+    cell: Callable[[At, Metric, Key], Cell | None] = lambda at, metric, key: compared_cell(
+        metric, key, at.values, at.layout.methods
     )
     head: Callable[[At, Sequence[Label], Sequence[SheetColumn]], list[Line]] = head_of
     of_contrasts: bool = False

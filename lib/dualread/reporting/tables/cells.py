@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from dualread.declared.tables import NULL_GROUP, LabeledMethod
-from dualread.evaluation.metric import Metric
+from dualread.evaluation.answer_metrics import IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG
+from dualread.evaluation.channel import IMPUTED_SHARE
+from dualread.evaluation.metric import AnswerMetric, Metric
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
 from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import Entry, Float, escape, latex_table
@@ -17,6 +19,14 @@ from dualread.reporting.tables.values import Key, Value
 _BY_CHANCE = (
     r"$^{\circ}$~An ECE that calibrated confidences reach by chance, in every seed: on these images, it is not above "
     "the 95th percentile of theirs. Means over data sets have no such mark."
+)
+
+# A method without a confidence in more than this share of the answers is not compared with others.
+MOST_IMPUTED = 0.9
+_PASSED_OVER = (
+    rf"Never bold beside others: values of methods without a confidence in more than {100 * MOST_IMPUTED:.0f}\% of the "
+    "answers, and of actors whose right answers (for AUROC and AURC, or their wrong ones) are about fewer than "
+    f"{MINIMUM_IMAGES} images."
 )
 
 # The columns of the CSV file of a table of metrics, and of one of contrasts.
@@ -63,13 +73,17 @@ class PrintedTable:
 
 
 class Cell(NamedTuple):
-    """A value, and how it is printed: in LaTeX's notation, and as plain text in the CSV file."""
+    """A value, and how it is printed: in LaTeX's notation, and as plain text in the CSV file.
+
+    `passed_over`: the value would be bold if it rested on more answers.
+    """
 
     key: Key
     value: Value
     entry: Entry
     printed: str
     bold: bool = False
+    passed_over: bool = False
 
 
 def of_contrasts(contrasts: pl.DataFrame) -> dict[Key, Value]:
@@ -107,20 +121,45 @@ def mean_cell(metric: Metric, key: Key, value: Value, *, bold: bool = False) -> 
     return Cell(key, value, latex(value, bold=bold, **how), plain(value, **how), bold)
 
 
-def is_best(values: Mapping[Key, Value], metric: Metric, key: Key, methods: Iterable[LabeledMethod]) -> bool:
-    """Return whether a method's printed value is the best of `methods`, of which several may tie.
+def compared_cell(metric: Metric, key: Key, values: Mapping[Key, Value], methods: Iterable[LabeledMethod]) -> Cell:
+    """Return the cell of a mean, bold if it is the best printed value of `methods`, of which several may tie.
 
-    What all methods of an actor share never is, such as accuracy, and no null method.
+    What all methods of an actor share is never bold, such as accuracy, and neither is a null method. Values that rest
+    on next to no answers (`_says_little`) are compared only with each other.
     """
+    value = value_of(values, key)
     if metric.better is None or metric.is_of_actor:
-        return False
+        return mean_cell(metric, key, value)
     sign = 1.0 if metric.better == "higher" else -1.0
     printed = {
         method.name: sign * rounded(mean)
         for method in methods
         if method.group != NULL_GROUP and (mean := value_of(values, key._replace(method=method.name)).mean) is not None
     }
-    return key.method in printed and printed[key.method] == max(printed.values())
+    founded = {name: of for name, of in printed.items() if not _says_little(values, metric, key._replace(method=name))}
+    compared = founded or printed
+    if key.method not in printed or printed[key.method] < max(compared.values()):
+        return mean_cell(metric, key, value)
+    cell = mean_cell(metric, key, value, bold=key.method in compared)
+    return cell._replace(passed_over=not cell.bold)
+
+
+def _says_little(values: Mapping[Key, Value], metric: Metric, key: Key) -> bool:
+    """Return whether a value rests on next to no answers.
+
+    The actor may be right about few images, which makes a rank a matter of chance and a Brier score easy; or the method
+    may have no confidence in nearly all answers, so that the imputed one is judged. A mean over data sets is judged by
+    the second alone, because it does not know its images.
+    """
+    of_answers = key.dataset if key.dataset != metric.ood_mean else IMPUTED_SHARE.ood_mean
+    imputed = value_of(values, key._replace(dataset=of_answers, metric=IMPUTED_SHARE.name)).by_seed.values()
+    if any(share > MOST_IMPUTED for share in imputed):
+        return True
+    if not isinstance(metric, AnswerMetric):
+        return False  # the dagger of a CCG value says so
+    sides = (IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG) if metric.is_of_ranks else (IMAGES_WITH_RIGHT,)
+    found = (value_of(values, key._replace(metric=side.name)).by_seed.values() for side in sides)
+    return any(n_images < MINIMUM_IMAGES for of_side in found for n_images in of_side)
 
 
 def csv_rows(table: str, cells: Iterable[Cell], columns: Mapping[str, Any]) -> pl.DataFrame:
@@ -144,6 +183,8 @@ def notes(cells: Sequence[Cell], name: str) -> list[str]:
         sentences.append(rf"Of the pairs behind a value, up to {most:.0%} are ties.".replace("%", r"\%"))
     if any(cell.value.by_chance for cell in cells):
         sentences.append(_BY_CHANCE)
+    if any(cell.passed_over for cell in cells):
+        sentences.append(_PASSED_OVER)
     if any(cell.printed == DASH for cell in cells):
         sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
     if any(cell.value.row.get("n_undefined") for cell in cells):

@@ -22,7 +22,7 @@ from dualread.evaluation.metric import Metric
 from dualread.evaluation.other_conditions import ORIGINAL
 from dualread.reporting.tables._latex import DITTO, Gap, escape
 from dualread.reporting.tables._sheet import METHODS, SPREAD, At, By, Label, Sheet, backbones, columns_here, datasets
-from dualread.reporting.tables.cells import Cell, is_best, mean_cell, value_of
+from dualread.reporting.tables.cells import Cell, compared_cell
 from dualread.reporting.tables.values import Key
 
 _OF_TWO = (ACCURACY_DROP, CONFIDENCE_DROP, CCG_AUC)  # which compare a condition with the original
@@ -38,7 +38,7 @@ def _conditions(at: At) -> Iterator[At]:
 def _cell(at: At, metric: Metric, key: Key) -> Cell | None:
     if metric in _OF_TWO and at.subset == f"{PREFIX}{ORIGINAL}":
         return None
-    return mean_cell(metric, key, value_of(at.values, key), bold=is_best(at.values, metric, key, at.layout.methods))
+    return compared_cell(metric, key, at.values, at.layout.methods)
 
 
 def _caption(at: At) -> list[str]:
