@@ -36,6 +36,7 @@ ACTOR = f"{MICRO}/actors/qwen3-vl-tiny/rlvr/17/MANIFEST.json"
 GRADED = f"{MICRO}/graded/qwen3-vl-tiny/rlvr/17/slake/train/original/MANIFEST.json"
 FEATURES = f"{MICRO}/features/qwen3-vl-tiny/rlvr/17/slake/test/original/MANIFEST.json"
 METRICS = f"{MICRO}/metrics/MANIFEST.json"
+COMPUTED = ("pretrain_base", "train_actor", "generate", "replay", "fit_readers", "score_answers", "compute_metrics")
 
 
 @pytest.fixture
@@ -173,12 +174,12 @@ def test_a_damaged_copy_of_a_table_is_named_and_replaced(checkout, recovers):
 
 
 def test_two_runs_race_for_the_same_keys_in_a_shared_store(micro, tmp_path, recovers):
-    """In two checkouts, both runs train the same actor and write the same metrics."""
+    """In two checkouts, both make the same from the pretraining to the metrics, each on one core, in another store."""
     shared = tmp_path / "shared"
     (tmp_path / "study.yaml").write_text(f"store: {shared}\n")
     pair = [copy(micro, tmp_path / name) for name in "ab"]
     for checkout in pair:
-        targets = forget(checkout, "train_actor", "compute_metrics")
+        targets = forget(checkout, *COMPUTED)
     subprocess.run(["cp", "-a", pair[0].folder / "results/store", shared], check=True)
     study = f"{STUDY} {tmp_path / 'study.yaml'}"
     said = {}
@@ -191,7 +192,8 @@ def test_two_runs_race_for_the_same_keys_in_a_shared_store(micro, tmp_path, reco
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(said) == 2  # neither failed, and both have the bytes of a study without a race
+    assert len(said) == 2  # neither failed, and both have the bytes of a study without a race, and on two cores
+    assert set(COMPUTED) <= set.union(*(done.computed() for done in said.values()))
     assert not (shared / "differences.jsonl").exists()
     assert list(shared.glob("tmp/*")) == []
 

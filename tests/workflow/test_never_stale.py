@@ -77,11 +77,13 @@ def records(checkout: Checkout) -> list[Path]:
     return list((checkout.folder / ".snakemake/metadata").iterdir())
 
 
-def outlived(checkout: Checkout, stage: str, job: Path) -> subprocess.CompletedProcess[str]:
-    """Run a job of an earlier run."""
-    command = [sys.executable, "-m", "dualread.store.run", stage, str(job.relative_to(checkout.folder))]
+def refused(checkout: Checkout, job: Path) -> None:
+    """Run a training of an earlier run, which has outlived it."""
+    command = [sys.executable, "-m", "dualread.store.run", "train_actor", str(job.relative_to(checkout.folder))]
     environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib")}
-    return subprocess.run(command, cwd=checkout.folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=checkout.folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "a later run makes something else here" in done.stderr
 
 
 def test_after_touch(alone, edited):
@@ -111,7 +113,6 @@ def test_after_records_of_snakemake_were_lost(checkout, edited, which):
 def test_with_times_as_the_only_trigger(checkout, edited):
     EDITS[TRAINING](checkout)
     assert "train_actor" in run(checkout, "-n", "--rerun-triggers=mtime").jobs()
-    ends_as(checkout, edited)
 
 
 @pytest.mark.parametrize("removed", [True, False])
@@ -142,37 +143,29 @@ def test_an_edit_taken_back_after_a_failed_job(checkout, micro, edited):
     assert_same(checkout, micro)
 
 
-def test_a_job_that_outlived_its_run_does_not_write_over_the_results_of_the_next(checkout, edited):
+def test_no_job_of_an_earlier_run_shows_its_result(checkout, micro, edited):
     """Its head was killed, and the training was edited: it ends after the next run."""
+    before = (checkout.folder / STUDY).read_text()
     (job,) = checkout.folder.glob(f"{MICRO}/jobs/train_actor/*.json")
     EDITS[TRAINING](checkout)
     ends_as(checkout, edited)
-    done = outlived(checkout, "train_actor", job)
-    assert done.returncode == 1
-    assert "a later run makes something else here" in done.stderr
+    refused(checkout, job)
     assert_same(checkout, edited)
     assert run(checkout).did_nothing()
-
-
-def test_after_a_run_with_nothing_to_do_no_job_of_an_earlier_run_shows_its_result(checkout, micro, edited):
-    """The training was edited, a run began and was killed before its job did; then the edit was taken back."""
-    before = (checkout.folder / STUDY).read_text()
-    EDITS[TRAINING](checkout)
-    ends_as(checkout, edited)
+    # A run of this training began and was killed before its job did; then the edit was taken back: nothing is to do.
     planned = (checkout.folder / MICRO / "planned.json").read_text()
     job = max(checkout.folder.glob(f"{MICRO}/jobs/train_actor/*.json"), key=lambda file: file.stat().st_mtime_ns)
     (checkout.folder / STUDY).write_text(before)
     assert run(checkout).returncode == 0
     (checkout.folder / MICRO / "planned.json").write_text(planned)
     assert run(checkout).did_nothing()
-    done = outlived(checkout, "train_actor", job)
-    assert done.returncode == 1
-    assert "a later run makes something else here" in done.stderr
+    refused(checkout, job)
     assert_same(checkout, micro)
 
 
 def test_a_second_run_beside_the_first_is_refused(checkout):
     """Also with --nolock, with which Snakemake would let both replace what the other is about to read."""
+    before = (checkout.folder / STUDY).read_text()
     with (checkout.folder / MICRO / "running").open("a") as running:
         fcntl.flock(running, fcntl.LOCK_EX)
         EDITS[TRAINING](checkout)
@@ -183,7 +176,10 @@ def test_a_second_run_beside_the_first_is_refused(checkout):
             assert "Traceback" not in done.text
         assert "train_actor" in run(checkout, "-n", "--nolock").jobs()
         assert run(checkout, "--summary").returncode == 0
-    assert run(checkout).returncode == 0
+    (checkout.folder / STUDY).write_text(before)
+    done = run(checkout)
+    assert done.returncode == 0, done.text
+    assert done.computed() == set()
 
 
 def test_an_older_copy_of_a_table_of_another_study_is_replaced(checkout, micro):
