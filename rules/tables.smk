@@ -62,7 +62,9 @@ def settings_of(table):
     software = public_versions(plugins.declared("tables", table, "SOFTWARE"))
     chosen = {name: config[name] for name in plugins.declared("tables", table, "CONFIG")}
     order = {name: tuple(config[name]) for name in plugins.declared("tables", table, "ORDERED")}
-    return StudySettings(study=STUDY.study, config=chosen, order=order, software=software)
+    trained_by = sorted({actor.training for actor in STUDY.actors.values() if actor.training is not None})
+    trainings = tuple(plugin("training", name) for name in trained_by)
+    return StudySettings(study=STUDY.study, config=chosen, order=order, software=software, trainings=trainings)
 
 
 def readers_of(method):

@@ -2,6 +2,7 @@
 
 from dualread.commands import main as program
 from tests.workflow.checkout import Checkout
+from tests.workflow.recomputed import inside, jobs
 
 TABLES = ("tables/main.tex", "tables/main.csv", "tables/cascade.tex", "tables/cascade.csv")
 
@@ -40,6 +41,17 @@ def test_a_printed_number_is_explained_down_to_its_questions(study, monkeypatch,
     for stage in (*stages, "pretrain_base", "probe_checkpoint", "build_manifest"):
         assert f": {stage} " in printed, stage
     assert "    confidence of dualread: " in printed
+
+
+def test_the_table_of_settings_counts_the_defaults_of_trainings(study):
+    """They are in the classes of the plugins that train, which the table loads by a computed name."""
+    with inside(study.folder):
+        (job,) = (job for job in jobs("smoke") if job.entry.output.name == "hparams")
+    trained = {
+        actor["training"] for actor in job.entry.spec["settings"]["config"]["actors"].values() if "training" in actor
+    }
+    assert trained
+    assert {f"dualread.models.training.{name}" for name in trained} <= set(job.roots)
 
 
 def test_a_second_run_does_nothing(study):
