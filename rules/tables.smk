@@ -117,7 +117,7 @@ rule copy_table:
         folder=of_table,
         head=lambda wildcards, output: REPOSITORY / "workflow/report/table.html",
     shell:
-        "{{ printf '%s\n' {params.first_line:q}; cat {params.folder}.tex; }} > {output[0]}; "
+        "{{ printf '%s\\n' {params.first_line:q}; cat {params.folder}.tex; }} > {output[0]}; "
         "cat {params.folder}.csv > {output[1]}; cat {params.head:q} {params.folder}.html > {output.page}; "
         "echo '{output[0]} is ready' >&2"
 

@@ -1,9 +1,12 @@
 """A folder that several processes ask for is made by one of them (tests/once.py)."""
 
+import ast
 import threading
+from pathlib import Path
 
 import pytest
 
+from tests.conftest import OF_SMOKE
 from tests.once import once
 
 
@@ -52,3 +55,13 @@ def test_processes_of_one_run_share_the_folder(monkeypatch, tmp_path_factory, tm
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
     monkeypatch.setattr(tmp_path_factory, "getbasetemp", lambda: tmp_path / "gw0")
     assert once(tmp_path_factory, "study", lambda folder: None) == tmp_path / "study"
+
+
+def test_files_that_take_the_smoke_study_share_a_process():
+    """In another process, the study would be made once more."""
+    folder = Path(__file__).parent / "workflow"
+    for file in folder.glob("test_*.py"):
+        functions = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef)]
+        takes = [one for one in functions if one.name.startswith("test_") or one.decorator_list]
+        if any(argument.arg == "study" for one in takes for argument in one.args.args):
+            assert file.stem.removeprefix("test_") in OF_SMOKE, file

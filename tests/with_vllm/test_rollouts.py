@@ -124,12 +124,29 @@ def test_weights_that_are_pushed_are_those_that_vllm_reads_from_the_checkpoint(v
     assert len(set(digests["pushed"].values()) & set(digests["before"].values())) < 0.1 * len(digests["pushed"])
 
 
-def test_two_processes_sample_what_one_would(vllm_python, found, folder):
-    launch = "-m accelerate.commands.launch --multi_gpu --num_machines 1 --mixed_precision no --dynamo_backend no"
-    run([vllm_python, *launch.split(), "--main_process_port", "0", "--num_processes", "2"], folder, "by two")
-    both = [json.loads((folder / f"by two-{process}.json").read_text()) for process in (0, 1)]
+LAUNCH = "-m accelerate.commands.launch --multi_gpu --num_machines 1 --mixed_precision no --dynamo_backend no"
+
+
+def by_two(python, folder, case):
+    run([python, *LAUNCH.split(), "--main_process_port", "0", "--num_processes", "2"], folder, case)
+    return [json.loads((folder / f"{case}-{process}.json").read_text()) for process in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("case", "alone"), [("by two", "plain"), ("by two full", "dcpo"), ("by two optimizer", "plain")]
+)
+def test_two_processes_sample_what_one_would(vllm_python, found, folder, case, alone):
+    """If each holds a part of the model, its engine has all of it."""
+    both = by_two(vllm_python, folder, case)
     for step in range(3):
         together = [*both[0]["completions"][step], *both[1]["completions"][step]]
-        assert together == found["plain"]["completions"][step]
+        assert together == found[alone]["completions"][step]
+    assert [len(result["differences"]) for result in both] == [6, 6]
     assert max(max(result["differences"]) for result in both) < 1e-4
-    assert np.allclose(of(both[0], "reward"), of(found["plain"], "reward"), rtol=0.05)
+    assert max(of(both[0], "rollout_difference")) < 1e-5
+    assert np.allclose(of(both[0], "reward"), of(found[alone], "reward"), rtol=0.05)
+
+
+def test_a_stale_weight_ends_a_sharded_training(vllm_python, folder):
+    for result in by_two(vllm_python, folder, "by two stale"):
+        assert result["error"].startswith("TrainingError: training: in step 3, the log-probabilities of the rollouts ")

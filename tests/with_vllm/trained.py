@@ -175,6 +175,7 @@ def dying(calls: int) -> Any:
 
 ALL = ("model", "lm_head")  # of which each name has one
 CORRECTED = {"importance_sampling": {"mode": "token_truncate", "clip_max": 2.0}}
+DCPO = {"gamma": 0.5, "kl_coefficient": 1e-3}
 LORA = {"rank": 4, "alpha": 8, "vision": True}
 IMAGES = ("reset_encoder_cache", "reset_mm_cache")
 # {name: (the algorithm, changes of the job, a planted fault)}
@@ -182,12 +183,15 @@ CASES: dict[str, tuple[Any, dict[str, Any], Callable[[], Any]]] = {
     "plain": (grpo, {}, contextlib.nullcontext),
     "again": (grpo, {}, contextlib.nullcontext),
     "by two": (grpo, {"processes": 2}, contextlib.nullcontext),
+    "by two full": (dcpo, {**DCPO, "processes": 2, "shard": "full"}, contextlib.nullcontext),
+    "by two optimizer": (grpo, {"processes": 2, "shard": "optimizer"}, contextlib.nullcontext),
+    "by two stale": (grpo, {"processes": 2, "shard": "full"}, lambda: without("lm_head")),
     "apart": (grpo, {"gpus": ("", "")}, contextlib.nullcontext),
     "asleep": (grpo, {"rollout_settings": {"sleep": True}}, sleeping),
     "lora": (grpo, {"lora": LORA}, contextlib.nullcontext),
     "bfloat16": (grpo, {"dtype": "bfloat16"}, contextlib.nullcontext),
     "corrected": (grpo, CORRECTED, contextlib.nullcontext),
-    "dcpo": (dcpo, {"gamma": 0.5, "kl_coefficient": 1e-3}, contextlib.nullcontext),
+    "dcpo": (dcpo, DCPO, contextlib.nullcontext),
     "vl_calibration": (
         vl_calibration,
         {"patch_pixels": 14},

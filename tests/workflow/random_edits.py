@@ -7,6 +7,7 @@ study from nothing, without the jobs that both have to run.
 
 import ast
 import copy
+import importlib
 import json
 import os
 import random
@@ -14,11 +15,14 @@ import shutil
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+_PARSED = Path("results/store/sources.json")  # of the study's store
+_HEAVY = ("polars", "scipy.optimize", "sklearn", "transformers", "trl", "torch._dynamo")
 
 _COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 _CALCULATED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Add}
@@ -103,31 +107,43 @@ def _replaced(text: str, node: ast.AST, edited: ast.AST) -> str:
     return (text.encode()[:start] + new.encode() + text.encode()[end:]).decode()
 
 
-def outcome(folder: Path, study: str, edit: Edit) -> dict:
-    """Return what one edit does to the finished study in `folder`, a checkout; the edit is taken back.
+@contextmanager
+def outcomes(folder: Path, study: str) -> Iterator[Callable[[Edit], dict]]:
+    """Give a function that returns what one edit does to the finished study in `folder`, a checkout.
 
-    Returns:
-        `error` if the edited module cannot be imported; otherwise `keyed`, the number of artifacts whose keys changed;
-        `stages`, the names of the stages that made these; `computed`, the number of those that were computed again
-        although their keys did not change; `wrong`, those among them that have other bytes, or none.
+    The function takes the edit back. It returns `error` if the edited module cannot be imported; otherwise `keyed`, the
+    number of artifacts whose keys changed; `stages`, the names of the stages that made these; `computed`, the number of
+    those that were computed again although their keys did not change; `wrong`, those among them that have other bytes,
+    or none.
     """
-    path, said = folder / "lib/dualread" / edit.file, folder / "outcome.json"
-    before = path.read_bytes()
-    path.write_text(edit.text)
-    try:
-        said.unlink(missing_ok=True)
-        # As in a job: the library of the checkout, and one thread, because sums of several have other last bits.
-        variables = {"PYTHONPATH": f"{folder / 'lib'}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "tests.workflow.random_edits", study, edit.file, str(said)]
-        subprocess.run(command, cwd=folder, env={**os.environ, **variables, "OMP_NUM_THREADS": "1"}, check=True)
-        return json.loads(said.read_text())
-    finally:
-        path.write_bytes(before)
+    said = folder / "outcome.json"
+    # As in a job: the library of the checkout, and one thread, because sums of several have other last bits.
+    variables = {"PYTHONPATH": f"{folder / 'lib'}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "tests.workflow.random_edits", study, str(said)]
+    environment = {**os.environ, **variables, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def outcome(edit: Edit) -> dict:
+            path = folder / "lib/dualread" / edit.file
+            before = path.read_bytes()
+            path.write_text(edit.text)
+            try:
+                said.unlink(missing_ok=True)
+                print(edit.file, file=process.stdin, flush=True)
+                assert process.stdout.readline() == "0\n", edit
+                return json.loads(said.read_text())
+            finally:
+                path.write_bytes(before)
+
+        yield outcome
+        process.stdin.close()  # ends it
 
 
 def _compared(study: str, module: str) -> dict:
-    import importlib
-
     module = module.removesuffix(".__init__")
     try:
         importlib.import_module(module)
@@ -137,11 +153,12 @@ def _compared(study: str, module: str) -> dict:
     from tests.workflow.recomputed import jobs
 
     found, stages = {"keyed": 0, "computed": 0, "wrong": []}, set()
+    index = library(_PARSED)
     for number, job in enumerate(jobs(study)):
-        if not job.is_keyed_as_before(library()):
+        if not job.is_keyed_as_before(index):
             found["keyed"] += 1
             stages.add(job.stage)
-        elif (module, IMPORTED) in library().closure(job.roots):
+        elif (module, IMPORTED) in index.closure(job.roots):
             found["computed"] += 1
             out = Path("recomputed", str(number))
             try:
@@ -166,30 +183,44 @@ def check(folder: Path, study: str, n_edits: int, seed: int) -> dict[str, int]:
 
     package = folder / "lib/dualread"
     with inside(folder):
-        index = CodeIndex(package)
+        index = CodeIndex(package, _PARSED)
         nodes = {node for job in jobs(study) for node in index.closure(job.roots)}
         assert all(job.is_keyed_as_before(index) for job in jobs(study))
     modules = sorted(module for module, part in nodes if part == IMPORTED)
     paths = [package.parent.joinpath(*module.split(".")) for module in modules]
     files = [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in paths]
     total = {"edits": 0, "not importable": 0, "keyed": 0, "stages": 0, "computed": 0, "reached nothing": 0}
-    for edit in edits(package, [str(path.relative_to(package)) for path in files], seed):
-        found = outcome(folder, study, edit)
-        if "error" in found:
-            total["not importable"] += 1
-            continue
-        assert not found["wrong"], f"{edit}: {found['wrong']}"
-        print(f"{edit}: {found['keyed']} artifacts of {', '.join(found['stages']) or 'no stage'}", flush=True)
-        total["edits"] += 1
-        total["keyed"] += found["keyed"]
-        total["stages"] += len(found["stages"])
-        total["computed"] += found["computed"]
-        total["reached nothing"] += not found["keyed"]
-        if total["edits"] == n_edits:
-            return total
-    raise AssertionError("unreachable")
+    with outcomes(folder, study) as outcome:
+        for edit in edits(package, [str(path.relative_to(package)) for path in files], seed):
+            found = outcome(edit)
+            if "error" in found:
+                total["not importable"] += 1
+                continue
+            assert not found["wrong"], f"{edit}: {found['wrong']}"
+            print(f"{edit}: {found['keyed']} artifacts of {', '.join(found['stages']) or 'no stage'}", flush=True)
+            total["edits"] += 1
+            total["keyed"] += found["keyed"]
+            total["stages"] += len(found["stages"])
+            total["computed"] += found["computed"]
+            total["reached nothing"] += not found["keyed"]
+            if total["edits"] == n_edits:
+                break
+    return total
+
+
+def _answer(study: str, said: Path) -> None:
+    """Fork a child for each edited file that standard input names. It inherits what jobs import of other packages."""
+    for package in _HEAVY:
+        importlib.import_module(package)
+    assert "dualread" not in sys.modules
+    for line in sys.stdin:
+        if (child := os.fork()) == 0:
+            os.dup2(2, 1)
+            module = ".".join(["dualread", *Path(line.strip()).with_suffix("").parts])
+            said.write_text(json.dumps(_compared(study, module)))
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
 if __name__ == "__main__":  # in a process that has imported nothing of the library
-    _study, _file, _said = sys.argv[1:]
-    Path(_said).write_text(json.dumps(_compared(_study, ".".join(["dualread", *Path(_file).with_suffix("").parts]))))
+    _answer(sys.argv[1], Path(sys.argv[2]))

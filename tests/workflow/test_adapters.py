@@ -127,6 +127,7 @@ def test_a_reader_scores_with_the_adapter_and_its_base(checkout, adapter, adapte
         Scorer.load(reader, base, base=base)
 
 
+@pytest.mark.long  # tests/models/test_adapters.py gives the stage's functions half a file, and other damage
 def test_half_an_adapter_is_refused_by_name(checkout, adapter):
     half = shutil.copytree(adapter, checkout.folder / "half")
     tensors = load_file(half / "adapter_model.safetensors")

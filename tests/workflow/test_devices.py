@@ -107,6 +107,7 @@ def test_a_training_on_several_gpus_has_all_of_them(pretending, two, processes):
     assert [line for line in one if line[1] == "train_actor"] == [line for line in other if line[1] == "train_actor"]
 
 
+@pytest.mark.long  # tests/test_devices.py kills many jobs at once that take the same GPUs
 def test_two_checkouts_at_once_share_no_gpu_even_if_one_is_killed(pretending, two):
     first, second = pretending("first"), pretending("second")
     for checkout in (first, second):

@@ -189,6 +189,8 @@ def talkative(number, body):
     return completion(*replies, logprobs=logprobs)
 
 
+# tests/commands/new writes such a study, tests/commands/ask sends it to a service, and `given` goes on to the report.
+@pytest.mark.long
 def test_a_new_study_goes_from_a_table_of_questions_to_its_report(tmp_path, monkeypatch, capsys):
     checkout = Checkout.create(tmp_path / "checkout")
     draw, rows = random.Random(0), []

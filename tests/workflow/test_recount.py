@@ -10,8 +10,10 @@ import polars as pl
 import pytest
 
 from tests.workflow.recount import cells, definitions
-from tests.workflow.recount.judge import judge
+from tests.workflow.recount.judge import judge, of_points
 from tests.workflow.recount.resampling import implausible
+from tests.workflow.recount.study import Study
+from tests.workflow.recount.values import Values
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,7 @@ def test_a_changed_digit_in_a_table_is_found(copied):
     fields[6] = str(float(fields[6]) + 1e-6)
     lines[k] = ",".join(fields)
     path.write_text("".join(lines))
-    (found,) = judge(copy)
+    (found,) = of_points("main", Values(study=Study(results=copy)))
     assert found.startswith(f"main {backbone}/{dataset}/all/rlvr/auroc: mean ")
 
 

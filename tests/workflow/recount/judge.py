@@ -16,7 +16,8 @@ def judge(results: Path) -> list[str]:
     return list(_differences(results))
 
 
-def _of_points(name: str, values: Values) -> list[str]:
+def of_points(name: str, values: Values) -> list[str]:
+    """Return a line for every cell of one table of means that is wrong."""
     return cells.differences(name, values.study.printed("tables", name), point_tables.TABLES[name](values))
 
 
@@ -29,7 +30,7 @@ def _differences(results: Path) -> Iterator[str]:
     shown = sorted(path.name for path in (results / "tables").iterdir())
     for name in shown:
         if name in point_tables.TABLES:
-            yield from _of_points(name, values)
+            yield from of_points(name, values)
         elif name not in (*interval_tables.TABLES, *ELSEWHERE):
             yield f"{name}: a table that nothing here computes"
     yield from collected.differences(values)

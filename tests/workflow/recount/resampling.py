@@ -89,8 +89,9 @@ def _with_the_rarer_kind(answers: pl.DataFrame) -> int:
 def as_binomial(values: np.ndarray, estimate: float, n: int) -> np.ndarray:
     """Return, at the same ranks, what Clopper and Pearson's limits of a share of n rows are at every level."""
     q = (rankdata(values.round(12)) - 0.5) / len(values)
-    x = estimate * n
-    return np.where(q < 0.5, beta.ppf(q, x, n - x + 1), beta.ppf(q, x + 1, n - x))
+    x, found, low = estimate * n, np.empty(len(q)), q < 0.5
+    found[low], found[~low] = beta.ppf(q[low], x, n - x + 1), beta.ppf(q[~low], x + 1, n - x)
+    return found
 
 
 def spread_as_t(values: np.ndarray, estimate: float, n_images: int, n_drawn: int) -> np.ndarray:
