@@ -1,6 +1,5 @@
 """The process in which vLLM answers, with a stand-in for vLLM: what it is told, and what it tells."""
 
-import pickle
 import threading
 from multiprocessing import Pipe
 
@@ -53,10 +52,10 @@ class Running:
                 self.raised = error
 
     def call(self, *message):
-        self.ours.send_bytes(pickle.dumps(message))
+        self.ours.send(message)
 
     def told(self):
-        return pickle.loads(self.ours.recv_bytes())
+        return self.ours.recv()
 
     def tokens(self):
         events, n_open = self.told()
@@ -92,7 +91,7 @@ def test_an_aborted_request_is_no_longer_open(running):
 
 
 def test_it_ends_when_it_is_told_to(running):
-    running.ours.send_bytes(pickle.dumps(None))
+    running.ours.send(None)
     running.thread.join(10)
     assert not running.thread.is_alive()
 

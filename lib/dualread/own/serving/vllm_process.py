@@ -5,7 +5,6 @@ other end, `on_vllm`, is closed, in whatever way that happens.
 """
 
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -187,7 +186,7 @@ def answer(connection: Connection, opens: Callable[[], Any]) -> None:
     threading.Thread(target=_receive, args=(connection, calls), daemon=True).start()
     try:
         actor = opens()
-        connection.send_bytes(pickle.dumps(None))
+        connection.send(None)
         idle = True
         while True:
             while idle or not calls.empty():
@@ -197,14 +196,14 @@ def answer(connection: Connection, opens: Callable[[], Any]) -> None:
                 getattr(actor, method)(*given)
                 idle = False
             said = actor.step()
-            connection.send_bytes(pickle.dumps((said, actor.n_open), pickle.HIGHEST_PROTOCOL))
+            connection.send((said, actor.n_open))
             idle = not actor.n_open
     except (BrokenPipeError, ConnectionResetError):
         return
     except DualReadError as error:
-        connection.send_bytes(pickle.dumps(error))
+        connection.send(error)
     except Exception as error:  # a bug here or in vLLM; as text, because not every exception can be pickled
-        connection.send_bytes(pickle.dumps(RuntimeError(in_a_line(error))))
+        connection.send(RuntimeError(in_a_line(error)))
         raise
 
 
@@ -213,7 +212,7 @@ def _receive(connection: Connection, calls: SimpleQueue[Any]) -> None:
     call: Any = ()
     while call is not None:
         try:
-            call = pickle.loads(connection.recv_bytes())
+            call = connection.recv()
         except (EOFError, OSError):
             call = None
         calls.put(call)
@@ -223,7 +222,7 @@ def main() -> None:
     """Run the process that `on_vllm` starts."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it goes to all processes of a service; the first one closes us
     with Connection(int(sys.argv[1])) as connection:
-        given, options = pickle.loads(connection.recv_bytes())
+        given, options = connection.recv()
         answer(connection, lambda: VllmAnswering(*given, **options))
     os._exit(0)  # to tear down vLLM and torch object by object would take seconds, in which the GPU is not free
 
