@@ -129,6 +129,8 @@ def write(backbone: str, layers: int, size: Mapping[str, int], folder: Path) -> 
         for weight in model.parameters():
             if weight.dim() > 1:
                 weight.mul_(0.4)  # wide layers with the deviation of narrow ones would always say the same token
+        # As would a tied head: the logit of the token before grows with the width.
+        model.get_input_embeddings().weight.mul_(min(1.0, 300 / sizes["hidden_size"]))
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
     return user_model.size_of(backbone, model.config.to_dict(), sum(weight.numel() for weight in model.parameters()))
