@@ -131,7 +131,7 @@ class Places:
 
     def _unread(self, module: str, code: CodeType, lines: range | None, closure: set[Node]) -> Iterator[str]:
         """Yield the names that `code` reads, in these lines, and whose definitions are not in `closure`."""
-        names = vars(sys.modules[module])
+        names = vars(import_module(module))  # of a plugin's settings, the class statement alone may have run
         instructions, line = list(dis.get_instructions(code)), 0
         for number, instruction in enumerate(instructions):
             line = (instruction.positions and instruction.positions.lineno) or line
