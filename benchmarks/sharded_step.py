@@ -129,7 +129,7 @@ def write(backbone: str, layers: int, size: Mapping[str, int], folder: Path) -> 
         for weight in model.parameters():
             if weight.dim() > 1:
                 weight.mul_(0.4)  # wide layers with the deviation of narrow ones would always say the same token
-        # As would a tied head: the logit of the token before grows with the width.
+        # So would a tied head, because the logit of the last token read grows with the width.
         model.get_input_embeddings().weight.mul_(min(1.0, 300 / sizes["hidden_size"]))
     model.save_pretrained(folder)
     processor.save_pretrained(folder)

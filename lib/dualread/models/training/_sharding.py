@@ -76,7 +76,7 @@ def spread(accelerator: Any, model: Any, *, recompute: bool = False) -> Any:
     from torch.distributed.tensor import distribute_tensor
 
     plugin, kinds = accelerator.state.fsdp_plugin, {type(module).__name__ for module in model.modules()}
-    # accelerate refuses a model that names layers which it could have, such as those of a text tower.
+    # accelerate refuses a model that names kinds of layers which it does not have, as Gemma 3 does.
     plugin.transformer_cls_names_to_wrap = sorted(kinds & set(model._no_split_modules))
     plugin.set_auto_wrap_policy(model)
     if recompute:
@@ -98,7 +98,7 @@ def spread(accelerator: Any, model: Any, *, recompute: bool = False) -> Any:
 def sharded(trainer: type, *, adapted: bool) -> type:
     """Return a subclass of a trainer that shards the model, on CPUs as on GPUs; `adapted` is whether it trains LoRA.
 
-    The model is to be from `opened_by_the_first`.
+    The model has to come from `opened_by_the_first`.
     """
     import torch
     from accelerate import DistributedType, PartialState

@@ -1,4 +1,4 @@
-"""Answers with vLLM, which runs in a process of its own: what is in Python here and there does not wait for each other.
+"""Answers with vLLM, which runs in a process of its own, so that the Python code of neither waits for the other.
 
 This process reads requests, asks readers, and writes replies; the other one (`vllm_process`) makes tokens.
 """
