@@ -12,6 +12,8 @@ import fcntl
 import getpass
 import os
 import re
+import signal
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -247,6 +249,17 @@ def start_jobs_at_once(workflow: Any) -> None:
     with _or_without("its limit on jobs per second stays"):
         if workflow.local_exec and hasattr(workflow.scheduler, "job_rate_limiter"):
             workflow.scheduler.job_rate_limiter = None
+
+
+def end_on_sigterm(workflow: Any) -> None:
+    """Let SIGTERM end the run at any moment: no further job starts, and those that run are waited for.
+
+    Snakemake's handler waits for a lock. Python runs it in the main thread, which may hold this lock, as when it counts
+    finished jobs and says so; then it would wait for itself for ever. A thread of its own waits until the lock is free.
+    """
+    with _or_without("it may never end after SIGTERM; end it with Ctrl-C"):
+        end = workflow.scheduler.exit_gracefully
+        signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=end, daemon=True).start())
 
 
 def prefer(workflow: Any, files: Collection[str]) -> None:
