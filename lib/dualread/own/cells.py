@@ -248,6 +248,11 @@ class Cells:
     confidence: str | None = None
     warnings: tuple[str, ...] = ()
 
+    @property
+    def unit(self) -> str:
+        """The word for what is resampled: image, the name of another column, or answer."""
+        return "answer" if self.cluster is None else "image" if self.cluster == IMAGE else self.cluster
+
     def rows_of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of a result's `frame` that are about this data set."""
         return frame.filter(pl.col("dataset").eq_missing(pl.lit(self.dataset, dtype=pl.String)))

@@ -66,27 +66,27 @@ def verdicts(cells: Cells, metrics: pl.DataFrame, method: str) -> list[MethodVer
         method: One of its methods.
     """
     rows = {row["metric"]: row for row in metrics.filter(subset="all", method=method).to_dicts()}
-    return [_verdict(rows, metric) for metric in SHOWN if rows[metric]["reason"] != NO_PAIRS]
+    return [_verdict(rows, metric, cells) for metric in SHOWN if rows[metric]["reason"] != NO_PAIRS]
 
 
-def _verdict(rows: Mapping[str, dict[str, Any]], metric: str) -> MethodVerdict:
+def _verdict(rows: Mapping[str, dict[str, Any]], metric: str, cells: Cells) -> MethodVerdict:
     row = rows[metric]
     if row["estimate"] is None:
         return MethodVerdict(metric=metric, value="-", interval="", words=f"undefined: {row['reason']}")
     interval = "" if row["low"] is None else f"[{short(row['low'])}, {short(row['high'])}]"
     if metric == ECE.name and (floor := rows[NOISE_FLOOR]["estimate"]) is not None:
         interval = f"by chance {short(floor)}"
-    words, kind = _WORDS[metric](rows, row)
+    words, kind = _WORDS[metric](rows, row, cells)
     return MethodVerdict(metric=metric, value=short(row["estimate"]), interval=interval, words=words, kind=kind)
 
 
-def _of_accuracy(rows: Mapping[str, dict], row: dict) -> tuple[str, str]:
+def _of_accuracy(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, str]:
     return f"of {row['n']} answers", UNCLEAR
 
 
-def _of_auroc(rows: Mapping[str, dict], row: dict) -> tuple[str, str]:
+def _of_auroc(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, str]:
     if row["low"] is None:
-        return f"no interval: {_few(rows) or 'nothing to resample'}", UNCLEAR
+        return f"no interval: {_few(rows, cells) or 'nothing to resample'}", UNCLEAR
     if row["low"] > 0.5:
         return "right answers get more confidence than wrong ones", GOOD
     if row["high"] < 0.5:
@@ -94,7 +94,7 @@ def _of_auroc(rows: Mapping[str, dict], row: dict) -> tuple[str, str]:
     return "not shown to tell right from wrong answers", UNCLEAR
 
 
-def _of_ece(rows: Mapping[str, dict], row: dict) -> tuple[str, str]:
+def _of_ece(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, str]:
     floor = rows[NOISE_FLOOR]["estimate"]
     if floor is None:
         return "no floor: nothing to resample", UNCLEAR
@@ -105,12 +105,12 @@ def _of_ece(rows: Mapping[str, dict], row: dict) -> tuple[str, str]:
     return f"not calibrated{side}", BAD
 
 
-def _of_aurc(rows: Mapping[str, dict], row: dict) -> tuple[str, str]:
+def _of_aurc(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, str]:
     wrong = 1.0 - rows[ACCURACY.name]["estimate"]
     return f"mean error of the most confident; {short(wrong)} without an order", UNCLEAR
 
 
-def _of_ccg(rows: Mapping[str, dict], row: dict) -> tuple[str, str]:
+def _of_ccg(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, str]:
     sides = [side for side in ("source", "donor") if rows[f"natural_few_{side}s"]["estimate"]]
     if sides or row["low"] is None:
         few = " and ".join(f"{rows[f'{side}_images']['estimate']:.0f} {side}" for side in sides)
@@ -122,10 +122,10 @@ def _of_ccg(rows: Mapping[str, dict], row: dict) -> tuple[str, str]:
     return "not shown to depend on the image", UNCLEAR
 
 
-def _few(rows: Mapping[str, dict]) -> str:
+def _few(rows: Mapping[str, dict], cells: Cells) -> str:
     counts = {kind: rows[f"images_with_{kind}"]["estimate"] for kind in ("right", "wrong")}
     few = [f"{n:.0f} with {kind} answers" for kind, n in counts.items() if n is not None and n < FEW_IMAGES]
-    return f"images: {', '.join(few)}" if few else ""
+    return f"{cells.unit}s: {', '.join(few)}" if few else ""
 
 
 _WORDS = {
@@ -182,7 +182,7 @@ def heading(cells: Cells) -> str:
     images = max(evaluated.answers["image_id"].n_unique() for evaluated in cells.methods.values())
     source = Path(cells.source).name
     source += "" if cells.dataset is None else f", {cells.dataset}"
-    about = "" if cells.cluster is None else f", {images} {cells.cluster}s".replace("image_ids", "images")
+    about = "" if cells.cluster is None else f", {images} {cells.unit}s"
     methods = f", {len(counts)} methods" if len(counts) > 1 else ""
     return f"{source}: {max(counts)} answers{about}{methods}"
 

@@ -39,8 +39,8 @@ VALUES = {
 }
 
 LIMIT_LABEL = "True difficulty of the image"
-SAYS = {
-    "dot": "Dot and thick line: the value and its 95% interval over other images.",
+_SAYS = {
+    "dot": "Dot and thick line: the value and its 95% interval over other {units}.",
     "retrained": "The thick line is for these seeds, the thin one for retrained actors as well.",
     "few": f"Pale, with †: fewer than {MINIMUM_IMAGES} images on a side, so no evidence either way.",
     "nulls": "Nulls see no image: they predict from the question, or from question and answer. Band: their interval.",
@@ -48,6 +48,11 @@ SAYS = {
     "ccg": "CCG-AUC: how often confidence is higher with the question's own image than with another one; .5 is chance.",
     "adjusted": "p-values are adjusted by Holm's method over all methods and nulls of a plot.",
 }
+
+
+def says(units: str = "images") -> dict[str, str]:
+    """Return what is said of a plot whose intervals are over other `units`."""
+    return {name: text.format(units=units) for name, text in _SAYS.items()}
 
 
 def filled_means(nulls: Sequence[str]) -> str:

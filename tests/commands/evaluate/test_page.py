@@ -5,8 +5,9 @@ import re
 import polars as pl
 import pytest
 
-from dualread.commands.evaluate import files
+from dualread.commands.evaluate import files, report
 from dualread.commands.evaluate.page import values_of
+from dualread.evaluation.explained import COUNTS
 from dualread.own.evaluation import evaluate
 from dualread.reporting.pages import digest
 from tests.own.tables import ANSWERS, PAIRS, write
@@ -82,6 +83,31 @@ def test_few_donor_images_are_pale_and_never_marked(written):
     row = values_of(found, found.parts[0]).filter(metric="natural_ccg_auc").row(0, named=True)
     assert (row["short"], row["above"]) == ("source and donor", False)
     assert '<td class="few" data-value=".500†">' in html
+
+
+NO_IMAGE, BY_PATIENT = "sample_id,correct,confidence", "sample_id,patient,correct,confidence"
+
+
+@pytest.mark.parametrize(
+    ("columns", "cluster", "units"),
+    [(NO_IMAGE, None, "answers"), (BY_PATIENT, "patient", "patients"), (None, None, "images")],
+)
+def test_the_page_says_over_what_its_intervals_are(written, tmp_path, columns, cluster, units):
+    head, *rows = many(["one", "two"]).splitlines()
+    cells = [dict(zip(head.split(","), row.split(","), strict=True)) for row in rows]
+    shown = head if columns is None else f"{columns},method"
+    lines = [",".join({**row, "patient": row["image_id"]}[name] for name in shown.split(",")) for row in cells]
+    found, html = written("\n".join([shown, *lines]), compare=["one"], cluster=cluster)
+    said = " ".join(re.sub(r"<style>.*?</style>|<script>.*?</script>|<[^>]*>", " ", html, flags=re.DOTALL).split())
+    assert f"95% intervals over other {units} " in said
+    assert f"interval over other {units}." in said
+    assert f"Differences on the same {units} " in said
+    if units != "images":
+        printed = [line.text for line in report.first(found, seed=0)] + list(report.lines(found, seed=0))
+        assert not re.search("images?\\b", said)  # there are none
+        assert not [
+            line for line in printed if "image" in line and not line.startswith(tuple(COUNTS)) and "column" not in line
+        ]
 
 
 @needs_chromium

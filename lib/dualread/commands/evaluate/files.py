@@ -99,14 +99,13 @@ def _figures(found: Evaluation, cells: Cells, folder: Path, suffix: str) -> list
     drawings, floors = {}, _floors(found, cells)
     answers = {name: evaluated.answers for name, evaluated in cells.methods.items() if name not in cells.ranked}
     if answers:
-        unit = f"value of {cells.cluster}" if cells.cluster else "answer"
-        drawings["reliability"] = diagram(answers, unit=unit, floors=floors), f"Reliability of {title}"
+        drawings["reliability"] = diagram(answers, unit=cells.unit, floors=floors), f"Reliability of {title}"
     methods = list(cells.methods)[: len(COLORS)]  # as many as there are lines that can be told apart
     drawing = risk_coverage.draw({"answers": _all_answers(cells, methods)}, _layout(title, methods))
     drawings["risk_coverage"] = drawing, f"Risk and coverage of {title}"
     values = values_of(found, cells)
     if not values.is_empty():
-        plot = forest.page(values, title, ends=forest_plot.scale(values))
+        plot = forest.page(values, title, ends=forest_plot.scale(values), units=f"{cells.unit}s")
         drawings["forest"] = Drawing(figure=plot, values=values), f"Methods in {title}"
     for name, (drawing, title_of_figure) in drawings.items():
         drawing = replace(drawing, values=as_texts(drawing.values))

@@ -14,7 +14,7 @@ from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.own.cells import NO_PAIRS, Cells
 from dualread.own.evaluation import Evaluation
 from dualread.own.screen import BAD, SHOWN, MethodVerdict, ScreenLine, heading, sentences, verdicts
-from dualread.reporting.forest import LIMIT_LABEL, SAYS, VALUES, Plot, plot, rows_of, scale
+from dualread.reporting.forest import LIMIT_LABEL, VALUES, Plot, plot, rows_of, says, scale
 
 _FOLDER = Path(__file__).parent
 _WORDS = {
@@ -61,6 +61,7 @@ class PagePart:
     name: str
     sentences: Sequence[ScreenLine]
     plot: Plot | None
+    says: Sequence[str]
     told: Mapping[str, Sequence[MethodVerdict]]
     pictures: Sequence[Picture]
     tables: Sequence[PageTable]
@@ -105,7 +106,6 @@ def render(found: Evaluation, folder: Path, suffixes: Sequence[str]) -> str:
             parts=parts,
             meanings=SHOWN,
             warnings=[*found.warnings, *found.unused],
-            says=SAYS,
             limit_label=LIMIT_LABEL,
             script=script_of("sort.js"),
         )
@@ -120,12 +120,19 @@ def _part(found: Evaluation, cells: Cells, folder: Path, suffix: str) -> PagePar
     return PagePart(
         name=heading(cells),
         sentences=sorted(lines, key=lambda line: line.kind == BAD),
-        plot=plot(values, "95% intervals over other images", scale(values)) if drawn else None,
+        plot=plot(values, f"95% intervals over other {cells.unit}s", scale(values)) if drawn else None,
+        says=_said(values, f"{cells.unit}s"),
         told=told,
         pictures=list(_pictures(cells, folder, suffix)),
         tables=list(_tables(found, cells, metrics)),
         every=_metrics(cells, metrics.filter(subset="all"), METRICS, "Every metric of all answers"),
     )
+
+
+def _said(values: pl.DataFrame, units: str) -> list[str]:
+    """Return what is said below the plot: of the intervals, and of pairs where there are any."""
+    named = ("dot", "ccg") if "natural_ccg_auc" in values["metric"] else ("dot",)
+    return [says(units)[name] for name in named]
 
 
 def _pictures(cells: Cells, folder: Path, suffix: str) -> Iterator[Picture]:
@@ -140,7 +147,7 @@ def _tables(found: Evaluation, cells: Cells, metrics: pl.DataFrame) -> Iterator[
     if not metrics.filter(metric="natural_ccg_auc")["reason"].eq_missing(NO_PAIRS).all():
         yield _pairs(cells, metrics.filter(subset="all"))
     if found.differences is not None:
-        yield _differences(cells.rows_of(found.differences))
+        yield _differences(cells.rows_of(found.differences), f"{cells.unit}s")
     if found.thresholds is not None:
         yield _thresholds(cells.rows_of(found.thresholds))
 
@@ -174,7 +181,7 @@ def _metrics(cells: Cells, metrics: pl.DataFrame, meanings: Mapping[str, str], c
     return PageTable(caption=caption, columns=columns, rows=rows, right=frozenset({2, 3, 4}))
 
 
-def _differences(rows: pl.DataFrame) -> PageTable:
+def _differences(rows: pl.DataFrame, units: str) -> PageTable:
     def shown(row: dict[str, Any]) -> tuple[str, ...]:
         pair = f"{row['method']} - {row['baseline']}"
         p, adjusted = (p_text(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
@@ -182,9 +189,8 @@ def _differences(rows: pl.DataFrame) -> PageTable:
 
     columns = ("Metric", "Method - baseline", "Difference", "95% interval", "p", "p (Holm)", "")
     made = [shown(row) for row in rows.iter_rows(named=True) if row["n"] > 0]
-    return PageTable(
-        caption="Differences on the same images", columns=columns, rows=made, right=frozenset({2, 3, 4, 5})
-    )
+    caption = f"Differences on the same {units}"
+    return PageTable(caption=caption, columns=columns, rows=made, right=frozenset({2, 3, 4, 5}))
 
 
 def _thresholds(rows: pl.DataFrame) -> PageTable:

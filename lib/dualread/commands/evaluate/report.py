@@ -15,7 +15,7 @@ from dualread.evaluation.explained import COUNTS, METRICS
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
 from dualread.evaluation.planning import ENOUGH, LARGEST, REPETITIONS, Expected, images_needed, planned
-from dualread.own.cells import IMAGE, NO_PAIRS, Cells
+from dualread.own.cells import NO_PAIRS, Cells
 from dualread.own.evaluation import Evaluation
 from dualread.own.metrics import UNDEFINED, donors_only
 from dualread.own.screen import ScreenLine, screen, wrapped
@@ -39,8 +39,11 @@ def p_text(value: float | None, at_most: bool | None) -> str:
     return "-" if value is None else f"{'<=' if at_most else ''}{value:.3g}"
 
 
-def remark_on(row: dict, cell: dict[tuple[str, str], dict]) -> str:
-    """Return the remark on a metric: undefined resamples, or what the images of a CCG-AUC are enough for, and ties."""
+def remark_on(row: dict, cell: dict[tuple[str, str], dict], unit: str) -> str:
+    """Return the remark on a metric: undefined resamples, or what the images of a CCG-AUC are enough for, and ties.
+
+    Resampled are values of `unit`.
+    """
 
     def estimate(name: str) -> float | None:
         return cell.get((row["method"], name), {}).get("estimate")
@@ -48,7 +51,8 @@ def remark_on(row: dict, cell: dict[tuple[str, str], dict]) -> str:
     if row["metric"] == "ece15":
         return _beside_chance(row["estimate"], estimate(NOISE_FLOOR))
     if not row["metric"].endswith("_ccg_auc"):
-        few, undefined = few_of_a_kind(row["metric"], [row["method"]], cell), estimate(f"{row['metric']}{UNDEFINED}")
+        few = few_of_a_kind(row["metric"], [row["method"]], cell, unit)
+        undefined = estimate(f"{row['metric']}{UNDEFINED}")
         return few or (f"{undefined:.0f} resamples undefined" if undefined else "")
     kind, remarks = row["metric"].removesuffix("_ccg_auc"), []
     prefix = "" if kind == "natural" else f"{kind}_"
@@ -75,13 +79,13 @@ def _beside_chance(ece: float, floor: float | None) -> str:
     return f"above {floor:.4f}, which calibrated confidences rarely exceed by chance"
 
 
-def few_of_a_kind(metric: str, methods: Collection[str], cell: Mapping[tuple[str, str], dict]) -> str:
-    """Return which kind of answers is on few images only, for a metric that rests on both."""
+def few_of_a_kind(metric: str, methods: Collection[str], cell: Mapping[tuple[str, str], dict], unit: str) -> str:
+    """Return which kind of answers is on few images (or what else `unit` is) only, for a metric that rests on both."""
     found = []
     for kind in ("right", "wrong"):
         counts = [cell[method, f"images_with_{kind}"]["estimate"] for method in methods if metric in WITH_PERCENTILES]
         if counts and min(counts) < FEW_IMAGES:
-            found.append(f"{min(counts):.0f} image{'' if min(counts) == 1 else 's'} with {kind} answers")
+            found.append(f"{min(counts):.0f} {unit}{'' if min(counts) == 1 else 's'} with {kind} answers")
     return f"only {' and '.join(found)}" if found else ""
 
 
@@ -146,10 +150,10 @@ def _of_data_set(found: Evaluation, cells: Cells, seed: int) -> Iterator[str]:
         yield from _counts(cells, metrics.filter(subset="all"))
     if found.differences is not None:
         yield ""
-        yield from _differences(cells.rows_of(found.differences), metrics)
+        yield from _differences(cells, cells.rows_of(found.differences), metrics)
     if found.thresholds is not None:
         yield ""
-        yield from _thresholds(cells.rows_of(found.thresholds))
+        yield from _thresholds(cells, cells.rows_of(found.thresholds))
         yield from _remarks(cells.rows_of(found.thresholds), unit=_unit(cells), ranked=cells.ranked.keys())
 
 
@@ -194,7 +198,7 @@ def _metrics(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
             row = cell[method, metric]
             if row["reason"] != NO_PAIRS:
                 counts = (str(row["n"]), str(row["n_clusters"]))
-                remark = row["reason"] or "; ".join(filter(None, [meaning, remark_on(row, cell)]))
+                remark = row["reason"] or "; ".join(filter(None, [meaning, remark_on(row, cell, cells.unit)]))
                 table.append((metric, method, number_text(row["estimate"]), interval_text(row), *counts, remark))
                 meaning = ""
     if len(cells.methods) == 1:
@@ -224,22 +228,23 @@ def _counts(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
     yield from aligned(table, numbers=range(1, len(cells.methods) + 1))
 
 
-def _differences(rows: pl.DataFrame, metrics: pl.DataFrame) -> Iterator[str]:
+def _differences(cells: Cells, rows: pl.DataFrame, metrics: pl.DataFrame) -> Iterator[str]:
     cell = {(row["method"], row["metric"]): row for row in metrics.filter(subset="all").iter_rows(named=True)}
-    yield "difference between these answers of the methods, on the same images; p (Holm) is adjusted for the number of"
-    yield "baselines. Methods that were trained with one seed may differ otherwise when they are trained again"
+    yield f"difference between these answers of the methods, on the same {cells.unit}s; p (Holm) is adjusted for"
+    yield "the number of baselines. Methods that were trained with one seed may differ otherwise when trained again"
     table = [("metric", "method - baseline", "difference", "95% interval", "p", "p (Holm)", "")]
     for row in rows.iter_rows(named=True):
         if row["n"] > 0:
             pair = f"{row['method']} - {row['baseline']}"
             p, adjusted = (p_text(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
             few = f"underpowered: fewer than {MINIMUM_IMAGES} {row['short']} images" if row["short"] else ""
-            remark = row["reason"] or few or few_of_a_kind(row["metric"], (row["method"], row["baseline"]), cell)
+            pair_of_methods = (row["method"], row["baseline"])
+            remark = row["reason"] or few or few_of_a_kind(row["metric"], pair_of_methods, cell, cells.unit)
             table.append((row["metric"], pair, number_text(row["estimate"]), interval_text(row), p, adjusted, remark))
     yield from aligned(table, numbers=(2, 3, 4, 5))
 
 
-def _thresholds(rows: pl.DataFrame) -> Iterator[str]:
+def _thresholds(cells: Cells, rows: pl.DataFrame) -> Iterator[str]:
     yield "answers kept above a threshold that the calibration answers choose; a certified one allows for chance"
     table = [["target risk", "method", "rule", "threshold", "kept", "95%", "risk of these", "95%", ""]]
     for row in rows.iter_rows(named=True):
@@ -248,11 +253,11 @@ def _thresholds(rows: pl.DataFrame) -> Iterator[str]:
             values += [number_text(row[name]), interval_text({end: row[f"{name}_{end}"] for end in ("low", "high")})]
         table.append([f"{row['target_risk']:g}", row["method"], row["rule"], *values, row["reason"] or ""])
     yield from aligned(table, numbers=(3, 4, 5, 6, 7))
-    yield "95%: intervals for new images and this threshold; other calibration answers would choose another one"
+    yield f"95%: intervals for new {cells.unit}s and this threshold; other calibration answers would choose another one"
 
 
 def _unit(cells: Cells) -> str:
-    return "row" if cells.cluster is None else "image" if cells.cluster == IMAGE else cells.cluster
+    return "row" if cells.cluster is None else cells.unit
 
 
 def _remarks(rows: pl.DataFrame, *, unit: str, ranked: Collection[str]) -> Iterator[str]:

@@ -23,10 +23,10 @@ from dualread.reporting.forest import (
     MEASURES,
     METHOD,
     NULL,
-    SAYS,
     VALUES,
     filled_means,
     rows_of,
+    says,
     scale,
 )
 
@@ -78,12 +78,15 @@ def title(backbone: Labeled, layout: FigureLayout, values: pl.DataFrame) -> str:
     return f"{backbone.label}, {layout.datasets[0].label}, {runs}"
 
 
-def page(values: pl.DataFrame, title: str, *, ends: tuple[float, float]) -> Figure:
-    """Return a plot of the rows of `VALUES` of one backbone, or of anybody's table, on axes between `ends`."""
+def page(values: pl.DataFrame, title: str, *, ends: tuple[float, float], units: str = "images") -> Figure:
+    """Return a plot of the rows of `VALUES` of one backbone, or of anybody's table, on axes between `ends`.
+
+    The intervals are over other `units`.
+    """
     labels = list(dict.fromkeys(values.filter(role=METHOD)["label"]))
     measures = [metric for metric in MEASURES if metric in set(values.filter(role=METHOD)["metric"])]
     figure = Figure(figsize=(TEXT_WIDTH, 0.19 * len(labels) + 1.75), layout=ConstrainedLayoutEngine(w_pad=0.08))
-    figure.supxlabel(_reading(values), fontsize=5, parse_math=False)
+    figure.supxlabel(_reading(values, units), fontsize=5, parse_math=False)
     nulls = list(dict.fromkeys(values.filter(role=NULL)["label"]))
     grid = figure.subplots(1, max(len(measures), 1), squeeze=False, sharey=True)[0]
     for axes, metric in zip(grid, measures, strict=False):
@@ -148,7 +151,7 @@ def _legend(values: pl.DataFrame, nulls: Sequence[str]) -> Iterator[Line2D | Pat
         yield Line2D([], [], color=_DARK, linestyle=":", label=LIMIT_LABEL)
 
 
-def _reading(values: pl.DataFrame) -> str:
+def _reading(values: pl.DataFrame, units: str) -> str:
     """Return what is said below the plot, of what it shows."""
     shown = {
         "dot": True,
@@ -159,4 +162,4 @@ def _reading(values: pl.DataFrame) -> str:
         "ccg": "natural_ccg_auc" in values["metric"],
         "adjusted": not values.filter(role=NULL).is_empty(),
     }
-    return textwrap.fill(" ".join(SAYS[name] for name, is_shown in shown.items() if is_shown), 170)
+    return textwrap.fill(" ".join(text for name, text in says(units).items() if shown[name]), 170)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dualread.reporting.forest import LIMIT_LABEL, SAYS
+from dualread.reporting.forest import LIMIT_LABEL, says
 from dualread.reporting.labels import labels_of
 from dualread.reporting.pages import environment, script_of
 from dualread.reporting.report import audits, controls, findings, results
@@ -48,7 +48,7 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
     return templates.get_template("report.html.jinja").render(
         study=study.name,
         opening=opening(study, found),
-        forest_says=SAYS,
+        forest_says=says(),
         limit_label=LIMIT_LABEL,
         script=script_of("sort.js"),
         findings=found,
