@@ -28,12 +28,12 @@ def plan_of(monkeypatch, tmp_path):
     monkeypatch.setattr(layers, "_GPUS", ())
     monkeypatch.setenv(ADDRESS, "")
 
-    def plan(*stages):
+    def plan(*stages, is_found=lambda entry: False):
         for stage, spec in stages:
             job = {"store": "store", "entries": [{"spec": spec, "output": "out"}]}
             (tmp_path / f"{stage}.json").write_text(json.dumps(job))
         jobs = [(stage, tmp_path / f"{stage}.json") for stage, _ in stages]
-        layers.start_forkserver(jobs, tmp_path / "sources.json", {})
+        layers.start_forkserver(jobs, tmp_path / "sources.json", {}, is_found)
         for held in layers._alive:
             held.close()
         return Started.plans[-1]["layers"] if Started.plans else None
@@ -66,6 +66,14 @@ def test_what_jobs_import_later_is_imported_once_as_well(plan_of):
     assert "scipy.sparse" in metrics["modules"]
     _, models = plan_of(REPLAY)
     assert "torch._dynamo" in models["modules"]
+
+
+def test_a_job_whose_entries_are_all_in_the_store_asks_for_no_packages(plan_of):
+    (layer,) = plan_of(REPLAY, TRAINING, is_found=lambda entry: True)
+    assert (layer["modules"], len(layer["listeners"])) == ([], 2)
+    tables, models = plan_of(REPLAY, TRAINING, is_found=lambda entry: "training" in entry.spec)
+    assert "torch" in packages(models)
+    assert [len(layer["listeners"]) for layer in (tables, models)] == [1, 1]
 
 
 def test_each_stage_is_served_where_its_packages_are(plan_of):

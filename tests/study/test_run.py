@@ -11,7 +11,9 @@ from dualread.errors import ArtifactError, ConfigError
 from dualread.read_once import ROOT
 from dualread.store import job as planned
 from dualread.store.copy import LOCK_NAME, read_lock
+from dualread.store.job import Entry
 from dualread.store.store import Store
+from dualread.study import run as study_run
 from dualread.study import stale
 from dualread.study import workflow as insides
 from dualread.study.run import StudyRun, check
@@ -103,6 +105,27 @@ def test_a_result_that_a_job_of_a_lost_run_shows_while_the_next_is_planned_is_no
     assert run._outdated() == []
     publish(store, "grade", {"a": "2"}, spec={"steps": 6}, output=output)
     assert run._outdated() == job.output
+
+
+def test_jobs_are_forked_without_the_packages_of_what_the_store_has(run_of, monkeypatch):
+    index = SimpleNamespace(digest=lambda roots: "c" * 64, packages=lambda roots: {"polars": "2.1.0"})
+    for module in (planned, stale):
+        monkeypatch.setattr(module, "library", lambda cache: index)
+    asked: list = []
+    monkeypatch.setattr(study_run, "start_forkserver", lambda *given, is_found: asked.append(is_found))
+    for name in ("start_jobs_at_once", "prefer"):
+        monkeypatch.setattr(study_run, name, lambda *given: None)
+    monkeypatch.setattr(study_run, "jobs_here", lambda *given: [])
+    publish(Store(Path("results/store")), "grade", {"a": "1"})
+    places = [{"spec": spec, "output": f"{RESULTS}/{name}"} for name, spec in (("graded", {}), ("other", {"n": 1}))]
+    run = run_of()
+    job = SimpleNamespace(rule=SimpleNamespace(name="grade"), wildcards={}, output=[])
+    run._workflow.dag = SimpleNamespace(jobs=[job])
+    run.jobs("grade", "grade", lambda wildcards: ({}, places), None)
+    run.before_planning()
+    run._outdated()
+    run.begin([])
+    assert [asked[0](Entry.of(place, {})) for place in places] == [True, False]
 
 
 def test_rules_of_actors_get_the_resources_of_their_stage(run_of):

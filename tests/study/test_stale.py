@@ -1,4 +1,4 @@
-"""Which artifacts would be made from something else now; the code and the packages are pretended."""
+"""Which artifacts would be made from something else now, and which are found; code and packages are pretended."""
 
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from dualread.store.job import Entry
 from dualread.store.key import Action
 from dualread.store.store import Store
 from dualread.study import stale
+from dualread.study.found import Found
 from dualread.study.stale import Plan
 from tests.store.entries import publish
 
@@ -149,3 +150,33 @@ def test_packages_of_another_environment_are_not_compared(study, monkeypatch):
     monkeypatch.setattr(stale, "runs_elsewhere", lambda roots: True)
     study.packages = {}
     assert study.stale() == []
+
+
+def found(study):
+    known = Found(Plan(study.jobs, study.store))
+    return {output.rpartition("/")[2] for output, (_, entry) in study.jobs.items() if known.has(entry)}
+
+
+def test_what_is_there_or_in_the_store_is_found(study):
+    assert found(study) == {"actors", "generations", "graded"}
+    for output in (ACTOR, ANSWERS, GRADED):
+        lose(output)
+    assert found(study) == {"actors", "generations", "graded"}
+
+
+def test_what_rests_on_something_that_has_to_be_computed_is_not_found(study):
+    study.code["generate"] = "d" * 64
+    assert found(study) == {"actors"}  # the grades that are there are those of other answers
+    lose(GRADED)
+    assert found(study) == {"actors"}
+
+
+def test_what_rests_on_the_same_bytes_from_other_settings_is_found(study):
+    study.plan("train", ACTOR, {"steps": 6}, official="official.json")
+    assert found(study) == set()
+    raw = SimpleNamespace(digest=raw_digest(Path("official.json")), key="")
+    study.make("train", "results/other/actors", {"steps": 6}, text="train {'steps': 3}", official=raw)
+    assert found(study) == {"actors", "generations", "graded"}
+    study.make("train", "results/other/actors", {"steps": 9}, official=raw)  # other bytes
+    study.plan("train", ACTOR, {"steps": 9}, official="official.json")
+    assert found(study) == {"actors"}

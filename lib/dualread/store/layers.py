@@ -6,7 +6,7 @@ import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from dualread.progress import say
 from dualread.store.code import library, stage_roots
 from dualread.store.forked import ADDRESS
 from dualread.store.forkserver import distributions
-from dualread.store.job import parse_job
+from dualread.store.job import Entry, parse_job
 
 # There is one process per layer of packages, so that a table does not wait for torch. A stage needs the last layer
 # whose first package its code may import.
@@ -36,7 +36,12 @@ _running: list[subprocess.Popen] = []  # keeps the pipes open
 _alive: list[socket.socket] = []  # tell `forked` that this process runs
 
 
-def start_forkserver(jobs: Iterable[tuple[str, Path]], sources: Path, environment: Mapping[str, str]) -> None:
+def start_forkserver(
+    jobs: Iterable[tuple[str, Path]],
+    sources: Path,
+    environment: Mapping[str, str],
+    is_found: Callable[[Entry], bool] = lambda entry: False,
+) -> None:
     """Start the processes that fork the jobs of a run, and let `forked` know their address.
 
     They end when this process ends. They need Linux. What a terminal sends to this process does not reach them: their
@@ -46,10 +51,12 @@ def start_forkserver(jobs: Iterable[tuple[str, Path]], sources: Path, environmen
         jobs: Stage and file of each job of the run that may be forked.
         sources: The store's cache of what modules import.
         environment: The variables of every job, besides those of this process. A job with others is not forked.
+        is_found: Whether the store has an entry of a job, which then imports nothing for it.
     """
     stages: dict[str, set[str]] = {}  # the modules, or names in them, that each may import
     for stage, file in jobs:
-        roots = {stage_roots(stage, entry.spec) for entry in parse_job(file.read_text())[1]}
+        entries = [entry for entry in parse_job(file.read_text())[1] if not is_found(entry)]
+        roots = {stage_roots(stage, entry.spec) for entry in entries}
         stages.setdefault(stage, set()).update(*map(library(sources).outside, roots))
     layers = LAYERS[:1] if any(path.exists() for path in _GPUS) else LAYERS
     needed = {stage: layer for stage, names in stages.items() if (layer := _layer(names)) < len(layers)}

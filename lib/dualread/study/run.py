@@ -34,6 +34,7 @@ from dualread.store.store import Store
 from dualread.study.again import forget_old_plans, outdated
 from dualread.study.display import Display
 from dualread.study.failures import reasons
+from dualread.study.found import Found
 from dualread.study.jobs import Description, RuleJobs, once
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
@@ -110,6 +111,7 @@ class StudyRun:
         self._store = Store(Path(study.store))
         self._made: dict[str, Manifest] = {}  # the artifacts that are there, as far as they have been read
         self._rules: dict[str, RuleJobs] = {}
+        self._found: Found | None = None
         self._copies: dict[str, Mapping[str, str]] = {}
         self._others = {rule.name for rule in workflow.rules}  # of a workflow that uses this one as a module
         self._display: Display | None = None
@@ -238,7 +240,8 @@ class StudyRun:
                 # From now on, no job of an earlier run shows its result; one may have done so since this run began.
                 now = write_planned(Path(self._results), recipes(planned, self._store))
                 self._forget_what_is_newer(now - (time.time() - self._started) - 1)
-            stale = Plan(planned, self._store, self._made).stale()
+            plan = Plan(planned, self._store, self._made)
+            stale, self._found = plan.stale(), Found(plan)
         except DualReadError as error:
             sys.exit(f"\n{error}")
         return [*outdated, *(f"{output}/{MANIFEST_NAME}" for output in stale)]
@@ -258,7 +261,8 @@ class StudyRun:
         prefer(self._workflow, first)
         sources = Path(self._study.store, SOURCES_NAME)
         forked = {rule: jobs.stage for rule, jobs in self._rules.items() if not jobs.environment}
-        start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(self._variables))
+        found = {} if self._found is None else {"is_found": self._found.has}
+        start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(self._variables), **found)
 
     def end_failed(self) -> None:
         """Print what failed jobs said, wherever they ran, and then what Snakemake says of them."""

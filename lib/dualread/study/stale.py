@@ -105,13 +105,14 @@ class Plan:
         """
         if output not in self.jobs:
             return digest  # of another plan
-        now = self.action(output, self._stored(key))
+        now = self.action(output, self.stored(key))
         if now.key == key:
             return digest
-        found = self._stored(now.key)
+        found = self.stored(now.key)
         return found.digest if found else _UNKNOWN
 
-    def _stored(self, key: str) -> Manifest | None:
+    def stored(self, key: str) -> Manifest | None:
+        """Return the manifest of an entry of the store; None if it is not there, or damaged."""
         return _read(self._store.entry(key) / MANIFEST_NAME) if key else None
 
     def _raw_digest(self, path: Path) -> str:
