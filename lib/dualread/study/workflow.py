@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from dualread.errors import ConfigError
 from dualread.progress import say
-from dualread.store.digest import replace_text
+from dualread.store.digest import holds_text, replace_text
 from dualread.store.record import HOST
 
 OLDEST, TOO_NEW = (9, 27), (10,)
@@ -152,9 +152,9 @@ def as_planned(workflow: Any, file: Path, find: Callable[[], Sequence[str]]) -> 
     it is not a job of the plan; then the words are of nothing that it could find.
     """
     if not workflow.is_main_process:
-        return file.read_text().split() if file.exists() else ["unplanned", "unplanned"]
-    found, known = find(), file.read_text() if file.exists() else None
-    if runs_here(workflow) and known != " ".join(found):
+        return file.read_text().split() if file.is_file() else ["unplanned", "unplanned"]
+    found = find()
+    if runs_here(workflow) and not holds_text(file, " ".join(found)):
         replace_text(file, " ".join(found))
     return found
 
