@@ -30,7 +30,9 @@ def overlay(checkpoint: Path) -> dict:
         "only": {"backbones": ["mine"], "actors": ["base", "rlvr"], "methods": METHODS},
         "backbones": {"mine": {"label": "Mine", "source": {"folder": str(checkpoint)}, "settings": families.SETTINGS}},
         "views": {"samples": {"decoding": {"max_completion_tokens": 12}}},
-        "phantoms": {"slake": {"images": {"validation": 10}}},  # with fewer, samples tell right from wrong too well
+        # Six images for calibration: 36 answers, a third of them yes or no. Of twelve, some actors get none right, and
+        # then no reader can be fitted. With fewer for validation, samples tell right from wrong too well.
+        "phantoms": {"slake": {"images": {"train": 30, "validation": 10}}},
         "conditions": {"donor_fixed_prefix": {"image": "donor", "completions": "original", "control": True}},
         "methods": {"bicr": {"settings": {"max_epochs": 3, "patience": 2, "hidden": [16]}}},
     }
