@@ -159,6 +159,20 @@ def test_an_unchanged_lock_is_left_alone(store, study):
     assert (after.st_ino, after.st_mtime) == (before.st_ino, before.st_mtime)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [os.mkfifo, lambda path: path.symlink_to(path.name), lambda path: path.write_bytes(b"\xff")],
+    ids=["a pipe", "a link to itself", "no text"],
+)
+def test_a_damaged_lock_is_written_anew(store, study, damage):
+    """A pipe was read until somebody wrote to it, at the end of every run."""
+    lock = write_lock(study, store)
+    (study / LOCK_NAME).unlink()
+    damage(study / LOCK_NAME)
+    write_lock(study, store)
+    assert read_lock(study / LOCK_NAME) == lock
+
+
 def test_tables_are_restored_from_a_pulled_store(store, study, tmp_path):
     lock = write_lock(study, store)
     pulled = Store(tmp_path / "other" / "results" / "store")

@@ -1,9 +1,11 @@
 import io
 import json
+import os
+import warnings
 
 import pytest
 
-from dualread.store import layers
+from dualread.store import forkserver, layers
 from dualread.store.forked import ADDRESS
 
 
@@ -94,3 +96,16 @@ def test_a_job_with_torch_is_not_forked_beside_a_gpu(plan_of, monkeypatch, tmp_p
 
 def test_a_run_without_such_jobs_starts_nothing(plan_of):
     assert plan_of() is None
+
+
+def test_a_fork_beside_threads_of_packages_is_silent(monkeypatch):
+    """As Python 3.12 and later warn; each run would have begun with it."""
+
+    def fork():
+        warnings.warn("This process is multi-threaded", DeprecationWarning, stacklevel=2)
+        return 7
+
+    monkeypatch.setattr(os, "fork", fork)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert forkserver._fork() == 7

@@ -1,11 +1,15 @@
+import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import snakemake
+from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.settings.enums import RerunTrigger
 
 from dualread.errors import ConfigError
@@ -34,14 +38,15 @@ def test_a_version_without_what_right_results_need_is_refused():
 
 def test_what_only_saves_time_is_done_without_and_said(capsys):
     empty = SimpleNamespace()
+    insides.end_on_sigterm(empty)
     insides.start_jobs_at_once(empty)
     insides.prefer(empty, ["tables/main.tex"])
     insides.limit(empty, "gpu", 2)
     assert insides.jobs_here(empty, {}) == []
     insides.give_rules_the_resources_of_their_stage(SimpleNamespace(is_main_process=True), ["rlvr"])
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == 5
-    assert said[1] == "this Snakemake has no `SimpleNamespace.dag`: no table comes before the others"
+    assert len(said) == 6
+    assert said[2] == "this Snakemake has no `SimpleNamespace.dag`: no table comes before the others"
 
 
 def test_an_error_of_our_own_is_not_taken_for_another_version():
@@ -141,6 +146,7 @@ def test_what_the_functions_rely_on_is_in_the_installed_version():
     assert "error and not self.dag.workflow.execution_settings.keep_incomplete" in (folder / "jobs.py").read_text()
     shell = (folder / "shell.py").read_text()
     assert set(re.findall(r'envvars\["(\w+)"\] = threads', shell)) == set(insides.job_environment({}))
+    assert "signal.signal(signal.SIGTERM, self.exit_gracefully)" in scheduler
     assert "if self.job_rate_limiter is not None" in scheduler
     assert "if self.job_rate_limiter is None" in scheduler
 
@@ -193,6 +199,22 @@ def test_two_runs_of_one_study_are_refused_as_long_as_the_first_runs(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be written to"):
         insides.hold(tmp_path / "file")
+
+
+def test_sigterm_ends_a_run_whose_main_thread_holds_the_lock_of_snakemakes_handler():
+    """A run that was told to end while it said how many jobs were done went on for ever."""
+    scheduler = JobScheduler.__new__(JobScheduler)
+    scheduler._lock, scheduler._open_jobs, scheduler._user_kill = threading.Lock(), threading.Semaphore(0), None
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        insides.end_on_sigterm(SimpleNamespace(scheduler=scheduler))
+        with scheduler._lock:
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert scheduler._user_kill is None
+        assert scheduler._open_jobs.acquire(timeout=60)  # what its loop waits for
+        assert scheduler._user_kill == "graceful"
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_only_jobs_of_this_machine_are_forked(tmp_path):

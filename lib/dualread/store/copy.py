@@ -25,7 +25,7 @@ from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.differences import edited
-from dualread.store.digest import MANIFEST_NAME, read_json, replace_text
+from dualread.store.digest import MANIFEST_NAME, holds_text, read_json, replace_text
 from dualread.store.disk import explained
 from dualread.store.graph import artifacts_below
 from dualread.store.manifest import RECORD_NAME, Manifest, read_manifest
@@ -186,7 +186,7 @@ def write_lock(folder: Path, store: Store, *, outdated: Collection[str] = (), se
         row = {"key": manifest.key, "digest": manifest.digest, **earlier}
         targets[directory.relative_to(folder).as_posix()] = row
     lock, path = Lock(study=folder.name, targets=targets, selection=selection), folder / LOCK_NAME
-    if not path.exists() or path.read_text() != lock.to_text():
+    if not holds_text(path, lock.to_text()):
         replace_text(path, lock.to_text())
     return lock
 
@@ -229,9 +229,7 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
 
 def _check_place(folder: Path, lock: Lock, store: Store) -> None:
     """Check that `folder` holds only this lock's artifacts: Snakemake would take the restored ones for its own."""
-    mine = folder / LOCK_NAME
-    is_mine = mine.is_file() and mine.read_text() == lock.to_text()
-    if not is_mine and next(artifacts_below(folder, store), None):
+    if not holds_text(folder / LOCK_NAME, lock.to_text()) and next(artifacts_below(folder, store), None):
         raise ArtifactError(
             f"{folder}: already holds artifacts that are not of this lock. Choose another folder (--to)."
         )

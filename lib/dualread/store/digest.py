@@ -46,6 +46,11 @@ def read_json(path: Path) -> Any:
         raise ValueError("nested too deeply") from error
 
 
+def holds_text(path: Path, text: str) -> bool:
+    """Return whether `path` is a plain file of exactly this text; it may be damaged, missing, or something else."""
+    return path.is_file() and path.read_bytes() == text.encode()
+
+
 def replace_text(path: Path, text: str) -> None:
     """Write `text` to `path` atomically: a reader finds either the whole old file or the whole new one.
 

@@ -23,6 +23,7 @@ import socket
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -270,7 +271,12 @@ def distributions(folder: str) -> list[str]:
 def _fork() -> int:
     """Fork a child that dies when this process does."""
     parent = os.getpid()
-    if process := os.fork():
+    with warnings.catch_warnings():
+        # Python 3.12 and later warn of other threads. Those here are started by polars and pyarrow when they are
+        # imported: jemalloc's, which are made for forks, and one that removes polars' temporary files.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process = os.fork()
+    if process:
         return process
     _LIBC.prctl(_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

@@ -20,7 +20,7 @@ from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.progress import say
-from dualread.store.digest import MANIFEST_NAME, digest_of, read_json, replace_text
+from dualread.store.digest import MANIFEST_NAME, digest_of, holds_text, read_json, replace_text
 from dualread.store.disk import described, make_folder, remedy
 from dualread.store.manifest import Manifest, artifact_directory, beside, read_manifest
 from dualread.store.record import HOST
@@ -37,7 +37,7 @@ def write_study(folder: Path, store: Store, **more: Any) -> None:
     """Note in the results folder of a study where its store is, and what else its plan says."""
     text = json.dumps({"store": str(store.root), **more}, indent=1, ensure_ascii=False) + "\n"
     path = folder / STUDY_NAME
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+    if not holds_text(path, text):
         replace_text(path, text)
 
 
@@ -219,7 +219,7 @@ def register(results: Path, store: Store) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({**row, "inode": folder.stat().st_ino}) + "\n"
-        if not file.is_file() or file.read_text() != text:
+        if not holds_text(file, text):
             make_folder(file.parent, store.root)
             replace_text(file, text)
     except OSError as error:

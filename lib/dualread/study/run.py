@@ -42,6 +42,7 @@ from dualread.study.workflow import (
     check_insides,
     check_surroundings,
     check_version,
+    end_on_sigterm,
     free_dead_locks,
     give_rules_the_resources_of_their_stage,
     hold,
@@ -255,6 +256,7 @@ class StudyRun:
 
     def begin(self, first: Collection[str]) -> None:
         """Prepare for the jobs, which are planned; `first` are files that go before others where they are made."""
+        end_on_sigterm(self._workflow)
         start_jobs_at_once(self._workflow)
         prefer(self._workflow, first)
         sources = Path(self._study.store, SOURCES_NAME)

@@ -12,13 +12,15 @@ import fcntl
 import getpass
 import os
 import re
+import signal
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from dualread.errors import ConfigError
 from dualread.progress import say
-from dualread.store.digest import replace_text
+from dualread.store.digest import holds_text, replace_text
 from dualread.store.record import HOST
 
 OLDEST, TOO_NEW = (9, 27), (10,)
@@ -150,9 +152,9 @@ def as_planned(workflow: Any, file: Path, find: Callable[[], Sequence[str]]) -> 
     it is not a job of the plan; then the words are of nothing that it could find.
     """
     if not workflow.is_main_process:
-        return file.read_text().split() if file.exists() else ["unplanned", "unplanned"]
-    found, known = find(), file.read_text() if file.exists() else None
-    if runs_here(workflow) and known != " ".join(found):
+        return file.read_text().split() if file.is_file() else ["unplanned", "unplanned"]
+    found = find()
+    if runs_here(workflow) and not holds_text(file, " ".join(found)):
         replace_text(file, " ".join(found))
     return found
 
@@ -247,6 +249,17 @@ def start_jobs_at_once(workflow: Any) -> None:
     with _or_without("its limit on jobs per second stays"):
         if workflow.local_exec and hasattr(workflow.scheduler, "job_rate_limiter"):
             workflow.scheduler.job_rate_limiter = None
+
+
+def end_on_sigterm(workflow: Any) -> None:
+    """Let SIGTERM end the run at any moment: no further job starts, and those that run are waited for.
+
+    Snakemake's handler waits for a lock. Python runs it in the main thread, which may hold this lock, as when it counts
+    finished jobs and says so; then it would wait for itself for ever. A thread of its own waits until the lock is free.
+    """
+    with _or_without("it may never end after SIGTERM; end it with Ctrl-C"):
+        end = workflow.scheduler.exit_gracefully
+        signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=end, daemon=True).start())
 
 
 def prefer(workflow: Any, files: Collection[str]) -> None:
