@@ -72,7 +72,7 @@ test-edits: env-dev  ## edit the library at random, and trace what jobs run (an 
 test-mutants: env-dev  ## change the library line by line, and see that tests fail (ten minutes)
 	$(BIN)/python -m pytest tests/mutants
 
-test-families: env-dev  ## run a study of a checkpoint of every family that has a fixture (four minutes)
+test-families: env-dev  ## run a study of a checkpoint of every family that has a fixture (ten minutes)
 	$(BIN)/python -m pytest tests/with_families
 
 test-slurm: env-dev  ## run studies on a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge

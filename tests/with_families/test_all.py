@@ -1,4 +1,4 @@
-"""`make test-families`: every family that has a fixture through a whole study, half a minute each."""
+"""`make test-families`: every family that has a fixture through a whole study, a minute each, and more for Qwen3.5."""
 
 import pytest
 
