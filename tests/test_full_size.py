@@ -36,6 +36,26 @@ for scale in (CPU, GPU):
             assert spec_of(one, actor).settings["processes"] == 1
 """
 
+ON_VLLM = """
+import argparse
+import sys
+from pathlib import Path
+import full_size
+from _parts import parts_of
+from _rehearsal import GPU, Rehearsal
+options = argparse.Namespace(
+    backbones=["qwen3-vl-2b"], dtypes=["bfloat16"], only=["generate", "replay"], vllm_python=Path("python")
+)
+print([kind for *_, kind in full_size._processes(options)])
+Rehearsal.answering = Path(sys.argv[1], "actor")  # nothing is written
+for on_vllm in (False, True):
+    one = Rehearsal(folder=Path(sys.argv[1]), scale=GPU, backbone="qwen3-vl-2b", dtype="bfloat16", on_vllm=on_vllm)
+    one.facts.mkdir(parents=True, exist_ok=True)
+    (one.facts / "facts.json").touch()
+    print(one.engine.module, *(part.name for kind in ("probe", "generate") for part in parts_of(kind, one)), sep="|")
+    print(*(part.name for part in parts_of("replay", one)), sep="|")
+"""
+
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *arguments]
@@ -69,6 +89,19 @@ def test_memory_is_predicted_for_every_part_at_both_scales(tmp_path):
     lines = done.stdout.splitlines()
     assert len(lines) == 2 * 4 * 6
     assert all(float(line.split()[-1]) > 1e9 for line in lines)
+
+
+@pytest.mark.rest
+def test_vllm_generates_after_a_process_that_finds_the_facts_and_replays_are_of_its_answers(tmp_path):
+    done = run("-c", ON_VLLM, str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "['probe', 'generate', 'replay']",
+        "models.generation.transformers_engine|greedy|samples|stated_integer|p_true",
+        "replay of greedy|replay of samples",
+        "models.generation.vllm_engine|greedy|samples|stated_integer|p_true|greedy, states kept",
+        "replay of greedy|replay of samples|replay of greedy, states kept",
+    ]
 
 
 def test_without_tokenizers_the_rehearsal_says_what_it_skips_and_what_to_do(tmp_path):

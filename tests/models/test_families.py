@@ -137,6 +137,34 @@ def test_generation_and_replay_are_the_models_own(family, n_samples):
         assert found.n_image_tokens == int(is_image.sum())
 
 
+def test_rows_that_are_read_in_one_pass_are_what_they_are_alone(family, monkeypatch):
+    """With the limit of a GPU in place of a limit of one token, with which every row has a pass of its own."""
+    asked, engine = requests(), TransformersEngine(family.opened, 16)
+    ids = [[40, 41, 42, 43], [44, 45], [46], [47, 48, 49]]
+    n_passes = []
+    forward_of = type(family.opened.model.model).forward
+
+    def counted(self, *arguments, **named):
+        n_passes[-1] += 1
+        return forward_of(self, *arguments, **named)
+
+    def read(most):
+        monkeypatch.setitem(prefixes.PASS_TOKENS, False, most)
+        n_passes.append(0)
+        scores = [found.values for found in engine.loglikelihoods(asked, [CHOICES] * len(asked))]
+        return scores, replay_completions(family.opened, asked, ids, kappa=0.1, batch_size=4)
+
+    monkeypatch.setattr(type(family.opened.model.model), "forward", counted)
+    (scores, rows), (alone_scores, alone_rows) = read(prefixes.PASS_TOKENS[True]), read(1)
+    assert np.abs(np.array(scores) - alone_scores).max() < 1e-5
+    for row, of in zip(rows, alone_rows, strict=True):
+        assert np.abs(row.token_log_probs - of.token_log_probs).max() < 1e-5
+        for name, vector in row.vectors.items():
+            assert np.allclose(vector, of.vectors[name], atol=1e-4), name
+    shares = family.probed.facts.shared != READS[-1]
+    assert n_passes[0] < n_passes[1] if shares else n_passes[0] == n_passes[1]
+
+
 @pytest.mark.parametrize("change", [{}, {"tree": False}, {"shared": "nothing", "images_once": False}])
 def test_choices_are_the_models_own_on_every_path(family, change):
     facts = changed(family.probed.facts, **change)

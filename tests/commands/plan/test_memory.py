@@ -88,15 +88,15 @@ def training(**settings):
 
 
 def test_rollouts_need_room_for_what_is_sampled_at_once():
-    few, many, all_of_them = (training(rollouts_per_pass=n) for n in (1, 128, 1000))
-    assert few.parts == training().parts  # one pass of learning needs more
-    sampled = peaks.generation(model().size, batch(128, 32), "float32", sampled=True)
+    few, many, all_of_them = (training(prompts_per_step=128, rollouts_per_pass=n) for n in (1, 512, 1000))
+    assert few.parts == training(prompts_per_step=128).parts  # one pass of learning needs more
+    sampled = peaks.generation(model().size, batch(512, 128), "float32", sampled=True)
     # values are bfloat16; of each entry of the vocabulary, a step holds 5 numbers of 4 bytes
     assert many.parts["rollouts"] == pytest.approx(
-        sampled["keys and values"] * 6 / 8 + 128 * model().size["vocabulary"] * 20
+        sampled["keys and values"] * 6 / 8 + 512 * model().size["vocabulary"] * 20
     )
     assert many.total > few.total
-    assert all_of_them.parts == training(rollouts_per_pass=256).parts  # a step has only 256
+    assert all_of_them.parts == many.parts  # a step has only 512
 
 
 def test_an_engine_has_its_share_always_or_while_it_samples():
@@ -152,6 +152,29 @@ def test_generation_needs_room_for_its_largest_view():
     assert found(views=integers)["generate"].parts == peaks.scoring(size, after, "bfloat16", prefixes=100_001)
 
 
+def test_a_pass_over_prompts_is_larger_on_a_gpu():
+    """Of images of 500 tokens, a pass reads 3 on a CPU (1,536 tokens), and 16 on a GPU (8,192)."""
+
+    def parts(stage, **changes):
+        of = model(at_once=20, replayed=20, **changes)
+        return [{need.stage: need.parts for need in needs(config(), "b", of, on_gpu=on)}[stage] for on in (False, True)]
+
+    on_cpu, on_gpu = parts("generate")
+    assert on_gpu == {**on_cpu, "prompts": on_cpu["prompts"] / 3 * 16}
+    on_cpu, on_gpu = parts("replay", dtype="float32")
+    assert on_cpu["one batch"] < on_gpu["one batch"]
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "rows", "tokens"),
+    [(111, 16, 16 * 111), (200, 16, 2048), (3000, 2, 3000)],  # of 3,000 prefixes, a pass has two rows
+)
+def test_choices_have_the_logits_of_2048_tokens_or_of_one_row(prefixes, rows, tokens):
+    """16 images of 500 tokens; 20,000 bytes of keys and values per token, two copies of 100,000 logits in float64."""
+    found = peaks.scoring(model().size, batch(20, 20, 0, 501), "bfloat16", prefixes=prefixes)
+    assert found["one batch"] == (16 * 500 + rows * (501 + prefixes)) * 20_000 + tokens * 100_000 * 16
+
+
 def test_vllm_needs_room_for_one_answer():
     parts = found(model(padded=False))["generate (vLLM, at least)"].parts
     assert parts["weights"] == 2e9
@@ -171,10 +194,11 @@ def test_the_advice_is_the_largest_batch_that_fits(stage):
         of = model(at_once=n, replayed=n)
         return found(of, **setting(n))[stage]
 
-    room = need(16).total  # that of fewer rows is the same in the replay, which the cast from float32 decides
+    most = 15 if stage == "replay" else 16  # a pass of the replay has at most 16 images
+    room = need(most).total
     advice = need(64).advice(room)
-    assert re.search(r"(\.completions_per_pass|generation.*batch_size|replay.*batch_size) to 16$", advice)
-    assert need(17).total > room
+    assert re.search(rf"(\.completions_per_pass|generation.*batch_size|replay.*batch_size) to {most}$", advice)
+    assert need(most + 1).total > room
     assert "even one row at once needs" in need(64).advice(1e9)
 
 

@@ -28,7 +28,7 @@ def test_passes_are_as_large_as_those_of_the_engine_and_the_replay():
         )
     )
     assert prefixes.PASS_TOKENS == peaks.PASS_TOKENS
-    assert replayed._CHUNK_TOKENS == peaks.LOGIT_CHUNK
+    assert replayed.CHUNK_TOKENS == peaks.LOGIT_CHUNK
     assert head.TOKEN_CHUNK_SIZE == peaks.HEAD_TOKENS
 
 

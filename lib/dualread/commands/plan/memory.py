@@ -44,13 +44,13 @@ class Need:
 def needs(config: Mapping[str, Any], name: str, model: Large, *, on_gpu: bool = True) -> Iterator[Need]:
     """Yield what training, generation and replay with one backbone need.
 
-    Without a GPU, a training keeps the activations of all layers, and more logits.
+    Without a GPU, a training keeps the activations of all layers, and more logits, and passes are smaller.
     """
     for actor, entry in config["actors"].items():
         if "training" in entry:
             yield _training(config, name, model, actor, on_gpu)
-    yield _generation(config, name, model) if model.padded else _with_vllm(config, name, model)
-    yield _replay(config, name, model)
+    yield _generation(config, name, model, on_gpu) if model.padded else _with_vllm(config, name, model)
+    yield _replay(config, name, model, on_gpu)
 
 
 def of_machine(config: Mapping[str, Any], name: str, model: Large) -> Iterator[tuple[str, Mapping[str, float]]]:
@@ -89,6 +89,7 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
             prompt=min(limit, model.longest_prompt(entry.get("prompt", "shared"))),
             made=settings.max_completion_tokens,
             pixels=model.pixels[1],
+            on_gpu=on_gpu,
         )
 
     engine, reads = settings.engine, bool(plugins.declared("training", entry["training"], "EXTRA_PASSES"))
@@ -170,7 +171,12 @@ def _layout(
     )
 
 
-def _generation(config: Mapping[str, Any], name: str, model: Large) -> Need:
+def _generation(config: Mapping[str, Any], name: str, model: Large, on_gpu: bool) -> Need:
+    def batch_of(rows: int, prompts: int, prompt: float, made: int) -> peaks.LongestBatch:
+        return peaks.LongestBatch(
+            rows=rows, prompts=prompts, prompt=prompt, made=made, pixels=model.pixels[1], on_gpu=on_gpu
+        )
+
     def parts(rows: int) -> dict[str, float]:
         found = []
         for view in ({"decoding": config["generation"]["decoding"]}, *config.get("views", {}).values()):
@@ -180,16 +186,12 @@ def _generation(config: Mapping[str, Any], name: str, model: Large) -> Need:
                 first, last = choices.get("integers") or (0, 0)
                 # An integer follows a committed answer.
                 before = model.committed if "integers" in choices else 0
-                batch = peaks.LongestBatch(
-                    rows=rows, prompts=rows, prompt=prompt + before, made=0, pixels=model.pixels[1]
-                )
+                batch = batch_of(rows, rows, prompt + before, 0)
                 found.append(peaks.scoring(model.size, batch, model.dtype, prefixes=last - first + 1))
             elif decoding is not None:
                 n, made = decoding.get("n_samples", 1), decoding["max_completion_tokens"]
                 n_prompts = max(1, rows // n)
-                batch = peaks.LongestBatch(
-                    rows=n_prompts * n, prompts=n_prompts, prompt=prompt, made=made, pixels=model.pixels[1]
-                )
+                batch = batch_of(n_prompts * n, n_prompts, prompt, made)
                 sampled = decoding.get("temperature", 0) > 0
                 found.append(peaks.generation(model.size, batch, model.dtype, sampled=sampled))
         return max(found, key=lambda of_view: sum(of_view.values()))
@@ -215,10 +217,11 @@ def _with_vllm(config: Mapping[str, Any], name: str, model: Large) -> Need:
     return Need(stage="generate (vLLM, at least)", backbone=name, parts=parts, advice=advice)
 
 
-def _replay(config: Mapping[str, Any], name: str, model: Large) -> Need:
+def _replay(config: Mapping[str, Any], name: str, model: Large, on_gpu: bool) -> Need:
     def parts(rows: int) -> dict[str, float]:
         prompt = _longest(config, name, model, "shared")
-        batch = peaks.LongestBatch(rows=rows, prompts=rows, prompt=prompt, made=model.committed, pixels=model.pixels[1])
+        made, pixels = model.committed, model.pixels[1]
+        batch = peaks.LongestBatch(rows=rows, prompts=rows, prompt=prompt, made=made, pixels=pixels, on_gpu=on_gpu)
         return peaks.replay(model.size, batch, model.dtype)
 
     advice = _fewer(parts, model.replayed, "replay.settings.batch_size")

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 Size = Mapping[str, float]
 
 BYTES = {"float32": 4, "bfloat16": 2}
-PASS_TOKENS = 1536  # images are read, and what follows them, in passes of at most that many tokens
+# Images are read, and what follows them, in passes of at most so many tokens, by whether the model is on a GPU.
+PASS_TOKENS = {False: 1536, True: 8192}
 _FP32, _FP64 = 4, 8
 
 # Arrays that are held while one layer is computed without gradients, each as wide as ...
@@ -38,7 +39,7 @@ _KEPT_VISION_FED = 2
 _FEATURES = 4
 _SAMPLED = 5  # arrays of 4 bytes per entry of the vocabulary: the logits, and two copies in float64
 _GREEDY = 2
-LOGIT_CHUNK = 2048  # tokens of a replay whose logits are in memory at once
+LOGIT_CHUNK = 2048  # tokens whose logits are in memory at once; choices have those of one row at least
 _CPU_LOGIT = 8 * _FP32 + 1  # itself, y, z, log_p, p, grad, the target's and the product's in TRL's `_backward_tile`
 HEAD_TOKENS, _HEAD_ENTRIES = 4096, 32_768  # tokens and entries of the vocabulary in one piece of the trainer's logits
 
@@ -53,6 +54,7 @@ class LongestBatch:
         prompt: Tokens of the longest prompt, image included.
         made: Tokens of the longest completion.
         pixels: Pixels of the largest image, as the model reads it.
+        on_gpu: Whether the model is on a GPU.
     """
 
     rows: float
@@ -60,6 +62,7 @@ class LongestBatch:
     prompt: float
     made: float
     pixels: float
+    on_gpu: bool = True
 
 
 def patches(size: Size, pixels: float) -> float:
@@ -83,7 +86,7 @@ def scoring(size: Size, batch: LongestBatch, dtype: str, *, prefixes: float) -> 
     """Return what the same engine holds while it scores choices that have `prefixes` prefixes together."""
     each = BYTES[dtype]
     read = _reading(size, batch, each, _key_values(size, each, each), added=prefixes)
-    logits = read.rows * prefixes * size["vocabulary"] * 2 * _FP64
+    logits = min(read.rows * prefixes, max(prefixes, LOGIT_CHUNK)) * size["vocabulary"] * 2 * _FP64
     kept = read.rows * (batch.prompt + prefixes) * _key_values(size, each, each)
     return {"weights": size["parameters"] * each, "one batch": max(read.bytes, read.images + kept + logits)}
 
@@ -255,9 +258,10 @@ class _Reading:
 def _reading(size: Size, batch: LongestBatch, each: int, key_values: float, added: float = 0) -> _Reading:
     """Return what is held while prompts are read, each followed by `added` tokens."""
     image = batch.pixels / size["pixels_per_token"]
-    n = _at_once(batch.prompts, image) / image
+    most = PASS_TOKENS[batch.on_gpu]
+    n = _at_once(batch.prompts, image, most) / image
     rest = max(1, batch.prompt - image) + added
-    rows = _at_once(n, rest) / rest
+    rows = _at_once(n, rest, most) / rest
     images = n * image * key_values
     shown = n * _features(size, batch.pixels, each) + images + n * image * _layer(size, each)
     # The keys and values of a prefix are copied for each row, and once more while a layer appends its own.
@@ -294,9 +298,9 @@ def _key_values(size: Size, key: int, value: int) -> float:
     return size["layers"] * size["key_value_width"] * (key + value)
 
 
-def _at_once(n: float, width: float) -> float:
-    """Return the tokens of one pass over `n` rows of `width` tokens."""
-    return max(1, min(n, PASS_TOKENS // width)) * width
+def _at_once(n: float, width: float, most: float) -> float:
+    """Return the tokens of one pass over `n` rows of `width` tokens, at most `most` or one row."""
+    return max(1, min(n, most // width)) * width
 
 
 def _layer(size: Size, each: int) -> float:

@@ -16,6 +16,7 @@ from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.generation._states import Ready, read_prompts
 from dualread.models.prefixes import NOTHING, read_rows
+from dualread.models.replay.replayed import CHUNK_TOKENS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +90,11 @@ def _score(model: Any, read: Ready, tree: Tree) -> np.ndarray:
     if len(tree.tokens):
         states = torch.cat([states, _states_of_nodes(model, read, tree)], dim=1)
     node, token = torch.from_numpy(tree.steps.T).to(states.device)
-    logits = parts.head(model)(states).double()
-    log_probs = logits[:, node, token] - torch.logsumexp(logits, dim=-1)[:, node]
-    return np.add.reduceat(log_probs.cpu().numpy(), tree.starts, axis=1)
+    log_probs = []
+    for rows in states.split(max(1, CHUNK_TOKENS // states.shape[1])):
+        logits = parts.head(model)(rows).double()
+        log_probs.append(logits[:, node, token] - torch.logsumexp(logits, dim=-1)[:, node])
+    return np.add.reduceat(torch.cat(log_probs).cpu().numpy(), tree.starts, axis=1)
 
 
 def _states_of_nodes(model: Any, read: Ready, tree: Tree) -> torch.Tensor:

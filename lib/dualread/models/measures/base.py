@@ -11,7 +11,7 @@ from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.finished import each_batch
 from dualread.models.generation.base import Request
-from dualread.models.prefixes import PASS_TOKENS
+from dualread.models.prefixes import pass_tokens
 
 
 def measured(
@@ -65,9 +65,10 @@ def _passes(
 ) -> Iterator[list[int]]:
     """Yield the rows of each pass: prompts of one length, so that nothing stands before a prompt."""
     rows: list[int] = []
+    most = pass_tokens(actor.model)
     lengths = {i: (len(prompt.token_ids), len(completions[i])) for i, prompt in encoded.items()}
     for i in sorted(encoded, key=lambda i: (*lengths[i], i)):
-        is_full = (len(rows) + 1) * sum(lengths[i]) > PASS_TOKENS or not actor.encoder.facts.images_once
+        is_full = (len(rows) + 1) * sum(lengths[i]) > most or not actor.encoder.facts.images_once
         if rows and (is_full or lengths[i][0] != lengths[rows[0]][0]):
             yield rows
             rows = []

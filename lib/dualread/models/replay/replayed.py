@@ -8,7 +8,7 @@ import numpy as np
 
 from dualread.models.replay.positions import Positions
 
-_CHUNK_TOKENS = 2048  # completion tokens whose vocabulary logits are in memory at once
+CHUNK_TOKENS = 2048  # tokens whose vocabulary logits are in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def log_probs_of(
     import torch
 
     log_probs, gaps = [], []
-    for part, part_ids in zip(states.split(_CHUNK_TOKENS), ids.split(_CHUNK_TOKENS), strict=True):
+    for part, part_ids in zip(states.split(CHUNK_TOKENS), ids.split(CHUNK_TOKENS), strict=True):
         logits = head(part)
         # In float64: a float32 softmax rounds probabilities above 1 - 6e-8 to 1, and the log-odds of 1 are infinite.
         chosen = torch.log_softmax(logits.double(), dim=-1).gather(1, part_ids[:, None])[:, 0]
@@ -85,7 +85,7 @@ def entropies_of(head: Callable[[Any], Any], states: Any) -> np.ndarray:
     import torch
 
     found = []
-    for part in states.split(_CHUNK_TOKENS // 4):  # three tensors in float64 instead of one
+    for part in states.split(CHUNK_TOKENS // 4):  # three tensors in float64 instead of one
         log_probs = torch.log_softmax(head(part).double(), dim=-1)
         found.append(-(log_probs.exp() * log_probs).nansum(dim=-1))  # a logit of -inf has probability 0: 0 log 0 is 0
     return torch.cat(found).cpu().numpy()
