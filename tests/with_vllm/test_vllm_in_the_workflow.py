@@ -14,7 +14,6 @@ STUDY = "workflow/studies/smoke.yaml workflow/studies/vllm_cpu.yaml"
 
 def test_a_trained_base_answers_through_vllm(vllm_python, tmp_path):
     checkout = Checkout.create(tmp_path)
-    (tmp_path / "results").mkdir()
     (tmp_path / "results/environments").symlink_to(vllm_python.parents[2])
     run = checkout.snakemake(TARGET, study=STUDY)
     assert run.returncode == 0, run.text
@@ -39,7 +38,6 @@ ACTOR = "results/smoke/actors/qwen3-vl-tiny/rlvr/17"
 
 def test_an_actor_is_trained_with_rollouts_by_vllm(vllm_python, tmp_path):
     checkout = Checkout.create(tmp_path)
-    (tmp_path / "results").mkdir()
     (tmp_path / "results/environments").symlink_to(vllm_python.parents[2])
     (tmp_path / "rollouts.yaml").write_text("backbones: {qwen3-vl-tiny: {training: {rollouts: vllm}}}\n")
     study = f"{STUDY} rollouts.yaml"
