@@ -11,7 +11,7 @@ from dualread.store.job import Entry
 from dualread.store.key import Action
 from dualread.store.store import Store
 from dualread.study import stale
-from dualread.study.found import Found
+from dualread.study.found import StoredArtifacts
 from dualread.study.stale import Plan
 from tests.store.entries import publish
 
@@ -153,7 +153,7 @@ def test_packages_of_another_environment_are_not_compared(study, monkeypatch):
 
 
 def found(study):
-    known = Found(Plan(study.jobs, study.store))
+    known = StoredArtifacts(Plan(study.jobs, study.store))
     return {output.rpartition("/")[2] for output, (_, entry) in study.jobs.items() if known.has(entry)}
 
 

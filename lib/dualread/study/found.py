@@ -7,7 +7,7 @@ from dualread.store.manifest import Manifest
 from dualread.study.stale import Plan
 
 
-class Found:
+class StoredArtifacts:
     """Looks the artifacts of a plan up as their jobs will."""
 
     def __init__(self, plan: Plan) -> None:

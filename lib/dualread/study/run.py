@@ -34,7 +34,7 @@ from dualread.store.store import Store
 from dualread.study.again import forget_old_plans, outdated
 from dualread.study.display import Display
 from dualread.study.failures import reasons
-from dualread.study.found import Found
+from dualread.study.found import StoredArtifacts
 from dualread.study.jobs import Description, RuleJobs, once
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
@@ -111,7 +111,7 @@ class StudyRun:
         self._store = Store(Path(study.store))
         self._made: dict[str, Manifest] = {}  # the artifacts that are there, as far as they have been read
         self._rules: dict[str, RuleJobs] = {}
-        self._found: Found | None = None
+        self._found: StoredArtifacts | None = None
         self._copies: dict[str, Mapping[str, str]] = {}
         self._others = {rule.name for rule in workflow.rules}  # of a workflow that uses this one as a module
         self._display: Display | None = None
@@ -241,7 +241,7 @@ class StudyRun:
                 now = write_planned(Path(self._results), recipes(planned, self._store))
                 self._forget_what_is_newer(now - (time.time() - self._started) - 1)
             plan = Plan(planned, self._store, self._made)
-            stale, self._found = plan.stale(), Found(plan)
+            stale, self._found = plan.stale(), StoredArtifacts(plan)
         except DualReadError as error:
             sys.exit(f"\n{error}")
         return [*outdated, *(f"{output}/{MANIFEST_NAME}" for output in stale)]
