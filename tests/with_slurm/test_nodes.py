@@ -44,6 +44,7 @@ total = torch.tensor(int(os.environ["RANK"]))
 distributed.all_reduce(total)
 said = (os.environ["SLURMD_NODENAME"], os.environ["WORLD_SIZE"], int(total))
 Path(sys.argv[1]).with_name(os.environ["RANK"]).write_text(repr(said))
+distributed.destroy_process_group()  # its threads would now and then abort a process that ends
 """
 
 

@@ -116,7 +116,7 @@ def _read_whole(
     model, encoder = opened.model, opened.encoder
     batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts).items()}
     images = encoder.shared_images(model, prompts)
-    wanted = {"output_hidden_states": list(layers)} if layers else {}
+    wanted = parts.keeping(layers)
     cached = {"use_cache": False} if cache is None else {"use_cache": True, "past_key_values": cache}
     with parts.positions(model) as seen:
         output = model.model(**batch, **images, **wanted, **cached)
@@ -155,7 +155,7 @@ def _read_rest(
         for k, of_row in enumerate(left):
             tokens[k, : len(of_row)] = torch.tensor(of_row)
             mask[k, : start + len(of_row)] = 1
-        wanted = {"output_hidden_states": list(layers)} if layers else {}
+        wanted = parts.keeping(layers)
         output = model.model(
             input_ids=tokens.to(model.device),
             attention_mask=mask.to(model.device),

@@ -94,6 +94,20 @@ def _joined(values: Sequence[Any]) -> Any:
     return [[tensor for of_image in values for tensor in of_image[layer]] for layer in range(len(first))]
 
 
+def keeping(layers: Sequence[int]) -> dict[str, Any]:
+    """Return the argument of a pass that keeps the states of `layers`; 0 are the embeddings.
+
+    Before 5.23, transformers counts from the first layer where it is given a list, and makes the last one the final
+    states. There, the states of all layers are kept.
+    """
+    if not layers:
+        return {}
+    import transformers
+
+    counts_embeddings = tuple(map(int, transformers.__version__.split(".")[:2])) >= (5, 23)
+    return {"output_hidden_states": list(layers) if counts_embeddings else True}
+
+
 @contextlib.contextmanager
 def positions(model: Any) -> Iterator[list["Tensor"]]:
     """Collect the positions [..., rows or 1, tokens] that the language model is given, whatever computes them."""

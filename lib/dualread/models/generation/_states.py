@@ -14,6 +14,7 @@ from transformers.cache_utils import Cache, DynamicLayer
 
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
+from dualread.models.backbones.parts import keeping
 from dualread.models.prefixes import read_rows
 
 
@@ -111,7 +112,7 @@ class CachedStates:
         layers: Sequence[int] = (),
     ):
         self._model, device = opened.model, opened.model.device
-        self._wanted = {"output_hidden_states": list(layers)} if layers else {}
+        self._layers, self._kept = layers, keeping(layers)
         self.layers: dict[int, torch.Tensor] = {}
         images: dict[int, torch.Tensor] = {}
         width = max(len(prompt.token_ids) for prompt in prompts)
@@ -147,11 +148,11 @@ class CachedStates:
             position_ids=(self._n_columns + self._offsets)[:, None],
             past_key_values=self._cache,
             use_cache=True,
-            **self._wanted,
+            **self._kept,
         )
         self._n_columns += 1
         self.last = output.last_hidden_state[:, -1]
-        self.layers = {n: output.hidden_states[n][:, -1] for n in self._wanted.get("output_hidden_states", ())}
+        self.layers = {n: output.hidden_states[n][:, -1] for n in self._layers}
 
 
 class _Layer(DynamicLayer):
