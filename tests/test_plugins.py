@@ -159,3 +159,17 @@ def test_a_package_that_is_missing_is_named_with_the_command_of_its_folder(tmp_p
         plugins.load("readers", "dualread_pets.cat")
     with pytest.raises(ConfigError, match=r"no module 'no_pets.cat' in the packages of \S+\. Expected package\.module"):
         plugins.load("readers", "no_pets.cat")
+
+
+@pytest.mark.parametrize(
+    ("root", "elsewhere"),
+    [
+        ("dualread.models.generation.vllm_engine", True),
+        ("dualread.models.generation.transformers_engine", False),
+        ("dualread.models.rollouts.vllm", True),
+        ("dualread.models.training.grpo", False),
+    ],
+)
+def test_what_has_an_environment_of_its_own_is_known(root, elsewhere):
+    """A run took trainings with vLLM for outdated each time: it compared their packages with its own."""
+    assert plugins.runs_elsewhere(("dualread.stages.train_actor", root)) == elsewhere

@@ -285,6 +285,10 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, int]]:
 @cache
 def runs_elsewhere(roots: tuple[str, ...]) -> bool:
     """Return whether a module is an engine with an environment of its own, whose packages are not known here."""
-    inside = f"dualread.{package_of('generation')}."
-    engines = [root.removeprefix(inside) for root in roots if root.startswith(inside)]
-    return any(declared("generation", name, "ENVIRONMENT") for name in engines)
+    families = {family: f"dualread.{package_of(family)}." for family in ("generation", "rollouts")}
+    return any(
+        declared(family, root.removeprefix(inside), "ENVIRONMENT")
+        for family, inside in families.items()
+        for root in roots
+        if root.startswith(inside)
+    )
