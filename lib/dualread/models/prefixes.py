@@ -21,8 +21,9 @@ IMAGE_PREFIX, _, NOTHING = READS
 def pass_tokens(model: Any) -> int:
     """Return how many tokens the rows of one pass may have together, where `model` is.
 
-    On a CPU, the intermediate results of more tokens do not fit into its caches. On a GPU, it takes time to start the
-    kernels of a pass, whatever it reads: about 85 ms with 30 layers, in which a model of 2e9 parameters reads as many.
+    On a CPU, the intermediate results of more tokens do not fit into its caches. On a GPU, a pass through 30 layers
+    takes about 85 ms, however little it reads: its kernels have to be started. By an estimate, a model of 2e9
+    parameters can read 8,192 tokens in that time.
     """
     return PASS_TOKENS[model.device.type != "cpu"]
 

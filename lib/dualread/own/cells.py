@@ -1,7 +1,4 @@
-"""Step 2: the rows of a user's tables by data set and method, as the workflow joins its own.
-
-A table of answers, and one of donor pairs, become rows of the form that the workflow evaluates.
-"""
+"""Step 2: rows of a user's answers and donor pairs, by data set and method, in the form that the workflow evaluates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
