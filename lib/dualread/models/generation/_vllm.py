@@ -31,8 +31,9 @@ from dualread.models.generation._vllm_states import AnswerStates, image_spans
 # vLLM 0.32 has two model runners. Without this variable it takes the second one where Triton works, so on CUDA, and the
 # first one in the build for CPUs. By its source, each knows all that is used here: raw log-probabilities, those of
 # chosen ids, biases of -inf, a seed per request, hashes of images. But they draw other samples from the same seed. Keys
-# do not contain the runner, so it has to be the same everywhere: the first one, on which the tests run.
-_RUNNER = {"VLLM_USE_V2_MODEL_RUNNER": "0"}
+# do not contain the runner, so it has to be the same everywhere: the first one, on which the tests run. FlashInfer's
+# sampler is for CUDA alone, and knows no seeds: vLLM does without it where a request has one.
+_AS_ON_CPUS = {"VLLM_USE_V2_MODEL_RUNNER": "0", "VLLM_USE_FLASHINFER_SAMPLER": "0"}
 _VARIABLES = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_NO_USAGE_STATS": "1",  # it would send usage statistics over the network
@@ -66,7 +67,7 @@ def prepare() -> Any:
     """
     for name, value in _VARIABLES.items():
         os.environ.setdefault(name, value)
-    os.environ.update(_RUNNER)
+    os.environ.update(_AS_ON_CPUS)
     logging.getLogger("vllm").setLevel(logging.ERROR)
     import torch
 
@@ -225,8 +226,20 @@ class Core:
         return AnswerStates(self._runner, layer)
 
     def logits(self, states: Any) -> Any:
-        """Return the logits [..., V] of final-layer states [..., D]."""
-        return self._runner.model.compute_logits(states)
+        """Return the logits [..., V] of final-layer states [..., D], in float32 as a replay computes them."""
+        import torch
+        from vllm.model_executor.layers.logits_processor import LogitsProcessor
+
+        model = self._runner.model
+        heads = [module for module in model.modules() if isinstance(module, LogitsProcessor)]
+        before = [head.head_dtype for head in heads]
+        try:
+            for head in heads:
+                head.head_dtype = torch.float32
+            return model.compute_logits(states)
+        finally:
+            for head, dtype in zip(heads, before, strict=True):
+                head.head_dtype = dtype
 
     def run(self, asked: Iterable[tuple[str, dict[str, Any], dict[str, Any]]]) -> Iterator[tuple[int, Any]]:
         """Yield (position in `asked`, vLLM's output) of each request when it is finished.

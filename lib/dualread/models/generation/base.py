@@ -89,7 +89,7 @@ class Collecting(Protocol):
         Args:
             rows: The states of at least one row.
             completions: Their ids.
-            logits: The model's head: states [..., D] to logits [..., V].
+            logits: The model's head: states [..., D] to logits [..., V] in float32.
             decode: Returns the text of ids without special tokens.
             stop: Ids that end a turn.
             forbidden: Ids that a completion may never contain.

@@ -64,7 +64,7 @@ def log_probs_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the log-probability of each of n ids [n] in nats, and by how much the best allowed id's exceeds it.
 
-    `states` [n, D] are those from which the ids were chosen, and `head` turns states into logits.
+    `states` [n, D] are those from which the ids were chosen, and `head` turns states into logits in float32.
     """
     import torch
 
