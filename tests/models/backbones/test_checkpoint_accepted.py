@@ -100,3 +100,10 @@ def test_more_embeddings_than_tokens_are_accepted(tiny, tmp_path):
     copied(tiny, folder, tmp_path / "out")
     opened = open_checkpoint(folder, MODEL)
     assert opened.model.get_input_embeddings().num_embeddings == 512
+
+
+def test_a_loaded_model_attends_without_cudnn(tiny):
+    """On a GPU, cuDNN plans each new shape, and each token makes one."""
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    load(tiny.checkpoint, MODEL)
+    assert not torch.backends.cuda.cudnn_sdp_enabled()

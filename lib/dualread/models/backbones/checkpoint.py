@@ -24,7 +24,7 @@ from dualread.models.backbones._checkpoint_files import (
     some,
     weight_files,
 )
-from dualread.models.backbones.parts import compute_masks_at_once
+from dualread.models.backbones.parts import attend_without_cudnn, compute_masks_at_once
 from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls
 
@@ -78,6 +78,7 @@ def load(checkpoint: Path, settings: Wire, *, without_weights: bool = False) -> 
         ConfigError: The model does not have the configured attention.
     """
     compute_masks_at_once()
+    attend_without_cudnn()
     model_class = check_names(checkpoint)
     if (file := checkpoint / "generation_config.json").exists():
         read_json(file)  # transformers would do without a damaged one

@@ -162,6 +162,16 @@ def attention_masks(model: Any, allowed: "Tensor", distance: "Tensor") -> Any:
     return masks if len(kinds) > 1 else masks[kinds.pop()]
 
 
+def attend_without_cudnn() -> None:
+    """Let torch's attention on a GPU use any kernel but cuDNN's, in this process.
+
+    cuDNN plans each new shape, which takes longer than the pass, and every token of an answer makes a new shape.
+    """
+    import torch
+
+    torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 def compute_masks_at_once() -> None:
     """Let transformers compute masks of a model's own pattern for all tokens at once, as it does with common patterns.
 
