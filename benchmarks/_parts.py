@@ -124,9 +124,7 @@ def encode(rehearsal: Rehearsal) -> str:
     per_token = rehearsal.config.as_mapping()["backbones"][rehearsal.backbone]["size"]["pixels_per_token"]
     for width, height in ((64, 64), (224, 224), (512, 512), (1024, 768), (573, 1001), (3000, 2000)):
         image = Image.fromarray(rng.integers(0, 255, (height, width, 3)).astype(np.uint8))
-        for name in prompts.names():
-            options = ("left lung", "right lung", "both", "none")
-            text = prompts.render(name, question="Which lung is abnormal?", options=options, answer="left lung")
+        for name, text in every_prompt():
             prompt = encoder.prompt(text, image=image, row=f"{name} {width}x{height}")
             n = prompt.token_ids.count(encoder.image_token_id)
             low, high = (settings[limit] // per_token for limit in ("min_pixels", "max_pixels"))
@@ -134,6 +132,13 @@ def encode(rehearsal: Rehearsal) -> str:
             assert text in encoder.decode(prompt.token_ids), f"{prompt.row}: the text is not in the prompt"
             lengths.append(len(prompt.token_ids))
     return f"{len(lengths)} prompts of {min(lengths)} to {max(lengths)} tokens"
+
+
+def every_prompt() -> Iterator[tuple[str, str]]:
+    """Yield the name and a text of every prompt."""
+    given = {"options": ("left lung", "right lung", "both", "none"), "answer": "left lung", "hint": "right lung"}
+    for name in prompts.names():
+        yield name, prompts.render(name, question="Which lung is abnormal?", **given)
 
 
 def answer(rehearsal: Rehearsal, view: str) -> str:

@@ -92,7 +92,8 @@ class Rehearsal:
         scale: How much is done.
         backbone: A backbone of paper.yaml or of full_size_families.yaml.
         dtype: float32 or bfloat16.
-        on_vllm: Whether vLLM generates, not transformers.
+        on_vllm: Whether vLLM generates, not transformers, and on a GPU also samples for trainings.
+        in_vllm: Whether this process runs in vLLM's environment, whose transformers may need facts of its own.
     """
 
     folder: Path
@@ -100,6 +101,7 @@ class Rehearsal:
     backbone: str
     dtype: str
     on_vllm: bool = False
+    in_vllm: bool = False
 
     @property
     def family(self) -> str:
@@ -107,7 +109,9 @@ class Rehearsal:
 
     @cached_property
     def config(self) -> Any:
-        laid_over_it = (Path(__file__).with_name(name) for name in ("full_size_families.yaml", self.scale.overlay))
+        by_vllm = ["full_size_vllm.yaml"] if self.on_vllm and self.scale.on_gpu else []
+        names = ["full_size_families.yaml", self.scale.overlay, *by_vllm]
+        laid_over_it = (Path(__file__).with_name(name) for name in names)
         return load([ROOT / "workflow/studies/paper.yaml", *laid_over_it], ROOT)
 
     @property
@@ -143,7 +147,7 @@ class Rehearsal:
     @property
     def facts(self) -> Path:
         """The folder of the backbone's facts, which `probe` writes; they do not depend on the number of layers."""
-        return self.answering.with_name(f"{self.answering.name}-facts")
+        return self.answering.with_name(f"{self.answering.name}-facts{'-vllm' if self.in_vllm else ''}")
 
     def probe(self) -> str:
         """Run the stage `probe_checkpoint`, which finds facts by experiment; return what it says."""

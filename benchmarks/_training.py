@@ -55,6 +55,7 @@ def train(rehearsal: Rehearsal, actor: str) -> str:
         f"a step of {n} completions in {of['seconds']:.0f} s,"
         f" {speed:.1f} tokens a second; gradient {of['gradient_norm']:.2g}; weights moved by up to {moved:.1e}"
         + ("" if settings["kl_coefficient"] else "; without reference model")
+        + (f"; rollouts differ by {of['rollout_difference']:.2g} nats" if "rollout_difference" in of else "")
     )
 
 
@@ -67,7 +68,9 @@ def spec_of(rehearsal: Rehearsal, actor: str) -> TrainActorSpec:
     if rehearsal.backbone in rehearsal.scale.without_reference and "lora" not in settings:
         settings["kl_coefficient"] = 0.0
     prompt = rehearsal.asked().prompt.model_copy(update={"name": entry.get("prompt", "shared")})
-    return TrainActorSpec(**rehearsal.fields(actor), **trained_by(entry), prompt=prompt, settings=settings)
+    sampled_by = {"rollouts": Plugin(module=f"models.rollouts.{of}")} if (of := settings.get("rollouts")) else {}
+    fields = {**rehearsal.fields(actor), **trained_by(entry), **sampled_by}
+    return TrainActorSpec(**fields, prompt=prompt, settings=settings)
 
 
 def trained_by(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ The backbones of paper.yaml, Qwen2.5-VL-3B and LLaVA 1.5 7B go through the stage
 answers, samples, 101 integers, P(True), replay, and one step of every training algorithm. Replays by wrong models
 have to be refused. Memory is compared with what `dualread plan` predicts: a prediction that is wrong by more than a
 factor of 1.5 is a failure. With `--vllm-python`, vLLM generates, with greedy answers also in the pass that keeps their
-states; transformers replays in either case, and refuses what it does not reproduce.
+states, and on a GPU it samples for the trainings; transformers replays in either case, and refuses what it does not
+reproduce.
 
 On a machine with a GPU, models are whole, batches are those of paper.yaml, and the table is written to
 benchmarks/results/. Elsewhere batches are small, MedGemma answers with 12 of its 34 and 3 of its 27 layers, LLaVA
@@ -26,6 +27,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +88,7 @@ def _processes(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
 def _started(options: argparse.Namespace, backbone: str, dtype: str, kind: str) -> Iterator[dict[str, Any]]:
     """Run one process and yield its rows as they come; if it dies, the last row says so."""
     vllm = options.vllm_python
-    python = vllm if vllm and kind == "generate" else sys.executable
+    python = vllm if vllm and _runs_in_vllm(kind) else sys.executable
     command = [str(python), __file__, "--folder", str(options.folder), "--process", backbone, dtype, kind]
     command += ["--vllm-python", str(vllm)] if vllm else []
     paths = [str(LIBRARY), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -101,9 +103,16 @@ def _started(options: argparse.Namespace, backbone: str, dtype: str, kind: str) 
         yield {"backbone": backbone, "dtype": dtype, "part": kind, "found": "", "problem": problem}
 
 
+def _runs_in_vllm(kind: str) -> bool:
+    """Return whether a process runs in vLLM's environment, if that is given."""
+    from dualread.models.generation.data_parallel import visible_gpus
+
+    return kind == "generate" or (kind in (*_TRAINED, _ADAPTED) and bool(visible_gpus()))
+
+
 def _work(folder: Path, backbone: str, dtype: str, kind: str, *, on_vllm: bool) -> int:
     """Do the parts of one process and print a JSON row for each."""
-    if on_vllm and kind == "generate":
+    if in_vllm := on_vllm and _runs_in_vllm(kind):
         from dualread.models.generation._vllm import prepare
 
         prepare()
@@ -116,7 +125,8 @@ def _work(folder: Path, backbone: str, dtype: str, kind: str, *, on_vllm: bool) 
     on_gpu = torch.cuda.is_available()
     scale = GPU if on_gpu else CPU
     dtype = scale.trained_dtype[backbone] if kind in _TRAINED else dtype
-    rehearsal = Rehearsal(folder=folder.resolve(), scale=scale, backbone=backbone, dtype=dtype, on_vllm=on_vllm)
+    how = {"on_vllm": on_vllm, "in_vllm": in_vllm and kind != "generate"}
+    rehearsal = Rehearsal(folder=folder.resolve(), scale=scale, backbone=backbone, dtype=dtype, **how)
     device = torch.cuda.get_device_name() if on_gpu else _cpu()
     free = float(torch.cuda.mem_get_info()[0]) if on_gpu else free_memory_gb() * 1e9
     without_model = {counted: 0.0 if on_gpu else _in_use(counted) for counted in (_COUNTED, _COUNTED[:1])}
@@ -131,7 +141,7 @@ def _work(folder: Path, backbone: str, dtype: str, kind: str, *, on_vllm: bool) 
         casts = need is not None and "weights in float32" in need.parts
         in_files = dtype == "bfloat16" and kind not in _TRAINED and not casts
         counted = _COUNTED if in_files else _COUNTED[:1]
-        memory = _Memory(counted, on_gpu=on_gpu)
+        memory = _Memory(counted, on_gpu=on_gpu, shared=in_vllm)
         start, cpu = time.perf_counter(), time.process_time()
         try:
             with memory:
@@ -154,18 +164,21 @@ class _Memory:
 
     Without a GPU, it is read from the system again and again. A model in bfloat16 stays in the pages of its files. A
     model in float32 is copied from them, and so is one that computes in float32 for a while, where that is the peak;
-    pages of files are not counted then, as the system can drop them at any time.
+    pages of files are not counted then, as the system can drop them at any time. On a GPU, torch knows it. Where vLLM
+    shares it, all of the GPU's memory in use is read again and again: torch takes what a sleeping vLLM has given back
+    for used.
     """
 
-    def __init__(self, counted: Sequence[str], *, on_gpu: bool) -> None:
+    def __init__(self, counted: Sequence[str], *, on_gpu: bool, shared: bool) -> None:
         self.peak = 0.0
         self._counted = counted
         self._on_gpu = on_gpu
+        self._by_torch = on_gpu and not shared
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> None:
-        if self._on_gpu:
+        if self._by_torch:
             import torch
 
             torch.cuda.reset_peak_memory_stats()
@@ -173,7 +186,7 @@ class _Memory:
             self._thread.start()
 
     def __exit__(self, *_: object) -> None:
-        if self._on_gpu:
+        if self._by_torch:
             import torch
 
             self.peak = float(torch.cuda.max_memory_allocated())
@@ -182,8 +195,17 @@ class _Memory:
             self._thread.join()
 
     def _watch(self) -> None:
+        in_use = _on_first_gpu if self._on_gpu else partial(_in_use, self._counted)
         while not self._done.wait(_SAMPLED_SECONDS):
-            self.peak = max(self.peak, _in_use(self._counted))
+            self.peak = max(self.peak, in_use())
+
+
+def _on_first_gpu() -> float:
+    """Return the memory in use on the first GPU, by all processes, in bytes."""
+    import pynvml  # in vLLM's environment
+
+    pynvml.nvmlInit()
+    return float(pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(0)).used)
 
 
 def _in_use(names: Sequence[str]) -> float:

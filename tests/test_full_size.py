@@ -22,6 +22,11 @@ from pathlib import Path
 import sharded_step
 sharded_step.step("medgemma-27b", 1, "full", Path(sys.argv[1]), narrower=16)
 """
+ENCODED = """
+from dualread.models import prompts
+from _parts import every_prompt
+assert {name for name, _ in every_prompt()} == set(prompts.names())
+"""
 LOADED = """
 import sys
 from pathlib import Path
@@ -31,7 +36,9 @@ for scale in (CPU, GPU):
     for backbone in scale.layers:
         one = Rehearsal(folder=Path(sys.argv[1]), scale=scale, backbone=backbone, dtype="bfloat16")
         for stage in ("generate", "replay", *(f"train_actor ({actor})" for actor in (*TRAINED, ADAPTED))):
-            print(scale.overlay, backbone, stage, one.need(stage).total)
+            need = one.need(stage)
+            assert "vLLM" not in need.parts, f"{scale.overlay} {backbone} {stage}: {need.parts}"
+            print(scale.overlay, backbone, stage, need.total)
         for actor in (*TRAINED, ADAPTED):
             assert spec_of(one, actor).settings["processes"] == 1
 """
@@ -43,6 +50,7 @@ from pathlib import Path
 import full_size
 from _parts import parts_of
 from _rehearsal import GPU, Rehearsal
+from _training import spec_of
 options = argparse.Namespace(
     backbones=["qwen3-vl-2b"], dtypes=["bfloat16"], only=["generate", "replay"], vllm_python=Path("python")
 )
@@ -54,6 +62,8 @@ for on_vllm in (False, True):
     (one.facts / "facts.json").touch()
     print(one.engine.module, *(part.name for kind in ("probe", "generate") for part in parts_of(kind, one)), sep="|")
     print(*(part.name for part in parts_of("replay", one)), sep="|")
+    rollouts, need = spec_of(one, "rlvr").rollouts, one.need("train_actor (rlvr)")
+    print(rollouts and rollouts.module, "vLLM" in need.parts)
 """
 
 
@@ -92,6 +102,12 @@ def test_memory_is_predicted_for_every_part_at_both_scales(tmp_path):
 
 
 @pytest.mark.rest
+def test_every_prompt_is_rendered():
+    done = run("-c", ENCODED)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.rest
 def test_vllm_generates_after_a_process_that_finds_the_facts_and_replays_are_of_its_answers(tmp_path):
     done = run("-c", ON_VLLM, str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -99,8 +115,10 @@ def test_vllm_generates_after_a_process_that_finds_the_facts_and_replays_are_of_
         "['probe', 'generate', 'replay']",
         "models.generation.transformers_engine|greedy|samples|stated_integer|p_true",
         "replay of greedy|replay of samples",
+        "None False",
         "models.generation.vllm_engine|greedy|samples|stated_integer|p_true|greedy, states kept",
         "replay of greedy|replay of samples|replay of greedy, states kept",
+        "models.rollouts.vllm True",
     ]
 
 
