@@ -1,6 +1,7 @@
 """The smoke study with vLLM's overlay: answers are generated in the environment that the workflow's rule makes."""
 
 import json
+from pathlib import Path
 
 import polars as pl
 
@@ -50,3 +51,24 @@ def test_an_actor_is_trained_with_rollouts_by_vllm(vllm_python, tmp_path):
     log = pl.read_parquet(tmp_path / ACTOR / "train_log.parquet")
     assert log.filter(pl.col("name") == "rollout_difference")["value"].max() < 1e-4
     assert checkout.snakemake(f"{ACTOR}/MANIFEST.json", study=study).did_nothing()
+
+
+FEATURES = "results/smoke/features/qwen3-vl-tiny/rlvr/17/slake/test/original/MANIFEST.json"
+IN_BFLOAT16 = """
+backbones: {qwen3-vl-tiny: {settings: {dtype: bfloat16}, training: {rollouts: vllm}}}
+generation: {settings: {eager: true}}
+replay: {from: generation}
+"""
+
+
+def test_in_bfloat16_vllm_samples_for_a_training_and_keeps_the_states_of_its_answers(vllm_python, tmp_path):
+    """Models of ordinary size are in bfloat16, which numpy does not know."""
+    checkout = Checkout.create(tmp_path)
+    (tmp_path / "results/environments").symlink_to(vllm_python.parents[2])
+    (tmp_path / "in_bfloat16.yaml").write_text(IN_BFLOAT16)
+    run = checkout.snakemake(FEATURES, study=f"{STUDY} in_bfloat16.yaml")
+    assert run.returncode == 0, run.text
+    log = pl.read_parquet(tmp_path / ACTOR / "train_log.parquet")
+    assert 1e-4 < log.filter(pl.col("name") == "rollout_difference")["value"].max() < 2e-2
+    index = pl.read_parquet(tmp_path / Path(FEATURES).with_name("features.parquet"))
+    assert 0 < index["log_prob_mean_difference"].max() < 0.1
