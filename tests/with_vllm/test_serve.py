@@ -145,24 +145,34 @@ def _wait_until(true, seconds=20):
         time.sleep(0.02)
 
 
-LONG = {"temperature": 1.0, "n": 16, "max_tokens": 280}  # a random model rarely ends by itself
+LONG = {"temperature": 1.0, "n": 16, "max_tokens": 280}  # about half of a random model's completions are so long
+LONGEST = {**LONG, "n": 128}  # eight batches
+
+
+@pytest.fixture(scope="module")
+def whole(client):
+    """How many seconds this machine takes for all of the longest request."""
+    begun = time.monotonic()
+    assert len(_ask(client, image(1), LESION, **LONGEST).choices) == LONGEST["n"]
+    return time.monotonic() - begun
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_client_that_goes_away_frees_its_request(client, scorer, stream):
-    body = {"messages": [user(image(1), LESION)], **LONG, "stream": stream}
-    with httpx.Client(base_url=str(client.base_url), timeout=60 if stream else 1.0) as leaving:
+def test_a_client_that_goes_away_frees_its_request(client, scorer, whole, stream):
+    body = {"messages": [user(image(1), LESION)], **LONGEST, "stream": stream}
+    with httpx.Client(base_url=str(client.base_url), timeout=60 if stream else whole / 4) as leaving:
         if stream:
             with leaving.stream("POST", "chat/completions", json=body) as reply:
                 lines = reply.iter_lines()  # dropping it would close the connection
                 assert next(lines).startswith("data: ")
-                assert _counted(client, "dualread_completions_open") == 16
+                # Few completions have ended so soon, but one may.
+                assert _counted(client, "dualread_completions_open") > LONGEST["n"] / 2
         else:
             with pytest.raises(httpx.ReadTimeout):
                 leaving.post("chat/completions", json=body)
     left = time.monotonic()
     _wait_until(lambda: _counted(client, "dualread_completions_open") == 0)
-    assert time.monotonic() - left < 1, "as long as all 280 tokens take"
+    assert time.monotonic() - left < whole / 4, "the completions were made to their end"
     _same(_ask(client, image(1), LESION).choices[0].dualread, scorer(image(1), LESION))
 
 
@@ -183,7 +193,7 @@ def test_without_vllms_process_the_server_says_that_it_is_broken(vllm_python, bu
     with _serving(vllm_python, bundles["qwen3_vl"]) as (client, server), ThreadPoolExecutor(1) as pool:
         health = str(client.base_url.join("/health"))
         assert httpx.get(health).text == "ok"
-        asked = pool.submit(_ask, client, image(1), LESION, **LONG)
+        asked = pool.submit(_ask, client, image(1), LESION, **LONGEST)
         _wait_until(lambda: _counted(client, "dualread_completions_open") > 0)
         os.kill(_engine(server), signal.SIGKILL)
         for of in (asked.result, lambda: _ask(client, image(1), LESION)):
