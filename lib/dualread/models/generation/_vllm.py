@@ -41,9 +41,9 @@ _VARIABLES = {
     "TORCH_CPP_LOG_LEVEL": "ERROR",
 }
 _ROOM_FOR_COMPLETIONS = 1024  # tokens after the longest prompt; a larger number only costs memory
+_LEAST_CACHE = 2**29  # bytes of keys and values on a CPU, where vLLM takes most of the machine's memory by default
 _ON_CPU: dict[str, Any] = {
     "enforce_eager": True,  # compiling would take longer than running tiny models does
-    "kv_cache_memory_bytes": 2**29,  # by default vLLM takes most of the machine's memory
     "block_size": 32,  # tokens; prompts share whole blocks only, and a tiny prompt fits into the default of 128
     # With chunked prefill, vLLM samples before a prompt is read completely, and cannot reset a CPU's generators.
     "enable_chunked_prefill": False,
@@ -129,13 +129,23 @@ class Core:
                 skip_mm_profiling=True,  # it would need vLLM's own image processor
                 disable_log_stats=True,
                 use_tqdm_on_load=False,
-                **(on_gpu if torch.cuda.is_available() else _ON_CPU),
+                **(on_gpu if torch.cuda.is_available() else _ON_CPU | self._cache_on_cpu(config, settings["dtype"])),
                 distributed_executor_backend=_executor(),
             )
             self._engine = LLMEngine.from_engine_args(arguments, usage_context=UsageContext.LLM_CLASS)
         self._sleeps = bool(engine.get("sleep")) and torch.cuda.is_available()
         self.in_flight = 2 * engine["max_num_seqs"]
         self._encoder = encoder
+
+    def _cache_on_cpu(self, config: Any, dtype: str) -> dict[str, int]:
+        """Return the room for keys and values, which has to suffice for at least two of the longest requests."""
+        import torch
+
+        text = config.get_text_config()
+        heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+        width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+        of_token = 2 * self.n_layers * heads * width * getattr(torch, dtype).itemsize
+        return {"kv_cache_memory_bytes": max(_LEAST_CACHE, 2 * self.max_tokens * of_token)}
 
     def given(self, prompt: EncodedPrompt, prefix: Sequence[int]) -> dict[str, Any]:
         """Return vLLM's input: the ids of `prompt` and `prefix`; of an image, the pixels, and where its tokens are."""
