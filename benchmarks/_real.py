@@ -20,6 +20,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,7 @@ def write(family: str, folder: Path, *, layers: int | None, vision_layers: int |
     return folder
 
 
+@cache
 def size_of(family: str, layers: int | None, vision_layers: int | None) -> dict[str, float]:
     """Return `size` of a backbone (workflow/studies/paper.yaml), as `dualread new` finds it, with so many layers."""
     config = config_of(family, layers, vision_layers)

@@ -11,11 +11,6 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "benchmarks"
-SIZES = """
-import json
-import _real
-print(json.dumps({name: _real.size_of(family, None, None) for name, family in _real.BACKBONES.items()}))
-"""
 NARROW = """
 import sys
 from pathlib import Path
@@ -23,10 +18,13 @@ import sharded_step
 sharded_step.step("medgemma-27b", 1, "full", Path(sys.argv[1]), narrower=16)
 """
 LOADED = """
+import json
 import sys
 from pathlib import Path
+import _real
 from _rehearsal import ADAPTED, CPU, GPU, TRAINED, Rehearsal
 from _training import spec_of
+print(json.dumps({name: _real.size_of(family, None, None) for name, family in _real.BACKBONES.items()}))
 for scale in (CPU, GPU):
     for backbone in scale.layers:
         one = Rehearsal(folder=Path(sys.argv[1]), scale=scale, backbone=backbone, dtype="bfloat16")
@@ -70,16 +68,6 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.rest
-def test_the_real_configurations_have_the_sizes_of_the_papers_study():
-    done = run("-c", SIZES)
-    assert done.returncode == 0, done.stderr
-    files = ROOT / "workflow/studies/paper.yaml", BENCHMARKS / "full_size_families.yaml"
-    backbones = {name: of for file in files for name, of in yaml.safe_load(file.read_text())["backbones"].items()}
-    for name, size in json.loads(done.stdout).items():
-        assert size == pytest.approx(backbones[name]["size"], rel=1e-3)  # parameters are rounded there
-
-
 @pytest.mark.long
 def test_a_sharded_step_of_a_larger_backbone_is_taken(tmp_path):
     done = run("-c", NARROW, str(tmp_path))
@@ -90,10 +78,14 @@ def test_a_sharded_step_of_a_larger_backbone_is_taken(tmp_path):
 
 
 @pytest.mark.rest
-def test_memory_is_predicted_for_every_part_at_both_scales(tmp_path):
+def test_sizes_are_those_of_the_papers_study_and_memory_is_predicted_for_every_part_at_both_scales(tmp_path):
     done = run("-c", LOADED, str(tmp_path))
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    sizes, *lines = done.stdout.splitlines()
+    files = ROOT / "workflow/studies/paper.yaml", BENCHMARKS / "full_size_families.yaml"
+    backbones = {name: of for file in files for name, of in yaml.safe_load(file.read_text())["backbones"].items()}
+    for name, size in json.loads(sizes).items():
+        assert size == pytest.approx(backbones[name]["size"], rel=1e-3)  # parameters are rounded there
     assert len(lines) == 2 * 4 * 6
     assert all(float(line.split()[-1]) > 1e9 for line in lines)
 
