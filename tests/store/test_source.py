@@ -128,3 +128,22 @@ def test_several_writers_leave_an_intact_file(package, tmp_path):
         roots = [f"mini.stages.own_{number}"]
         assert CodeIndex(package, cache).table(roots) == CodeIndex(package).table(roots)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_digests_are_the_same_on_every_python():
+    """Python 3.12 adds type parameters, and to some formats an empty text; 3.13 leaves out empty lists."""
+    text = b'''
+@decorated
+class A:
+    """Text."""
+    field: list[int] = []
+    def method(self, a, /, *rest, b=(), **others):
+        return {}
+async def f():
+    return f"{A!r:>{len('x')}}" "" f"{1:<{2}}", lambda: ()
+match f:
+    case []:
+        pass
+'''
+    found = source.parse(text, "mini", Path("mini/a.py")).definitions
+    assert [definition.digest[:8] for definition in found] == ["4d411df9", "b78a1a21", "06bafe81"]

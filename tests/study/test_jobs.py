@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -67,7 +68,8 @@ def test_packages_of_another_environment_are_not_planned():
 
 def test_the_command_of_a_job():
     rest = "grade {params.job} --planned {params.planned} --log {log:q}"
-    assert jobs().command(Path("lib"), on_gpus=False) == f"{sys.executable} -m dualread.store.forked {rest}"
+    here = shlex.quote(sys.executable)
+    assert jobs().command(Path("lib"), on_gpus=False) == f"{here} -m dualread.store.forked {rest}"
     elsewhere = jobs(environment="results/environments/vllm-0/READY").command(Path("my lib"), on_gpus=True)
     python = "PYTHONPATH='my lib' results/environments/vllm-0/bin/python"
     assert elsewhere == f"{python} -m dualread.store.run {rest} --gpus {{resources.gpu}}"

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shlex
 import subprocess
 import sys
 
@@ -54,7 +55,7 @@ def test_processes_on_two_nodes_of_a_job_meet(slurm, tmp_path):
     launch = f"from pathlib import Path; worker.launch('meeting', Path('{tmp_path}/file'), 4, nodes=2)"
     script.write_text(
         f"#!/bin/sh\nexport PYTHONPATH={ROOT / 'lib'}:{tmp_path}\n"
-        f'exec {sys.executable} -c "from dualread.models.training import worker; {launch}"\n'
+        f'exec {shlex.quote(sys.executable)} -c "from dualread.models.training import worker; {launch}"\n'
     )
     asked = ["--nodes=2", "--ntasks=2", "--partition=nodes", f"--output={tmp_path / 'out'}", "--wait"]
     done = subprocess.run(["sbatch", *asked, str(script)], capture_output=True, text=True, timeout=120)

