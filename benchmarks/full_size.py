@@ -202,7 +202,7 @@ class _Memory:
 
 def _on_first_gpu() -> float:
     """Return the memory in use on the first GPU, by all processes, in bytes."""
-    import pynvml  # in vLLM's environment
+    import pynvml  # pyright: ignore[reportMissingImports]  # in vLLM's environment
 
     pynvml.nvmlInit()
     return float(pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(0)).used)
