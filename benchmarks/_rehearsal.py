@@ -93,7 +93,7 @@ class Rehearsal:
         backbone: A backbone of paper.yaml or of full_size_families.yaml.
         dtype: float32 or bfloat16.
         on_vllm: Whether vLLM generates, not transformers, and on a GPU also samples for trainings.
-        in_vllm: Whether this process runs in vLLM's environment, whose transformers may need facts of its own.
+        trains_in_vllm: Whether this process trains in vLLM's environment, whose transformers may need facts of its own.
     """
 
     folder: Path
@@ -101,7 +101,7 @@ class Rehearsal:
     backbone: str
     dtype: str
     on_vllm: bool = False
-    in_vllm: bool = False
+    trains_in_vllm: bool = False
 
     @property
     def family(self) -> str:
@@ -147,7 +147,7 @@ class Rehearsal:
     @property
     def facts(self) -> Path:
         """The folder of the backbone's facts, which `probe` writes; they do not depend on the number of layers."""
-        return self.answering.with_name(f"{self.answering.name}-facts{'-vllm' if self.in_vllm else ''}")
+        return self.answering.with_name(f"{self.answering.name}-facts{'-vllm' if self.trains_in_vllm else ''}")
 
     def probe(self) -> str:
         """Run the stage `probe_checkpoint`, which finds facts by experiment; return what it says."""

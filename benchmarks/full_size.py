@@ -125,7 +125,7 @@ def _work(folder: Path, backbone: str, dtype: str, kind: str, *, on_vllm: bool) 
     on_gpu = torch.cuda.is_available()
     scale = GPU if on_gpu else CPU
     dtype = scale.trained_dtype[backbone] if kind in _TRAINED else dtype
-    how = {"on_vllm": on_vllm, "in_vllm": in_vllm and kind != "generate"}
+    how = {"on_vllm": on_vllm, "trains_in_vllm": in_vllm and kind != "generate"}
     rehearsal = Rehearsal(folder=folder.resolve(), scale=scale, backbone=backbone, dtype=dtype, **how)
     device = torch.cuda.get_device_name() if on_gpu else _cpu()
     free = float(torch.cuda.mem_get_info()[0]) if on_gpu else free_memory_gb() * 1e9
