@@ -26,7 +26,7 @@ def train_actor(w, part=None):
     )
     inputs = {
         "base": artifact("actors", w.backbone, SHARDS.base, 0),
-        "facts": facts_of(w, engine),
+        "facts": artifact("training_facts", w.backbone, SHARDS.base, 0) if engine else ARTIFACTS.facts_of(w),
         "manifest": artifact("manifests", SHARDS.in_distribution, "train"),
     }
     return inputs, [entry(of_actor("actors", w), spec)]

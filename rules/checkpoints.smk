@@ -10,21 +10,12 @@ from dualread.declared.backbones import (
     ProbeCheckpointSpec,
 )
 from dualread.declared.base import ConfiguredPlugin, Repository
+from dualread.plugins import module_of
 
 
 def model_of(name):
     """The fields that the spec of every stage has that reads a checkpoint as it is."""
     return {"backbone": name, "model": STUDY.backbones[name].opening()}
-
-
-def checkpoint_of(w):
-    """The actor's checkpoint; the description of a service where answers are given."""
-    return artifact("actors", w.backbone, SHARDS.checkpoint_of(w.actor), w.seed)
-
-
-def same_as(w):
-    """The field that the specs of stages have that read this checkpoint."""
-    return {"same_as": STUDY.actors[w.actor].same_as}
 
 
 def rollouts_of(backbone):
@@ -35,20 +26,6 @@ def rollouts_of(backbone):
 def sampled_by(rollouts):
     """The backbones for whose trainings `rollouts` samples."""
     return [name for name in STUDY.backbones if rollouts_of(name) == rollouts]
-
-
-def facts_of(w, rollouts=None):
-    """The facts of an actor's checkpoint, or of the one that it is trained from.
-
-    A training with `rollouts` reads rows in its own environment, whose transformers may need other facts.
-    """
-    if rollouts:
-        return artifact("training_facts", w.backbone, SHARDS.base, 0)
-    actor = SHARDS.checkpoint_of(w.actor)
-    if actor in SHARDS.given:
-        return of_actor("actors", w)
-    own = actor == SHARDS.base or STUDY.actors[actor].checkpoints
-    return artifact("facts", w.backbone, actor, w.seed) if own else artifact("facts", w.backbone, SHARDS.base, 0)
 
 
 def checkpoint_source(w):

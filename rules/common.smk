@@ -9,10 +9,8 @@
 import os
 import re
 from functools import partial
-from types import SimpleNamespace
 
-from dualread.plugins import module_of
-from dualread.declared.base import Plugin
+from dualread.study.artifacts import Run, StudyArtifacts, plugin, run_of
 from dualread.study.shards import StudyShards
 from dualread.study.tables import StudyTables
 
@@ -38,39 +36,23 @@ wildcard_constraints:
 # --- Where everything is
 
 
-def artifact(*names):
-    """The file of an artifact that Snakemake tracks; the artifact itself is the folder."""
-    return "/".join((RESULTS, *map(str, names), "MANIFEST.json"))
+def folder_of(source):
+    return os.path.relpath(REPOSITORY / source.folder)
 
 
-def of_actor(kind, w, *names):
-    return artifact(kind, w.backbone, w.actor, w.seed, *names)
+def source_of(dataset, split):
+    """Where a data set's official files are: a phantom, or a folder that exists, or what the hub has."""
+    source = STUDY.datasets[dataset].source
+    if source.phantom:
+        return ARTIFACTS.at("phantoms", source.phantom)
+    if source.folder and os.path.isdir(folder_of(source)):
+        return folder_of(source)
+    return ARTIFACTS.at("downloads", dataset)
 
 
-def run_of(w):
-    """The fields that say whose run a spec is about."""
-    return {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)}
-
-
-# Stands for a job's wildcards in the outputs of its rule.
-ANY = SimpleNamespace(backbone="{backbone}", actor="{actor}", seed="{seed}")
-
-
-# --- What a description is made of
-
-
-def entry(output, spec, **inputs):
-    """One artifact of a job; an input that is None is none."""
-    return {
-        "spec": spec.wire(),
-        "inputs": {name: path for name, path in inputs.items() if path},
-        "output": os.path.dirname(output),
-    }
-
-
-def plugin(family, name):
-    """The module of a plugin, as specs name it: the key of an artifact covers the code of what its spec names."""
-    return Plugin(module=module_of(family, name))
+ARTIFACTS = StudyArtifacts(STUDY, SHARDS, RESULTS, source_of)  # what each artifact is made from
+artifact, of_actor, entry = ARTIFACTS.at, ARTIFACTS.of_actor, ARTIFACTS.entry
+ANY = Run("{backbone}", "{actor}", "{seed}")  # stands for a job's wildcards in the outputs of its rule
 
 
 # --- From a description to a rule

@@ -62,7 +62,7 @@ def confidences_of(shown, reads):
     """The methods' confidences in the test answers, and the grades of these answers; of one seed only for pairs."""
     conditions, n_seeds = (["original", "donor"], 1) if reads == "pairs" else (["original"], None)
     shards = [(dataset, "test", condition) for dataset in shown["datasets"] for condition in conditions]
-    inputs = {**manifests(shards), **(pairs(shards) if reads == "pairs" else {})}
+    inputs = {**ARTIFACTS.manifests(shards), **(ARTIFACTS.pairs(shards) if reads == "pairs" else {})}
     for backbone in shown["backbones"]:
         for method in shown["methods"]:
             actor = STUDY.methods[method].actor

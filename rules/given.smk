@@ -22,14 +22,14 @@ def describe_service(w):
 def read_answers(w):
     return {}, [
         entry(
-            shard_artifact("generations", w, *shard),
+            ARTIFACTS.of_shard("generations", w, shard),
             ReadAnswersSpec(
                 **run_of(w),
                 service=SHARDS.service(w.backbone, w.actor),
                 shard=shard_spec(STUDY, w.actor, shard),
             ),
             responses=responses_of(w),
-            **shard_inputs(w, *shard),
+            **ARTIFACTS.shard_inputs(w, shard),
         )
         for shard in SHARDS.generated(w.actor)
     ]
@@ -38,9 +38,9 @@ def read_answers(w):
 def read_likelihoods(w):
     return {"actor": of_actor("actors", w)}, [
         entry(
-            shard_artifact("features", w, *shard),
+            ARTIFACTS.of_shard("features", w, shard),
             ReadLikelihoodsSpec(**run_of(w), shard=shard_spec(STUDY, w.actor, shard)),
-            generations=shard_artifact("generations", w, *shard),
+            generations=ARTIFACTS.of_shard("generations", w, shard),
         )
         for shard in SHARDS.replayed(w.actor)
     ]
@@ -64,7 +64,7 @@ for actor in (actor for actor in SHARDS.answering if actor in SHARDS.given):
 
     stage(
         read_answers,
-        [shard_artifact("generations", ANY, *shard) for shard in SHARDS.generated(actor)],
+        [ARTIFACTS.of_shard("generations", ANY, shard) for shard in SHARDS.generated(actor)],
         actor=actor,
         local=True,
     )
@@ -73,7 +73,7 @@ for actor in (actor for actor in SHARDS.answering if actor in SHARDS.given):
 
         stage(
             read_likelihoods,
-            [shard_artifact("features", ANY, *shard) for shard in SHARDS.replayed(actor)],
+            [ARTIFACTS.of_shard("features", ANY, shard) for shard in SHARDS.replayed(actor)],
             actor=actor,
             local=True,
         )
@@ -82,6 +82,6 @@ for actor in (actor for actor in SHARDS.answering if actor in SHARDS.given):
 # What `dualread ask` reads: the questions of the study, and their donors.
 rule questions:
     input:
-        list(manifests(EVERYTHING).values()),
-        list(pairs(EVERYTHING).values()),
+        list(ARTIFACTS.manifests(EVERYTHING).values()),
+        list(ARTIFACTS.pairs(EVERYTHING).values()),
         artifact("leakage"),

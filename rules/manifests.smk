@@ -3,7 +3,7 @@
 # REQUIRES nothing, a raw folder, or the hub
 # PROVIDES results/<study>/manifests/<dataset>/<split>/ and results/<study>/leakage/
 
-from dualread.declared.data import BuildManifestSpec, DownloadDatasetSpec, DownloadFiles, DrawPhantomSpec
+from dualread.declared.data import DownloadDatasetSpec, DownloadFiles, DrawPhantomSpec
 from dualread.declared.base import NoSpec
 
 EVERYTHING = [(name, split) for name, dataset in STUDY.datasets.items() for split in dataset.splits]
@@ -26,45 +26,9 @@ def download_dataset(w):
     return {}, [entry(artifact("downloads", w.dataset), spec)]
 
 
-def folder_of(source):
-    return os.path.relpath(REPOSITORY / source.folder)
-
-
-def source_of(dataset):
-    """Where a data set's official files are: a phantom, or a folder that exists, or what the hub has."""
-    source = STUDY.datasets[dataset].source
-    if source.phantom:
-        return artifact("phantoms", source.phantom)
-    if source.folder and os.path.isdir(folder_of(source)):
-        return folder_of(source)
-    return artifact("downloads", dataset)
-
-
-def build_manifest(w):
-    dataset = STUDY.datasets[w.dataset]
-    spec = BuildManifestSpec(
-        dataset=w.dataset,
-        split=w.split,
-        loader=plugin("datasets", dataset.loader),
-        settings=dataset.settings,
-        roles=dataset.roles[w.split],
-        seed=dataset.seed,
-        select=dataset.select,
-        expect_sha256=(dataset.expect_sha256 or {}).get(w.split),
-        bits=dataset.bits,
-        ct_windows=dataset.ct_windows,
-    )
-    return {}, [entry(artifact("manifests", w.dataset, w.split), spec, source=source_of(w.dataset))]
-
-
-def manifests(shards):
-    """The manifests of shards, by name."""
-    return {f"manifest/{d}/{s}": artifact("manifests", d, s) for d, s, *_ in shards}
-
-
 def check_leakage(w):
     """What is true of all data sets is true of those that a selection leaves."""
-    return manifests(EVERYTHING), [{**entry(artifact("leakage"), NoSpec()), "parts": True}]
+    return ARTIFACTS.manifests(EVERYTHING), [{**entry(artifact("leakage"), NoSpec()), "parts": True}]
 
 
 stage(draw_phantom, artifact("phantoms", "{phantom}"), local=True)
@@ -73,7 +37,7 @@ stage(draw_phantom, artifact("phantoms", "{phantom}"), local=True)
 stage(download_dataset, artifact("downloads", "{dataset}"), local=True)
 
 
-stage(build_manifest, artifact("manifests", "{dataset}", "{split}"))
+stage(ARTIFACTS.build_manifest, artifact("manifests", "{dataset}", "{split}"))
 
 
 # Fails and names the images if an image that something is fitted on has a second role.

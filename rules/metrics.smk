@@ -21,7 +21,7 @@ def compute_metrics(w):
             thresholds_from=f"{SHARDS.in_distribution}/validation",
         )
 
-    return {**answers(w, ("graded",), wanted), **pairs(wanted)}, [
+    return {**ARTIFACTS.answers(w, ("graded",), wanted), **ARTIFACTS.pairs(wanted)}, [
         entry(of_actor("metrics", w, method), spec(method), predictions=of_actor("predictions", w, method))
         for method in SHARDS.methods_of(w.actor)
     ]

@@ -13,13 +13,8 @@ def pair_donors(w):
     return {}, [entry(artifact("pairs", w.dataset, w.split), spec, manifest=artifact("manifests", w.dataset, w.split))]
 
 
-def pairs(shards):
-    """The donors of those shards that have some, by name."""
-    return {f"pairs/{d}/{s}": artifact("pairs", d, s) for d, s, *_ in shards if SHARDS.has_pairs(d, s)}
-
-
 def summarize_data(w):
-    return {**manifests(EVERYTHING), **pairs(EVERYTHING)}, [entry(artifact("data"), NoSpec())]
+    return {**ARTIFACTS.manifests(EVERYTHING), **ARTIFACTS.pairs(EVERYTHING)}, [entry(artifact("data"), NoSpec())]
 
 
 stage(pair_donors, artifact("pairs", "{dataset}", "{split}"), local=True)

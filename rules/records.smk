@@ -8,7 +8,7 @@
 
 from dualread.reporting.comparison import compared
 
-from dualread.declared.metrics import CompareWithPaperSpec, ExportAnswersSpec, ExportRecordsSpec
+from dualread.declared.metrics import CompareWithPaperSpec, ExportRecordsSpec
 
 # The tables that the paper has, too; none for a study without a backbone of the paper.
 COMPARED = compared(STUDY.backbones, STUDY.tables)
@@ -28,23 +28,7 @@ stage(export_records, artifact("records"), local=True)
 
 def export_answers(w):
     """Of all runs together, because each takes a moment."""
-    return {}, [answers_of_run(SimpleNamespace(backbone=b, actor=a, seed=seed)) for b, a, seed in RUNS]
-
-
-def answers_of_run(w):
-    methods = SHARDS.methods_of(w.actor)
-    wanted = [shard for shard in SHARDS.reported(w.actor) if shard[2] in ("original", "donor")]
-    spec = ExportAnswersSpec(
-        **run_of(w),
-        study=STUDY.study,
-        methods=tuple(methods),
-        splits={name: tuple(sorted({s for d, s, _ in wanted if d == name})) for name, _, _ in wanted},
-        replicates=STUDY.metrics.bootstrap.replicates,
-    )
-    inputs = {**answers(w, ("graded",), wanted), **pairs(wanted)}
-    of_methods = [("predictions", w.backbone, w.actor, str(w.seed), method) for method in methods]
-    predictions = {"/".join(names): artifact(*names) for names in of_methods}
-    return entry(of_actor("answers", w), spec, **inputs, **predictions)
+    return {}, [entry for run in RUNS for entry in ARTIFACTS.export_answers(Run(*run))[1]]
 
 
 if ANSWERS:
