@@ -70,7 +70,7 @@ def test_evaluate_takes_the_frame(asked):
 
 def test_another_order_and_further_rows_change_nothing_and_compute_nothing_again(tiny, folder, asked, monkeypatch):
     given = [*fitted(), *reversed([*examples(4, answer="yes"), *examples(6)[4:]])]
-    monkeypatch.setattr(TransformersEngine, "generate", lambda *_: pytest.fail("this was computed before"))
+    monkeypatch.setattr(TransformersEngine, "answer", lambda *_: pytest.fail("this was computed before"))
     again = dualread.confidences(tiny.checkpoint, given, METHODS, folder=folder, **QUICK)
     assert again.reverse().equals(asked)
 

@@ -15,16 +15,14 @@ from dualread.declared.replay import Agreement, PassReading
 from dualread.errors import ArtifactError, ReplayDisagreementError, TrainingError
 from dualread.models import prefixes, prompts
 from dualread.models import probe as probing
+from dualread.models.actor import ReadSpec, Request, SeededDecoding, read_states, take_measure
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.conditions import Asked
-from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.transformers_engine import TransformersEngine
-from dualread.models.measures.base import measured
 from dualread.models.probe import probe
 from dualread.models.replay import agreement, forward
-from dualread.models.replay.forward import replay_completions
 from dualread.models.replay.of_generation import Collected
 from dualread.models.training import grpo
 from dualread.models.training.job import Job
@@ -116,10 +114,10 @@ def test_generation_and_replay_are_the_models_own(family, n_samples):
     decoding = SeededDecoding(temperature=temperature, top_p=1.0, n_samples=n_samples, max_completion_tokens=8, seed=1)
     # The states of a greedy answer are also those of the pass that made it.
     kept = [Collected(spec=PassReading(kappa=0.1, middle=True, entropies=False))] if n_samples == 1 else []
-    found = engine.generate(asked, decoding, *kept)
+    found = engine.answer(asked, decoding, *kept)
     made = [(request, one) for request, of in zip(asked, found, strict=True) for one in of]
     ids = [list(one.token_ids) for _, one in made]
-    replayed = replay_completions(family.opened, [request for request, _ in made], ids, kappa=0.1, batch_size=5)
+    replayed = read_states(family.opened, [request for request, _ in made], ids, ReadSpec(kappa=0.1), batch_size=5)
     for (request, one), found in zip(made, replayed, strict=True):
         own, states, is_image, n = alone(family, request, list(one.token_ids))
         assert np.abs(np.array(one.token_log_probs) - own).max() < 1e-5
@@ -152,7 +150,7 @@ def test_rows_that_are_read_in_one_pass_are_what_they_are_alone(family, monkeypa
         monkeypatch.setitem(prefixes.PASS_TOKENS, False, most)
         n_passes.append(0)
         scores = [found.values for found in engine.loglikelihoods(asked, [CHOICES] * len(asked))]
-        return scores, replay_completions(family.opened, asked, ids, kappa=0.1, batch_size=4)
+        return scores, read_states(family.opened, asked, ids, ReadSpec(kappa=0.1), batch_size=4)
 
     monkeypatch.setattr(type(family.opened.model.model), "forward", counted)
     (scores, rows), (alone_scores, alone_rows) = read(prefixes.PASS_TOKENS[True]), read(1)
@@ -183,7 +181,7 @@ def test_slower_paths_are_the_models_own(family, shared):
     facts = changed(family.probed.facts, shared=shared, images_once=False)
     opened = open_checkpoint(family.folder, SETTINGS, facts)
     decoding = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=2, max_completion_tokens=6, seed=1)
-    for request, of in zip(requests(), TransformersEngine(opened, 8).generate(requests(), decoding), strict=True):
+    for request, of in zip(requests(), TransformersEngine(opened, 8).answer(requests(), decoding), strict=True):
         for one in of:
             own, *_ = alone(family, request, list(one.token_ids))
             assert np.abs(np.array(one.token_log_probs) - own).max() < 1e-5
@@ -193,7 +191,7 @@ def test_the_entropies_of_vauq_are_the_models_own_and_rest_on_the_image(family):
     """All tokens are the answer here. Of Qwen3.5's four layers, one alone has attention."""
     asked, ids = requests(), [[40, 41, 42], [43, 44], [45], [46, 47, 48, 49]]
     settings = {"share": 0.5, "from_depth": 0.0, "to_depth": 1.0}
-    found = measured(family.opened, asked, ids, measure("hidden_core", **settings), batch_size=4)
+    found = take_measure(family.opened, asked, ids, measure("hidden_core", **settings), batch_size=4)
     for i, request in enumerate(asked):
         _, states, _, n = alone(family, request, ids[i])
         with torch.inference_mode():
@@ -252,7 +250,7 @@ def _wrong_facts(family):
 def _judged(opened):
     asked = requests()
     completions = [[40, 41, 42, 43]] * len(asked)
-    replayed = replay_completions(opened, asked, completions, kappa=0.1, batch_size=4)
+    replayed = read_states(opened, asked, completions, ReadSpec(kappa=0.1), batch_size=4)
     bounds = Agreement(max_mean_log_prob_difference=1e-3, argmax_tolerance=1e-3, max_argmax_mismatch_share=1e-3)
     agreement.Own.of(opened, asked, completions).check(replayed, bounds, where="here")
 

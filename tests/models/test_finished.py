@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from dualread.models.actor import Completion
 from dualread.models.finished import each_batch
-from dualread.models.generation.base import Completion
 from dualread.store import partial
 from dualread.store.store import Store
 

@@ -12,14 +12,13 @@ from dualread.declared.answers import Choices
 from dualread.declared.recorded import Facts
 from dualread.errors import ArtifactError, TrainingError
 from dualread.models import own_pass
+from dualread.models.actor import ReadSpec, SeededDecoding, read_states
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import open_checkpoint
-from dualread.models.generation.base import SeededDecoding
 from dualread.models.generation.choices import choices_of, score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.probe import probe
-from dualread.models.replay.forward import replay_completions
 from dualread.models.training import grpo
 from tests import more_families
 from tests.models.test_families import SETTINGS, alone, job, requests
@@ -49,9 +48,9 @@ def test_facts_are_those_of_the_architecture(family):
 def test_generation_and_replay_are_the_models_own(family):
     asked, engine = requests(), TransformersEngine(family.opened, 16)
     decoding = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=4, max_completion_tokens=8, seed=1)
-    made = [(request, one) for request, of in zip(asked, engine.generate(asked, decoding), strict=True) for one in of]
+    made = [(request, one) for request, of in zip(asked, engine.answer(asked, decoding), strict=True) for one in of]
     ids = [list(one.token_ids) for _, one in made]
-    replayed = replay_completions(family.opened, [request for request, _ in made], ids, kappa=0.1, batch_size=5)
+    replayed = read_states(family.opened, [request for request, _ in made], ids, ReadSpec(kappa=0.1), batch_size=5)
     for (request, one), found in zip(made, replayed, strict=True):
         own, states, is_image, n = alone(family, request, list(one.token_ids))
         assert np.abs(np.array(one.token_log_probs) - own).max() < 2e-5

@@ -8,9 +8,9 @@ from safetensors.torch import load_file, save_file
 
 from dualread.declared.replay import Agreement
 from dualread.errors import DataError, ReplayDisagreementError
+from dualread.models.actor import Request
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import open_checkpoint
-from dualread.models.generation.base import Request
 from dualread.models.replay import agreement
 from dualread.stages import generate, replay
 from tests import specs

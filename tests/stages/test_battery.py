@@ -20,7 +20,7 @@ from dualread.evaluation.conditions import condition_rows
 from dualread.evaluation.join import join
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.grading.canonical import question_key
-from dualread.models.generation.base import Completion
+from dualread.models.actor import Completion
 from dualread.stages import generate, grade
 from tests import specs
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from dualread.models.actor import Request, SeededDecoding
 from dualread.models.generation import vllm_engine
-from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.data_parallel import DataParallelEngine
 from tests.tiny import MODEL, image
 
@@ -24,7 +24,7 @@ def main(checkpoint: Path) -> None:
         Request(text=f"Is this {i}?", image=image(i % 3), image_name=str(i % 3), row=f"row {i}") for i in range(20)
     ]
     sampling = SeededDecoding(temperature=1.0, top_p=0.9, n_samples=3, max_completion_tokens=8, seed=1)
-    for alone, together in zip(one.generate(requests, sampling), two.generate(requests, sampling), strict=True):
+    for alone, together in zip(one.answer(requests, sampling), two.answer(requests, sampling), strict=True):
         assert [c.token_ids for c in alone] == [c.token_ids for c in together]
         assert alone[0].prompt_token_ids == together[0].prompt_token_ids
     continuations = [[[40], [41, 42 + i]] for i in range(len(requests))]

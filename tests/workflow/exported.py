@@ -15,9 +15,8 @@ from dualread.commands.ask.study import Asking, RequestBatch
 from dualread.declared.columns import CHOICES, GENERATIONS
 from dualread.declared.recorded import Facts
 from dualread.declared.study import Config
+from dualread.models.actor import ReadSpec, read_states
 from dualread.models.backbones.opened import Opened, open_checkpoint
-from dualread.models.generation.base import Request
-from dualread.models.replay.forward import replay_completions
 
 LogProbs = Callable[[RequestBatch, pl.DataFrame], dict[str, Sequence[float]]]
 
@@ -44,10 +43,9 @@ class Source:
         questions = {request.question.sample_id: request.question for request in batch.requests()}
         requests = []
         for sample_id in rows["sample_id"]:
-            name, image = questions[sample_id].image(batch.manifest)
-            requests.append(Request(text=questions[sample_id].text, image=image, image_name=name, row=sample_id))
-        how = {"kappa": self._config.replay.kappa, "batch_size": self._config.replay.settings.batch_size}
-        replayed = replay_completions(self.actor, requests, rows["token_ids"].to_list(), **how)
+            requests.append(questions[sample_id].request(batch.manifest))
+        spec, size = ReadSpec(kappa=self._config.replay.kappa), self._config.replay.settings.batch_size
+        replayed = read_states(self.actor, requests, rows["token_ids"].to_list(), spec, batch_size=size)
         return dict(zip(rows["sample_id"], (one.token_log_probs.tolist() for one in replayed), strict=True))
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from dualread.declared.base import ConfiguredPlugin
 from dualread.errors import ArtifactError
 from dualread.models import prompts
+from dualread.models.actor import Request
 from dualread.models.hints import misleading
 from dualread.models.images.base import Change, Shown, changes_of, rows_shown, shown_image
 
@@ -41,15 +42,17 @@ class Asked:
         """A name of what is asked, unique within a shard: the sample_id, and the number of a later draw."""
         return self.sample_id if self.draw == 0 else f"{self.sample_id} draw {self.draw}"
 
-    def image(self, manifest: Path) -> tuple[str, Shown]:
-        """Return what is shown of the image in the `manifest` artifact, preceded by a name to sort by.
+    def request(self, manifest: Path) -> Request:
+        """Return the prompt and what is shown of the image in the `manifest` artifact.
 
         Within a manifest, equal images have equal names. Images of other manifests may have the same name.
         """
-        if not self.changes:
-            return self.image_id, manifest / self.image_file
-        content = PurePosixPath(self.image_file).stem  # the digest of the file's bytes
-        return shown_image(manifest / self.image_file, content, self.changes, self.draw)
+        source, name = manifest / self.image_file, self.image_id
+        shown: Shown = source
+        if self.changes:
+            content = PurePosixPath(self.image_file).stem  # the digest of the file's bytes
+            name, shown = shown_image(source, content, self.changes, self.draw)
+        return Request(text=self.text, image=shown, image_name=name, row=self.name)
 
 
 def asked(

@@ -44,6 +44,20 @@ def each_batch(
         yield batch, found
 
 
+def in_batches(
+    order: Sequence[int], size: int, compute: Callable[[Sequence[int]], Sequence[T]], *kinds: type, label: str
+) -> list[T]:
+    """Return the result of every row, 0 to n - 1; `order` has all of them, and `size` together are computed at once.
+
+    The batches depend only on the full list, so that a resumed job computes the same ones. See `each_batch`.
+    """
+    batches = [order[start : start + size] for start in range(0, len(order), size)]
+    results: dict[int, T] = {}
+    for batch, found in each_batch(batches, compute, *kinds, label=label):
+        results.update(zip(batch, found, strict=True))
+    return [results[i] for i in range(len(order))]
+
+
 def _write(file: Path, results: Sequence[Any]) -> None:
     """Keep results, at once or not at all; a full disk is no reason to stop."""
     arrays: dict[str, np.ndarray] = {}

@@ -14,14 +14,14 @@ import numpy as np
 from dualread.declared.recorded import READS, Facts
 from dualread.errors import ArtifactError, DualReadError, in_a_line
 from dualread.models import own_pass
+from dualread.models.actor import EncodedRequest, ReadSpec, SeededDecoding
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import long_text
 from dualread.models.backbones.tokenizer import ids_alone
+from dualread.models.generation._transformers_stream import complete
 from dualread.models.generation._tree import score
-from dualread.models.generation.base import SeededDecoding
-from dualread.models.generation.transformers_engine import complete
 from dualread.models.replay.forward import middle_layer, replay_batch, vectors_of
 
 TEXTS = ("Is this a CT scan?", "What is the size of the lesion in the upper left?", "yes or no")
@@ -228,7 +228,7 @@ class _Probe:
         """Return the largest difference of replay and generation from the own pass, in nats or of relative states."""
         trial, rows = self._opened.with_facts(facts), self._rows
         prompts, said = [row.prompt for row in rows], [row.said for row in rows]
-        replayed = replay_batch(trial, prompts, said, kappa=0.1)
+        replayed = replay_batch(trial, prompts, said, ReadSpec(kappa=0.1))
         worst, middle = [], middle_layer(self._model.config.get_text_config().num_hidden_layers)
         for row, ours, own in zip(rows, replayed, self._own, strict=True):
             n, final = len(row.prompt.token_ids), own.hidden_states[-1][0]
@@ -242,10 +242,15 @@ class _Probe:
                 state = states[name].float().cpu().numpy()
                 difference = np.abs(ours.vectors[name] - state).max()
                 worst.append(difference / max(float(np.abs(state).max()), 1.0))
-        of = [0, *range(len(rows))]
-        for i, (ids, log_probs) in zip(of, complete(trial, prompts, of, _GREEDY, None), strict=True):
-            own = own_pass.log_probs(self._model, rows[i].inputs, ids, facts.completion_type)
-            worst.append(np.abs(np.array(log_probs) - own).max())
+        twice = [2, *[1] * (len(rows) - 1)]  # two completions of the first prompt
+        asked = [
+            EncodedRequest(name=str(i), prompt=prompt, decoding=_GREEDY.model_copy(update={"n_samples": n}))
+            for i, (prompt, n) in enumerate(zip(prompts, twice, strict=True))
+        ]
+        for row, made in zip(rows, complete(trial, asked), strict=True):
+            for one in made:
+                own = own_pass.log_probs(self._model, row.inputs, one.token_ids, facts.completion_type)
+                worst.append(np.abs(np.array(one.token_log_probs) - own).max())
         return float(np.max(worst))  # NaN stays NaN
 
     def _of_choices(self, facts: Facts) -> float:

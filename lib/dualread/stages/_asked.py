@@ -15,7 +15,6 @@ from dualread.declared.answers import ShardSpec
 from dualread.declared.base import Wire
 from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS
 from dualread.models.conditions import Asked, asked
-from dualread.models.generation.base import Request
 
 
 def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> Iterator[Asked]:
@@ -70,9 +69,3 @@ def read_committed(folder: Path) -> pl.DataFrame:
 def frozen(settings: Wire) -> str:
     """Return settings in a form that can be the key of a cache, and that `json.loads` reads."""
     return json.dumps(settings, sort_keys=True)
-
-
-def request_of(question: Asked, manifest: Path) -> Request:
-    """Return the prompt and the image of a question; `manifest` is the artifact with the images."""
-    name, image = question.image(manifest)
-    return Request(text=question.text, image=image, image_name=name, row=question.name)

@@ -17,33 +17,33 @@ from dualread.declared.answers import Choices, GenerateSpec
 from dualread.declared.columns import CHOICES, GENERATIONS
 from dualread.declared.recorded import Facts
 from dualread.errors import ArtifactError
+from dualread.models.actor import Actor, SeededDecoding
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.conditions import Asked
-from dualread.models.generation.base import Engine, SeededDecoding
 from dualread.models.generation.choices import score_choices
 from dualread.seeding import derive_seed
-from dualread.stages._asked import frozen, read_asked, read_committed, refuse_control_tokens, request_of
+from dualread.stages._asked import frozen, read_asked, read_committed, refuse_control_tokens
 
 
 def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Generate the actor's completions for every question of the shard, or score the choices that the spec names."""
     questions = list(read_asked(spec.shard, inputs))
     settings = frozen(spec.model), frozen(spec.engine.settings)
-    engine = loaded_engine(inputs["actor"], spec.engine.module, *settings, inputs["facts"] / "facts.json")
-    refuse_control_tokens(inputs["manifest"], engine.encoder.tokenizer)
+    actor = loaded_engine(inputs["actor"], spec.engine.module, *settings, inputs["facts"] / "facts.json")
+    refuse_control_tokens(inputs["manifest"], actor.encoder.tokenizer)
     if spec.shard.choices is not None:
-        return _score_choices(spec.shard.choices, spec.shard.condition, questions, engine, inputs, out)
-    return _complete(spec, questions, engine, inputs["manifest"], out)
+        return _score_choices(spec.shard.choices, spec.shard.condition, questions, actor, inputs, out)
+    return _complete(spec, questions, actor, inputs["manifest"], out)
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def loaded_engine(actor: Path, engine: str, settings: str, engine_settings: str, facts: Path) -> Engine:
+def loaded_engine(actor: Path, engine: str, settings: str, engine_settings: str, facts: Path) -> Actor:
     """Return the engine `engine` with the checkpoint of `actor`, which stays in memory."""
     open_engine = plugins.load_module(engine).open_engine
     return open_engine(actor / "checkpoint", json.loads(settings), json.loads(engine_settings), Facts.read(facts))
 
 
-def _complete(spec: GenerateSpec, questions: Sequence[Asked], engine: Engine, manifest: Path, out: Path) -> str:
+def _complete(spec: GenerateSpec, questions: Sequence[Asked], actor: Actor, manifest: Path, out: Path) -> str:
     shard = spec.shard
     assert shard.decoding is not None, "a shard has decoding or choices"
     seed = derive_seed("generate", spec.backbone, spec.actor, spec.seed, shard.dataset, shard.split)
@@ -51,7 +51,7 @@ def _complete(spec: GenerateSpec, questions: Sequence[Asked], engine: Engine, ma
     # The spec names the module that collects states, so that only these results depend on it.
     kept = importlib.import_module(f"dualread.{spec.states.module}") if spec.states else None
     collecting = {"collecting": kept.Collected(spec=spec.states)} if kept else {}
-    results = engine.generate([request_of(question, manifest) for question in questions], decoding, **collecting)
+    results = actor.answer([question.request(manifest) for question in questions], decoding, **collecting)
     rows = [
         {
             "sample_id": question.sample_id,
@@ -82,14 +82,14 @@ def _score_choices(
     wanted: Choices,
     condition: str,
     questions: Sequence[Asked],
-    engine: Engine,
+    actor: Actor,
     inputs: Mapping[str, Path],
     out: Path,
 ) -> str:
     committed = dict(read_committed(inputs["generations"]).select("sample_id", "token_ids").iter_rows())
     if missing := [q.sample_id for q in questions if q.sample_id not in committed]:
         raise ArtifactError(f"{condition}: {len(missing)} questions without an answer, such as {missing[0]}.")
-    requests = [request_of(question, inputs["manifest"]) for question in questions]
+    requests = [question.request(inputs["manifest"]) for question in questions]
     ids = [committed[question.sample_id] for question in questions]
     rows = [
         {
@@ -99,7 +99,7 @@ def _score_choices(
             "log_prob": log_prob,
             "n_prompt_tokens": found.n_prompt_tokens,
         }
-        for question, found in zip(questions, score_choices(engine, requests, ids, wanted), strict=True)
+        for question, found in zip(questions, score_choices(actor, requests, ids, wanted), strict=True)
         for choice, log_prob in found.log_probs.items()
     ]
     write_table(out / "choices.parquet", from_rows(rows, CHOICES), CHOICES)

@@ -27,16 +27,15 @@ from dualread.declared.recorded import Facts, PromptText, ShardStates
 from dualread.declared.replay import OF_IMAGE, Agreement
 from dualread.errors import ArtifactError
 from dualread.models import prompts
+from dualread.models.actor import ReadSpec, Request, read_states, take_measure
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked, forced
-from dualread.models.generation.base import Request
-from dualread.models.measures.base import measured
 from dualread.models.replay import agreement
 from dualread.models.replay.example import read_of_example
-from dualread.models.replay.forward import TENSORS, middle_layer, of_layer, replay_completions
+from dualread.models.replay.forward import TENSORS, middle_layer, of_layer
 from dualread.models.replay.positions import RULES
 from dualread.models.replay.replayed import Replayed, padded_entropies, stacked
-from dualread.stages._asked import frozen, read_asked, request_of
+from dualread.stages._asked import frozen, read_asked
 from dualread.store.digest import artifact_digest
 
 _OPTIONAL = {"token_entropies": padded_entropies}  # those of `declared.replay.OPTIONAL_TENSORS`
@@ -49,22 +48,17 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     completions = _completions(spec, inputs, questions)
     token_ids = completions["token_ids"].to_list()
     requests = _requests(inputs, completions, questions)
+    batch_size = spec.replay.settings.batch_size
     actor = loaded_actor(inputs["actor"], frozen(spec.model), inputs["facts"] / "facts.json")
     # The spec names the module that takes states from the generation, so that only these results depend on it.
     kept = importlib.import_module(f"dualread.{spec.states.module}") if spec.states else None
     if kept:
         replayed = kept.read(inputs["generations"], actor, completions)
     else:
-        replayed = replay_completions(
-            actor,
-            requests,
-            token_ids,
-            kappa=spec.replay.kappa,
-            batch_size=spec.replay.settings.batch_size,
-            prompts=completions["prompt_sha256"].to_list() if shard.completions is None else None,
-            entropies="token_entropies" in (spec.optional_tensors or ()),
-            layers=shard.layers or (),
-        )
+        entropies = "token_entropies" in (spec.optional_tensors or ())
+        what = ReadSpec(kappa=spec.replay.kappa, depths=shard.layers or (), entropies=entropies)
+        own_prompts = completions["prompt_sha256"].to_list() if shard.completions is None else None
+        replayed = read_states(actor, requests, token_ids, what, batch_size=batch_size, prompts=own_prompts)
     own = agreement.Own.of(actor, requests, token_ids)
     bounds = agreement.allowed(spec.replay.agreement, own.rounding)
     is_greedy = shard.decoding is not None and shard.decoding.temperature == 0
@@ -78,8 +72,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     left_out = {*(OF_IMAGE if without_image else ()), *(["h_mid"] if spec.states and not spec.states.middle else ())}
     tensors = {name: stacked(replayed, name) for name in names if name not in left_out}
     if shard.measure is not None:
-        batch_size = spec.replay.settings.batch_size
-        tensors = measured(actor, requests, token_ids, shard.measure, batch_size=batch_size)
+        tensors = take_measure(actor, requests, token_ids, shard.measure, batch_size=batch_size)
     tensors |= {name: _OPTIONAL[name](replayed) for name in spec.optional_tensors or ()}
     n_layers = actor.model.config.get_text_config().num_hidden_layers
     states = ShardStates(
@@ -118,7 +111,7 @@ def _requests(inputs: Mapping[str, Path], completions: pl.DataFrame, asked: Sequ
         raise ArtifactError(
             f"{inputs['generations']}: has completions of unknown questions {unknown[:5]}. Generate the shard again."
         )
-    return [request_of(questions[sample_id], inputs["manifest"]) for sample_id in completions["sample_id"]]
+    return [questions[sample_id].request(inputs["manifest"]) for sample_id in completions["sample_id"]]
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards

@@ -20,7 +20,7 @@ from PIL import Image
 from dualread.commands import main as program
 from dualread.commands import web
 from dualread.commands.serve.chats import GONE, ClientLimits
-from dualread.models.generation import transformers_engine
+from dualread.models.generation import _transformers_stream
 from tests.commands.serve.running import LESION, data_url, opened, part, serving, user
 from tests.tiny import image
 
@@ -177,15 +177,15 @@ def test_too_many_requests_are_told_to_come_again(study):
 def test_a_client_that_goes_away_frees_its_request(study, monkeypatch):
     """The actor makes no more tokens for it, and others in its batch are answered."""
     made = []
-    slow = transformers_engine.steps
+    slow = _transformers_stream.steps
 
-    def watched(opened, prompts, of, decoding, uniform, ended):
-        for step in slow(opened, prompts, of, decoding, uniform, ended):
+    def watched(*given):
+        for step in slow(*given):
             made.append(step.at.tolist())
             time.sleep(0.1)
             yield step
 
-    monkeypatch.setattr("dualread.own.serving.on_transformers.steps", watched)
+    monkeypatch.setattr(_transformers_stream, "steps", watched)
     with opened(study) as service, serving(service) as server:
         for stream in (False, True):
             made.clear()
@@ -208,7 +208,7 @@ def test_a_batch_that_fails_harms_no_other_one(study, monkeypatch):
 
     with opened(study) as service, serving(service) as server:
         with monkeypatch.context() as patch:
-            patch.setattr("dualread.own.serving.on_transformers.steps", fails)
+            patch.setattr("dualread.models.generation._transformers_stream.stream", fails)
             with pytest.raises(openai.InternalServerError, match="out of memory"):
                 server.ask(study.image(1), LESION)
         assert server.ask(study.image(1), LESION).choices
@@ -224,7 +224,7 @@ def test_a_batch_that_fails_harms_no_other_one(study, monkeypatch):
 @pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
 def test_a_broken_service_says_so(study, monkeypatch):
     with opened(study) as service, serving(service) as server:
-        monkeypatch.setattr("dualread.own.serving.on_transformers._way", None)  # a bug
+        monkeypatch.setattr("dualread.models.generation._transformers_stream._way", None)  # a bug
         for _ in range(2):
             with pytest.raises(openai.InternalServerError, match="the server is broken: TypeError"):
                 server.ask(study.image(1), LESION)

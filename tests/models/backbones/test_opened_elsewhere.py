@@ -10,9 +10,9 @@ import torch
 import transformers
 
 from dualread.models import prompts
+from dualread.models.actor import EncodedRequest, SeededDecoding
 from dualread.models.backbones.checkpoint import copy_processor
-from dualread.models.generation.base import SeededDecoding
-from dualread.models.generation.transformers_engine import complete
+from dualread.models.generation._transformers_stream import complete
 from tests.tiny import image
 
 QUESTION = prompts.render("shared", question="Is there a lesion?")
@@ -59,13 +59,13 @@ def test_transformers_alone_gives_the_same_tokens(tiny, tmp_path):
     prompt = opened.encoder.prompt(QUESTION, image=image(0), row="1")
     decoding = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=8, seed=0)
     with torch.no_grad():
-        [(ours, _)] = complete(opened, [prompt], [0], decoding, None)
+        [[ours]] = complete(opened, [EncodedRequest(name="1", prompt=prompt, decoding=decoding)])
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     asked = [actor, tmp_path / "x.png", QUESTION, "8", json.dumps(opened.forbidden)]
     command = [sys.executable, "-I", "-c", ELSEWHERE, *asked]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [list(prompt.token_ids), list(ours)]
+    assert json.loads(done.stdout) == [list(prompt.token_ids), list(ours.token_ids)]
 
 
 @pytest.mark.parametrize("file", ["processor_config.json", "tokenizer_config.json"])

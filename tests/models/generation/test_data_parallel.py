@@ -9,7 +9,7 @@ import pytest
 
 from dualread import devices
 from dualread.errors import DataError, DualReadError
-from dualread.models.generation.base import Loglikelihoods, Request, SeededDecoding
+from dualread.models.actor import Loglikelihoods, Request, SeededDecoding
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, partition
 
 GREEDY = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=1, seed=0)
@@ -26,7 +26,7 @@ class Parrot:
     encoder: object = None
     stop: frozenset = frozenset()
 
-    def generate(self, requests, decoding):
+    def answer(self, requests, decoding):
         names = {request.image_name for request in requests}
         if "bad data" in names:
             raise DataError("row 1: bad")
@@ -62,7 +62,7 @@ def test_parts_are_of_equal_size_and_images_stay_together():
 
 
 def test_results_are_in_the_order_of_the_requests_and_each_part_has_its_own_gpu(two):
-    answers = two.generate(requests("b", "a", "b", "a"), GREEDY)
+    answers = two.answer(requests("b", "a", "b", "a"), GREEDY)
     assert answers == [[("row 0", "5")], [("row 1", "3")], [("row 2", "5")], [("row 3", "3")]]
     scored = two.loglikelihoods(requests("b", "a", "b"), [[0.5], [1.5, 2.5], [3.5]])
     assert [(w.prompt_token_ids, w.values.tolist()) for w in scored] == [
@@ -74,11 +74,11 @@ def test_results_are_in_the_order_of_the_requests_and_each_part_has_its_own_gpu(
 
 def test_an_error_in_a_process_is_raised_here(two):
     with pytest.raises(DataError, match="row 1: bad"):
-        two.generate(requests("a", "bad data"), GREEDY)
+        two.answer(requests("a", "bad data"), GREEDY)
     with pytest.raises(RuntimeError, match="ZeroDivisionError: unexpected"):
-        two.generate(requests("a", "a defect"), GREEDY)
+        two.answer(requests("a", "a defect"), GREEDY)
     with pytest.raises(DualReadError, match=r"process 1 of 2 ended without an answer.*max_num_seqs"):
-        two.generate(requests("a", "death"), GREEDY)
+        two.answer(requests("a", "death"), GREEDY)
 
 
 SLOW = """
@@ -86,7 +86,7 @@ import os, time
 from pathlib import Path
 
 class Slow:
-    def generate(self, requests, decoding):
+    def answer(self, requests, decoding):
         Path("began-" + os.environ["CUDA_VISIBLE_DEVICES"]).touch()
         while len(list(Path().glob("began-*"))) < 2:
             time.sleep(0.05)
@@ -105,7 +105,7 @@ from dualread.models.generation.data_parallel import DataParallelEngine
 
 with taken(2):
     gpus = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
-    DataParallelEngine(slow.open_one, (), gpus, None, frozenset()).generate([], None)
+    DataParallelEngine(slow.open_one, (), gpus, None, frozenset()).answer([], None)
 """
 
 

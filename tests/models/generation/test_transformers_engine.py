@@ -7,8 +7,9 @@ import torch
 from tests.specs import changed
 from tests.tiny import MODEL, image
 
-from dualread.models.generation.base import Request, SeededDecoding
-from dualread.models.generation.transformers_engine import _choose, _lengths, open_engine
+from dualread.models.actor import ReadSpec, Request, SeededDecoding
+from dualread.models.generation._transformers_stream import _choose
+from dualread.models.generation.transformers_engine import open_engine
 from dualread.models.replay.forward import replay_batch
 
 GREEDY = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=12, seed=0)
@@ -34,7 +35,7 @@ def engine(tiny, batch_size=2):
 def test_greedy_against_a_literal_loop(tiny, requests_):
     """Reference: one row at a time, one full forward pass per token, no cache; forbidden ids are never chosen."""
     opened = engine(tiny)
-    results = opened.generate(requests_, GREEDY)
+    results = opened.answer(requests_, GREEDY)
     model, encoder = opened.model, opened.encoder
     for request, [completion] in zip(requests_, results, strict=True):
         prompt = encoder.prompt(request.text, image=request.image, row=request.row)
@@ -57,18 +58,18 @@ def test_greedy_against_a_literal_loop(tiny, requests_):
 
 def test_the_replay_reproduces_the_generation(tiny, requests_):
     opened = engine(tiny)
-    completions = [c for [c] in opened.generate(requests_, GREEDY)]
+    completions = [c for [c] in opened.answer(requests_, GREEDY)]
     prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests_]
-    replayed = replay_batch(tiny.open(), prompts, [c.token_ids for c in completions], kappa=0.1)
+    replayed = replay_batch(tiny.open(), prompts, [c.token_ids for c in completions], ReadSpec(kappa=0.1))
     for completion, got in zip(completions, replayed, strict=True):
         np.testing.assert_allclose(got.token_log_probs, completion.token_log_probs, atol=1e-4)
         assert got.argmax_gap.max() < 1e-4
 
 
 def test_results_come_in_the_order_of_the_requests_and_repeat_bit_for_bit(tiny, requests_):
-    first, again = engine(tiny).generate(requests_, GREEDY), engine(tiny).generate(requests_, GREEDY)
+    first, again = engine(tiny).answer(requests_, GREEDY), engine(tiny).answer(requests_, GREEDY)
     assert first == again
-    alone = engine(tiny).generate(requests_[2:3], GREEDY)
+    alone = engine(tiny).answer(requests_[2:3], GREEDY)
     assert alone[0][0].token_ids == first[2][0].token_ids
 
 
@@ -77,7 +78,7 @@ def test_samples_depend_on_the_seed_and_never_hold_forbidden_ids(tiny, requests_
 
     def sampled(seed):
         decoding = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=4, max_completion_tokens=12, seed=seed)
-        return opened.generate(requests_, decoding)
+        return opened.answer(requests_, decoding)
 
     first, again, other = sampled(1), sampled(1), sampled(2)
     assert first == again != other
@@ -90,9 +91,9 @@ def test_log_probs_do_not_depend_on_temperature_and_forbidden_ids(tiny, requests
     """Both change which ids are chosen, but not the log-probabilities that are recorded."""
     opened = engine(tiny)
     decoding = SeededDecoding(temperature=2.0, top_p=0.9, n_samples=1, max_completion_tokens=12, seed=5)
-    completions = [c for [c] in opened.generate(requests_, decoding)]
+    completions = [c for [c] in opened.answer(requests_, decoding)]
     prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests_]
-    replayed = replay_batch(tiny.open(), prompts, [c.token_ids for c in completions], kappa=0.1)
+    replayed = replay_batch(tiny.open(), prompts, [c.token_ids for c in completions], ReadSpec(kappa=0.1))
     for completion, got in zip(completions, replayed, strict=True):
         np.testing.assert_allclose(got.token_log_probs, completion.token_log_probs, atol=1e-4)
 
@@ -127,10 +128,10 @@ def test_probabilities_of_all_next_ids_sum_to_one(tiny, requests_):
 
 def test_samples_of_a_request_do_not_depend_on_other_requests(tiny, requests_):
     decoding = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=3, max_completion_tokens=8, seed=4)
-    together = engine(tiny).generate(requests_, decoding)
-    alone = engine(tiny, batch_size=1).generate(requests_[3:4], decoding)
+    together = engine(tiny).answer(requests_, decoding)
+    alone = engine(tiny, batch_size=1).answer(requests_[3:4], decoding)
     assert [c.token_ids for c in alone[0]] == [c.token_ids for c in together[3]]
-    fewer = engine(tiny).generate(requests_, changed(decoding, n_samples=2))
+    fewer = engine(tiny).answer(requests_, changed(decoding, n_samples=2))
     assert [[c.token_ids for c in cs] for cs in fewer] == [[c.token_ids for c in cs[:2]] for cs in together]
 
 
@@ -146,7 +147,7 @@ def test_samples_encode_prompt_and_image_once(tiny, requests_, monkeypatch):
         return forward(self, *args, **kwargs)
 
     monkeypatch.setattr(type(opened.model.model), "forward", counted)
-    opened.generate(requests_, SeededDecoding(temperature=1.0, top_p=1.0, n_samples=8, max_completion_tokens=4, seed=4))
+    opened.answer(requests_, SeededDecoding(temperature=1.0, top_p=1.0, n_samples=8, max_completion_tokens=4, seed=4))
     n_images = len({str(request.image) for request in requests_})
     assert n_images < len(requests_)
     assert rows == [n_images, len(requests_)]
@@ -160,10 +161,10 @@ def test_a_changed_picture_is_made_again_only_after_others(tiny):
         return lambda: made.append(k) or image(k)
 
     asked = [Request(text="Where?", image=shown(k % 3), image_name=f"{k % 3}", row=f"{k}") for k in range(9)]
-    found = engine(tiny, batch_size=64).generate(asked, GREEDY)
+    found = engine(tiny, batch_size=64).answer(asked, GREEDY)
     assert made == sorted(made)
     assert set(made) == {0, 1, 2}
-    alone = [engine(tiny).generate([one], GREEDY)[0] for one in asked[:3]]
+    alone = [engine(tiny).answer([one], GREEDY)[0] for one in asked[:3]]
     assert [of[0].token_ids for of in found] == [of[0].token_ids for of in alone * 3]
 
 
@@ -186,20 +187,14 @@ def test_what_an_engine_made_before_changes_no_byte(tiny, requests_):
     sampling = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=3, max_completion_tokens=8, seed=4)
     continuations = [[[40], [41, 42], [41, 43]]] * len(requests_)
     shards = [
-        lambda opened: opened.generate(requests_[:3], GREEDY),
-        lambda opened: opened.generate(requests_[2:], sampling),
+        lambda opened: opened.answer(requests_[:3], GREEDY),
+        lambda opened: opened.answer(requests_[2:], sampling),
         lambda opened: [of.values.tolist() for of in opened.loglikelihoods(requests_, continuations)],
     ]
     alone = [shard(engine(tiny)) for shard in shards]
     opened, reverse = engine(tiny), engine(tiny)
     assert [shard(opened) for shard in shards] == alone
     assert [shard(reverse) for shard in shards[::-1]] == alone[::-1]
-
-
-def test_rows_that_go_on_after_their_stop_token_end_there():
-    """The stop token is in columns 1 and 3, in none, in column 0, and in the last one."""
-    stops = torch.tensor([[0, 1, 0, 1], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]], dtype=torch.bool)
-    assert _lengths(stops).tolist() == [2, 4, 1, 4]
 
 
 def test_a_prompt_longer_than_a_sliding_window(tmp_path):
@@ -215,7 +210,7 @@ def test_a_prompt_longer_than_a_sliding_window(tmp_path):
     continuations = [[[40], [41, 42], [41, 43, 44], [45, 46]]] * 2
     prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests]
     assert min(len(prompt.token_ids) for prompt in prompts) > 16
-    greedy = [c for [c] in opened.generate(requests, GREEDY)]
+    greedy = [c for [c] in opened.answer(requests, GREEDY)]
     for prompt, completion, found in zip(prompts, greedy, opened.loglikelihoods(requests, continuations), strict=True):
         for ids, log_prob in zip(continuations[0], found.values, strict=True):
             assert log_prob == pytest.approx(direct(opened, prompt, ids).sum(), abs=1e-4)

@@ -11,8 +11,8 @@ from transformers import AutoModelForImageTextToText
 from dualread.declared.recorded import Facts
 from dualread.errors import ConfigError
 from dualread.models import prompts
+from dualread.models.actor import Request, take_measure
 from dualread.models.backbones.opened import Opened
-from dualread.models.generation.base import Request
 from dualread.models.measures import base, hidden_core
 from dualread.models.measures.hidden_core import Settings, core_of
 from tests import specs
@@ -117,21 +117,21 @@ def test_of_a_shard_each_row_is_that_of_its_own_answer(scene):
         Request(text=text, image=image(k % 2), image_name=f"{k % 2}", row=f"row {k}") for k, text in enumerate(texts)
     ]
     plugin = specs.measure("hidden_core", **HALF)
-    found = base.measured(scene.opened, asked, [ids, other, other], plugin, batch_size=3)
+    found = take_measure(scene.opened, asked, [ids, other, other], plugin, batch_size=3)
     alone = [
-        base.measured(scene.opened, [one], [of], plugin, batch_size=1)
+        take_measure(scene.opened, [one], [of], plugin, batch_size=1)
         for one, of in zip(asked, [ids, other, other], strict=True)
     ]
     for name in ("entropy", "entropy_hidden"):
         assert found[name].dtype == np.float32
         np.testing.assert_allclose(found[name], [of[name][0] for of in alone], atol=2e-6)
     assert np.ptp(found["entropy_hidden"] - found["entropy"]) > 1e-5
-    assert base.measured(scene.opened, [], [], plugin, batch_size=2) == {}
+    assert take_measure(scene.opened, [], [], plugin, batch_size=2) == {}
 
 
 def test_a_pass_has_prompts_of_one_length_and_is_no_larger_than_others(scene):
     """700 and 600 tokens: two rows of 700 are one pass of 1,400, and a third would be 2,100, above 1,536."""
-    encoded = {i: replace(scene.prompt, token_ids=(7,) * n) for i, n in enumerate([690, 590, 690, 690])}
+    encoded = [replace(scene.prompt, token_ids=(7,) * n) for n in (690, 590, 690, 690)]
     assert list(base._passes(scene.opened, encoded, [[1] * 10] * 4)) == [[1], [0, 2], [3]]
     alone = scene.opened.with_facts(Facts(images_once=False))
     assert list(base._passes(alone, encoded, [[1] * 10] * 4)) == [[1], [0], [2], [3]]

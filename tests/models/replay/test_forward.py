@@ -5,16 +5,14 @@ from tests.tiny import image
 
 from dualread.errors import ReplayDisagreementError
 from dualread.models import prompts
+from dualread.models.actor import ReadSpec, Request, read_states
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.backbones.opened import Opened
-from dualread.models.generation.base import Request
 from dualread.models.replay.forward import (
     VECTORS,
-    batches,
     middle_layer,
     of_layer,
     replay_batch,
-    replay_completions,
     vectors_of,
 )
 from dualread.models.replay.pooling import evidence_state
@@ -43,14 +41,14 @@ def replay(model, encoder, encoded, tokens, forbidden=None, **changes):
     stop = frozenset([encoder.tokenizer.eos_token_id])
     barred = (encoder.image_token_id,) if forbidden is None else tuple(forbidden)
     opened = Opened(model=model, encoder=encoder, stop=stop, forbidden=barred)
-    return replay_batch(opened, encoded, tokens, **({"kappa": 0.1} | changes))
+    return replay_batch(opened, encoded, tokens, ReadSpec(**({"kappa": 0.1} | changes)))
 
 
 def test_against_one_row_at_a_time_with_all_layers(scene):
     """Reference: batches of one row, all hidden states, and positions found by hand."""
     model, encoder, encoded, completions = scene
     depths = (0.0, 0.3, 0.625, 1.0)  # of four layers: 0, floor(1.2 + .5) = 1, floor(2.5 + .5) = 3, 4
-    fast = replay(model, encoder, encoded, completions, entropies=True, layers=depths)
+    fast = replay(model, encoder, encoded, completions, entropies=True, depths=depths)
     for prompt, tokens, got in zip(encoded, completions, fast, strict=True):
         ids = torch.tensor([[*prompt.token_ids, *tokens]])
         types = torch.zeros_like(ids)
@@ -138,8 +136,8 @@ def test_a_completion_of_another_prompt_is_refused(scene):
     own = encoded[0].token_ids
 
     def replayed(*ids):
-        return replay_completions(
-            opened, [request], completions[:1], kappa=0.1, batch_size=1, prompts=[prompt_sha256(ids)]
+        return read_states(
+            opened, [request], completions[:1], ReadSpec(kappa=0.1), batch_size=1, prompts=[prompt_sha256(ids)]
         )
 
     assert replayed(*own)[0].n_prompt_tokens == len(own)
@@ -157,11 +155,6 @@ def test_the_argmax_gap_ignores_forbidden_ids(scene):
     assert got.argmax_gap.sum() > barred.argmax_gap.sum()
     assert (barred.argmax_gap >= 0).all()
     np.testing.assert_array_equal(got.token_log_probs, barred.token_log_probs)  # raw: before ids are forbidden
-
-
-def test_batches_keep_images_together_and_depend_on_the_whole_list():
-    keys, lengths = ["b", "a", "b", "a", "c"], [3, 9, 1, 2, 5]
-    assert list(batches(keys, lengths, 2)) == [[3, 1], [2, 0], [4]]
 
 
 def test_what_prompts_about_one_image_share_is_read_once(scene, monkeypatch):

@@ -15,12 +15,11 @@ from dualread.declared.columns import GENERATIONS
 from dualread.declared.recorded import Facts
 from dualread.declared.replay import Agreement, PassReading
 from dualread.errors import ArtifactError, ReplayDisagreementError
+from dualread.models.actor import ReadSpec, Request, SeededDecoding, read_states
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.backbones.opened import open_checkpoint
-from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay import of_generation
-from dualread.models.replay.forward import replay_completions
 
 WHOLE = PassReading(kappa=0.1, middle=True, entropies=True)
 BOUNDS = Agreement(argmax_tolerance=1e-3, max_mean_log_prob_difference=1e-3, max_argmax_mismatch_share=0.0)
@@ -33,13 +32,13 @@ REQUESTS = [
 def answers(opened, n_tokens=12, *, batch_size=3, spec=WHOLE, asked=REQUESTS):
     """Greedy answers with the states of their pass."""
     decoding = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=n_tokens, seed=0)
-    made = TransformersEngine(opened, batch_size).generate(asked, decoding, of_generation.Collected(spec=spec))
+    made = TransformersEngine(opened, batch_size).answer(asked, decoding, of_generation.Collected(spec=spec))
     return [one for [one] in made]
 
 
 def replayed(opened, made, asked=REQUESTS):
     ids = [list(one.token_ids) for one in made]
-    return replay_completions(opened, asked, ids, kappa=0.1, batch_size=2, entropies=True)
+    return read_states(opened, asked, ids, ReadSpec(kappa=0.1, entropies=True), batch_size=2)
 
 
 def differences(one, other):
@@ -73,7 +72,7 @@ def test_each_state_of_the_pass_is_that_of_the_replay(opened, n_tokens, shared):
 
 def test_answers_are_the_same_whether_states_are_collected(opened):
     decoding = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=12, seed=0)
-    plain = [one for [one] in TransformersEngine(opened, 3).generate(REQUESTS, decoding)]
+    plain = [one for [one] in TransformersEngine(opened, 3).answer(REQUESTS, decoding)]
     kept = answers(opened)
     assert [one.token_ids for one in plain] == [one.token_ids for one in kept]
     assert {one.states for one in plain} == {None}

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from dualread.models.generation.base import SeededDecoding
+from dualread.models.actor import SeededDecoding
 from dualread.models.generation.data_parallel import DataParallelEngine
 from dualread.models.rollouts import vllm
 

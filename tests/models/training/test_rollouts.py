@@ -32,9 +32,9 @@ def sizes(monkeypatch):
     """The number of completions of each generation."""
     found, complete = [], _rollouts.complete
 
-    def counted(opened, prompts, of, *rest):
-        found.append((len(prompts), len(of)))
-        return complete(opened, prompts, of, *rest)
+    def counted(opened, requests):
+        found.append((len(requests), sum(one.decoding.n_samples for one in requests)))
+        return complete(opened, requests)
 
     monkeypatch.setattr(_rollouts, "complete", counted)
     return found

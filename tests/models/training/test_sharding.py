@@ -41,7 +41,8 @@ COPIED = """
 import numpy as np
 
 from dualread.models.backbones.opened import open_checkpoint
-from dualread.models.generation.transformers_engine import complete
+from dualread.models.actor import EncodedRequest
+from dualread.models.generation._transformers_stream import complete
 
 def prepare():
     pass
@@ -55,8 +56,12 @@ class Copied:
 
     def roll_out(self, weights, prompts, decoding, seeds):
         self._opened.model.load_state_dict(dict(weights))
-        uniform = np.stack([np.random.default_rng(seed).random(decoding.max_completion_tokens) for seed in seeds])
-        return complete(self._opened, prompts, range(len(prompts)), decoding, uniform)
+        one = decoding.model_copy(update={"n_samples": 1})
+        asked = [
+            EncodedRequest(name=str(i), prompt=prompt, decoding=one, drawn_by=[("stand-in", seed)])
+            for i, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True))
+        ]
+        return [(list(of.token_ids), list(of.token_log_probs)) for [of] in complete(self._opened, asked)]
 
     def close(self):
         pass

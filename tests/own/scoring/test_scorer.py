@@ -15,8 +15,8 @@ from dualread.data.images import open_image
 from dualread.data.windows import through_windows
 from dualread.errors import ArtifactError, ConfigError, DataError, ReaderError
 from dualread.models import prompts
+from dualread.models.actor import ReadSpec, Request, SeededDecoding
 from dualread.models.backbones.opened import open_checkpoint
-from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay import example, forward
 from dualread.models.replay.forward import replay_batch
@@ -44,9 +44,9 @@ def by_hand(study, method, path, question):
     opened = open_checkpoint(study.actor / "checkpoint", MODEL)
     text = prompts.render("shared", question=question)
     request = Request(text=text, image=path, image_name="x", row="x")
-    [[completion]] = TransformersEngine(opened, 1).generate([request], SeededDecoding(**small.DECODING, seed=0))
+    [[completion]] = TransformersEngine(opened, 1).answer([request], SeededDecoding(**small.DECODING, seed=0))
     prompt = opened.encoder.prompt(text, image=path, row="x")
-    [replayed] = replay_batch(opened, [prompt], [completion.token_ids], kappa=0.1)
+    [replayed] = replay_batch(opened, [prompt], [completion.token_ids], ReadSpec(kappa=0.1))
     states = {name: vector[np.newaxis] for name, vector in replayed.vectors.items()}
     table = pl.DataFrame([dict.fromkeys(COLUMNS, "x")], schema=dict.fromkeys(COLUMNS, pl.String))
     answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))

@@ -7,10 +7,10 @@ import pytest
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError, ConfigError
+from dualread.models.generation import _transformers_stream
 from dualread.own.scoring import stored
 from dualread.own.scoring.loading import ScorerChoice
 from dualread.own.scoring.scorer import Scorer
-from dualread.own.serving import on_transformers
 from dualread.own.serving.opening import open_service
 
 
@@ -75,7 +75,7 @@ def test_an_actor_that_fails_is_refused(bundle, monkeypatch):
     def fails(*given):
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(on_transformers, "steps", fails)
+    monkeypatch.setattr(_transformers_stream, "stream", fails)
     with pytest.raises(ArtifactError, match=r"an answer fails \(RuntimeError: out of memory\)"):
         opened(bundle)
 

@@ -6,7 +6,7 @@ from multiprocessing import Pipe
 import pytest
 
 from dualread.errors import ArtifactError, DualReadError
-from dualread.own.serving.actor import Said
+from dualread.models.actor import TokenEvent
 from dualread.own.serving.vllm_process import answer
 
 
@@ -29,7 +29,7 @@ class Counting:
     def step(self):
         if "broken" in self.open:
             raise ValueError("a bug")
-        said = [Said(name=name, index=0, token=left[0], log_prob=None) for name, left in self.open.items()]
+        said = [TokenEvent(name=name, index=0, token=left[0], log_prob=None) for name, left in self.open.items()]
         self.open = {name: left[1:] for name, left in self.open.items() if len(left) > 1}
         return said
 

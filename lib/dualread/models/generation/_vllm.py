@@ -25,6 +25,7 @@ from typing import Any
 
 from dualread.declared.base import Wire
 from dualread.errors import ConfigError, DataError, DualReadError
+from dualread.models.actor import SeededDecoding
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.generation._vllm_states import AnswerStates, image_spans
 
@@ -317,6 +318,20 @@ class Core:
     def close(self) -> None:
         """End the engine. vLLM also disconnects this process from others; without this call, at any time after it."""
         self._engine.engine_core.shutdown()
+
+
+def sampling(decoding: SeededDecoding, seed: int, forbidden: Iterable[int], stop: Iterable[int]) -> dict[str, Any]:
+    """Return the sampling parameters of a request; vLLM seeds its sample k with `seed` + k."""
+    return {
+        "temperature": decoding.temperature,
+        "top_p": decoding.top_p,
+        "n": decoding.n_samples,
+        "max_tokens": decoding.max_completion_tokens,
+        "seed": seed,
+        "logprobs": 0,  # only that of the chosen id
+        "logit_bias": dict.fromkeys(forbidden, -float("inf")),
+        "stop_token_ids": sorted(stop),
+    }
 
 
 def _executor() -> str | None:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import ConfigError
+from dualread.models.actor import PassStates
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.generation.base import PassStates
 
 _IMAGES = 256  # whose states are kept; about a megabyte each
 

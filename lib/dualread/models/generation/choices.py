@@ -10,7 +10,7 @@ import numpy as np
 from dualread.declared import answers
 from dualread.errors import ConfigError
 from dualread.grading.spans import character_spans, tokens_within
-from dualread.models.generation.base import Engine, Request
+from dualread.models.actor import Actor, Request
 
 _OPEN, _CLOSE = "<confidence>", "</confidence>"
 
@@ -42,21 +42,21 @@ class ScoredChoices:
 
 
 def score_choices(
-    engine: Engine, requests: Sequence[Request], committed: Sequence[Sequence[int]], wanted: answers.Choices
+    actor: Actor, requests: Sequence[Request], committed: Sequence[Sequence[int]], wanted: answers.Choices
 ) -> list[ScoredChoices]:
     """Score the choices that a view asks for after each request.
 
     Args:
-        engine: The actor.
+        actor: Who is asked.
         requests: n requests without a prefix.
         committed: For each request, the ids of the committed completion that it is about.
         wanted: As in `choices_of`.
     """
-    choices = [choices_of(wanted, engine.encoder.tokenizer, ids, engine.stop) for ids in committed]
+    choices = [choices_of(wanted, actor.encoder.tokenizer, ids, actor.stop) for ids in committed]
     after = [replace(request, prefix=of.prefix) for request, of in zip(requests, choices, strict=True)]
     continuations = [[ids for variants in of.variants.values() for ids in variants] for of in choices]
     scored = []
-    for of, found in zip(choices, engine.loglikelihoods(after, continuations), strict=True):
+    for of, found in zip(choices, actor.loglikelihoods(after, continuations), strict=True):
         values = iter(found.values)  # of the variants of all choices, one after the other
         log_probs = {
             choice: float(np.logaddexp.reduce([next(values) for _ in ids])) for choice, ids in of.variants.items()

@@ -16,8 +16,8 @@ import numpy as np
 
 from dualread import devices
 from dualread.errors import DualReadError
+from dualread.models.actor import Actor, Collecting, Completion, Loglikelihoods, Request, SeededDecoding
 from dualread.models.backbones.encode import Encoder
-from dualread.models.generation.base import Collecting, Completion, Engine, Loglikelihoods, Request, SeededDecoding
 from dualread.progress import work_on
 
 _LAUNCHED = ("WORLD_SIZE", "RANK", "LOCAL_RANK")  # of a process that trains together with others; engines are alone
@@ -46,19 +46,19 @@ def partition(requests: Sequence[Request], n: int) -> list[list[int]]:
 
 
 class DataParallelEngine:
-    """Several engines that answer as one; implements `dualread.models.generation.base.Engine`.
+    """Several engines that answer as one; implements `dualread.models.actor.Actor`.
 
     Args:
         open_one: Opens the engine of one process. Has to be a function or class at the top level of a module, so that
             it can be pickled.
         arguments: The arguments of `open_one`.
         gpus: The value of CUDA_VISIBLE_DEVICES for each process.
-        encoder, stop: See `Engine`.
+        encoder, stop: See `Actor`.
     """
 
     def __init__(
         self,
-        open_one: Callable[..., Engine],
+        open_one: Callable[..., Actor],
         arguments: tuple[Any, ...],
         gpus: Sequence[str],
         encoder: Encoder,
@@ -75,17 +75,17 @@ class DataParallelEngine:
             theirs.close()
             self._workers.append(ours)
 
-    def generate(
+    def answer(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
     ) -> list[list[Completion]]:
-        """Complete `requests`; see `Engine.generate`."""
+        """Complete `requests`; see `Actor.answer`."""
         more = () if collecting is None else (collecting,)
-        return self._call_all("generate", requests, lambda part: ([requests[i] for i in part], decoding, *more))
+        return self._call_all("answer", requests, lambda part: ([requests[i] for i in part], decoding, *more))
 
     def loglikelihoods(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
     ) -> list[Loglikelihoods]:
-        """Score the `continuations` of each request; see `Engine.loglikelihoods`."""
+        """Score the `continuations` of each request; see `Actor.loglikelihoods`."""
         return self._call_all(
             "loglikelihoods",
             requests,
@@ -137,7 +137,7 @@ class DataParallelEngine:
 
 
 def _serve(
-    connection: Connection, gpu: str, open_one: Callable[..., Engine], arguments: tuple[Any, ...], lease: Sequence[Any]
+    connection: Connection, gpu: str, open_one: Callable[..., Actor], arguments: tuple[Any, ...], lease: Sequence[Any]
 ) -> None:
     """Open an engine on `gpu` at the first call, and answer calls until the other end of `connection` is closed.
 

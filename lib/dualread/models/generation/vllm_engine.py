@@ -6,7 +6,6 @@ one process per GPU.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,16 +15,24 @@ from pydantic import Field
 from dualread.declared.base import AS_GIVEN, Positive, Section, Wire
 from dualread.declared.recorded import USUAL, Facts
 from dualread.errors import ConfigError
+from dualread.models.actor import (
+    Actor,
+    Collecting,
+    Completion,
+    EncodedRequest,
+    Finished,
+    Loglikelihoods,
+    Request,
+    SeededDecoding,
+)
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.backbones.processor import forbidden_token_ids, load_processor
-from dualread.models.generation._vllm import Core, prepare
-from dualread.models.generation._vllm_collected import Collector
-from dualread.models.generation.base import Collecting, Completion, Engine, Loglikelihoods, Request, SeededDecoding
+from dualread.models.generation._vllm import Core, prepare, sampling
+from dualread.models.generation._vllm_stream import VllmStream
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, visible_gpus
 from dualread.progress import track
-from dualread.seeding import derive_seed
 
 ENVIRONMENT = "vllm"  # its lock file is in envs/; `machine.vllm` in the config chooses the build for CUDA or CPUs
 
@@ -45,7 +52,7 @@ class Settings(Section):
     """Run without CUDA graphs, which is slower. A method that reads an inner layer needs it with `replay.from`."""
 
 
-def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> Engine:
+def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> Actor:
     """Open `checkpoint` on every visible GPU; `engine` is what `Settings` declares.
 
     Raises:
@@ -72,43 +79,48 @@ def open_in_processes(checkpoint: Path, settings: Wire, engine: Wire, gpus: Sequ
 
 
 class VllmEngine:
-    """Implements `dualread.models.generation.base.Engine` with vLLM on one device; arguments as in `open_engine`."""
+    """Implements `dualread.models.actor.Actor` with vLLM on one device; arguments as in `open_engine`."""
 
     def __init__(self, checkpoint: Path, settings: Wire, engine: Wire):
         prepare()
         self.encoder, self.stop, self._forbidden = encoder_of(checkpoint, settings)
         self._core = Core(checkpoint, settings, self.encoder, engine)
-        self._collector: Collector | None = None
+        self._stream: VllmStream | None = None
+        self._collecting: Collecting | None = None
 
-    def generate(
+    def answer(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
     ) -> list[list[Completion]]:
-        """Complete `requests`; see `Engine.generate`."""
-        order = by_image(requests)
-        if collecting is not None:
-            return self._collected(requests, order, decoding, collecting)
+        """Complete `requests`; see `Actor.answer`."""
+        if self._stream is None or collecting != self._collecting:
+            # One alone watches vLLM: all shards of a job are of one actor.
+            self._stream = VllmStream(self._core, self.encoder, self.stop, self._forbidden, collecting)
+            self._collecting = collecting
         results: list[list[Completion]] = [[] for _ in requests]
-        # A row's samples do not depend on the other requests.
-        seeds = (derive_seed("sample", decoding.seed, requests[i].row) for i in order)
-        given = ((requests[i].row, self._given(requests[i])) for i in order)
-        asked = ((*of_row, self._sampling(decoding, seed)) for of_row, seed in zip(given, seeds, strict=True))
-        for position, output in track(self._core.run(asked), total=len(order), label="generating (prompts)"):
-            made = sorted(output.outputs, key=lambda one: one.index)
-            results[order[position]] = [self._completion(output.prompt_token_ids, one) for one in made]
+        asked = (
+            EncodedRequest(name=str(i), prompt=requests[i].encoded(self.encoder), decoding=decoding, watched=True)
+            for i in by_image(requests)
+        )
+        for done in track(self._answered(asked, self._stream), total=len(requests), label="generating (prompts)"):
+            results[int(done[0].name)] = [one.completion for one in sorted(done, key=lambda one: one.index)]
         return results
 
-    def _collected(
-        self, requests: Sequence[Request], order: Sequence[int], decoding: SeededDecoding, collecting: Collecting
-    ) -> list[list[Completion]]:
-        if self._collector is None:  # one alone watches vLLM: all shards of a job are of one actor
-            self._collector = Collector(self._core, self.encoder, self.stop, self._forbidden, collecting)
-        asked = (self.encoder.prompt(requests[i].text, image=requests[i].image, row=requests[i].row) for i in order)
-        found = self._collector.complete(asked, self._sampling(decoding, 0))
-        results: list[list[Completion]] = [[] for _ in requests]
-        for position, prompt, made, states in track(found, total=len(order), label="generating (prompts)"):
-            completion = self._completion(prompt.token_ids, made)
-            results[order[position]] = [replace(completion, states=states)]
-        return results
+    def _answered(self, asked: Iterator[EncodedRequest], stream: VllmStream) -> Iterator[list[Finished]]:
+        """Yield the completions of each request when all have ended; their pixels are made when they are needed."""
+        open_: dict[str, tuple[int, list[Finished]]] = {}
+        following = next(asked, None)
+        while following or open_:
+            while following and stream.n_open < self._core.in_flight:
+                open_[following.name] = (following.decoding.n_samples, [])
+                stream.add(following, whole=True)
+                following = next(asked, None)
+            for event in stream.step():
+                if isinstance(event, Finished):
+                    n, done = open_[event.name]
+                    done.append(event)
+                    if len(done) == n:
+                        del open_[event.name]
+                        yield done
 
     def sample(
         self, prompts: Sequence[EncodedPrompt], decoding: SeededDecoding, seeds: Sequence[int]
@@ -152,7 +164,7 @@ class VllmEngine:
     def loglikelihoods(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
     ) -> list[Loglikelihoods]:
-        """Score the `continuations` of each request; see `Engine.loglikelihoods`.
+        """Score the `continuations` of each request; see `Actor.loglikelihoods`.
 
         vLLM is asked for one token after every proper prefix of a continuation, together with the log-probabilities of
         all ids that follow that prefix.
@@ -179,8 +191,8 @@ class VllmEngine:
         ]
 
     def _given(self, request: Request) -> dict[str, Any]:
-        encoded = self.encoder.prompt(request.text, image=request.image, row=request.row)
-        return self._core.given(encoded, request.prefix)
+        prompt = self.encoder.prompt(request.text, image=request.image, row=request.row)
+        return self._core.given(prompt, request.prefix)
 
     def _sampling(self, decoding: SeededDecoding, seed: int) -> dict[str, Any]:
         return sampling(decoding, seed, self._forbidden, self.stop)
@@ -194,30 +206,6 @@ class VllmEngine:
                 given, current = self._given(requests[i]), i
             extended = {**given, "prompt_token_ids": [*given["prompt_token_ids"], *prefix]}
             yield requests[i].row, extended, {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}
-
-    def _completion(self, prompt: Sequence[int], made: Any) -> Completion:
-        tokens, log_probs = _tokens(made)
-        return Completion(
-            prompt_token_ids=prompt,
-            token_ids=tokens,
-            token_log_probs=log_probs,
-            text=self.encoder.tokenizer.decode(tokens, skip_special_tokens=True),
-            finish_reason=made.finish_reason,
-        )
-
-
-def sampling(decoding: SeededDecoding, seed: int, forbidden: Iterable[int], stop: Iterable[int]) -> dict[str, Any]:
-    """Return the sampling parameters of a request; vLLM seeds its sample k with `seed` + k."""
-    return {
-        "temperature": decoding.temperature,
-        "top_p": decoding.top_p,
-        "n": decoding.n_samples,
-        "max_tokens": decoding.max_completion_tokens,
-        "seed": seed,
-        "logprobs": 0,  # only that of the chosen id
-        "logit_bias": dict.fromkeys(forbidden, -float("inf")),
-        "stop_token_ids": sorted(stop),
-    }
 
 
 def _tokens(made: Any) -> tuple[list[int], list[float]]:

@@ -15,10 +15,10 @@ from dualread.data.corpora.base import Corpus, Subject
 from dualread.declared.backbones import Pretraining
 from dualread.grading.canonical import is_correct
 from dualread.grading.contracts import dual, single
+from dualread.models.actor import Request, SeededDecoding
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.backbones.opened import Opened
-from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.pretraining.exercises import EXERCISES, Exercise
 from dualread.progress import track
@@ -107,7 +107,7 @@ def report(
             view = subject.views[0]
             requests.append(Request(text=made.prompt, image=view, image_name=str(number), row=f"held out {i}"))
             items.append(item)
-        texts = [completion.text for [completion] in engine.generate(requests, greedy)]
+        texts = [completion.text for [completion] in engine.answer(requests, greedy)]
         valid = [_has_valid_form(name, text) for text in texts]
         rows.append({"step": step, "name": f"valid/{name}", "value": float(np.mean(valid))})
         if parse := _PARSE.get(name):

@@ -18,8 +18,8 @@ import polars as pl
 from dualread.declared.replay import Agreement
 from dualread.errors import ReplayDisagreementError
 from dualread.models import own_pass
+from dualread.models.actor import Request
 from dualread.models.backbones.opened import Opened
-from dualread.models.generation.base import Request
 from dualread.models.replay.replayed import Replayed
 
 RATIO = 2.0

@@ -1,84 +1,33 @@
 """The teacher-forced pass: prompts and exact generated ids in, the paper's vectors and log-probabilities out.
 
-`replay_completions` makes batches, `replay_batch` reads one, and `vectors_of` takes the paper's vectors from states.
+`actor.read_states` makes batches, `replay_batch` reads one, and `vectors_of` takes the paper's vectors from states.
 What prompts about one image share is read once per batch; the rest is read in passes of similar rows. A pass keeps the
 states of the final layer and of one middle layer only, and vocabulary logits are computed for completion tokens only.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from dualread.errors import ReplayDisagreementError
+from dualread.models.actor import PassStates, ReadSpec, Request
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import EncodedPrompt, prompt_sha256
 from dualread.models.backbones.opened import Opened
-from dualread.models.finished import each_batch
-from dualread.models.generation.base import PassStates, Request
 from dualread.models.prefixes import read_rows
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import Positions, locate
-from dualread.models.replay.replayed import Replayed, WantedStates, entropies_of, log_probs_of
+from dualread.models.replay.replayed import Replayed, entropies_of, log_probs_of
 
 VECTORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
 TENSORS = (*VECTORS, "answer_log_prob")
 
 
-def replay_completions(
-    actor: Opened,
-    requests: Sequence[Request],
-    completions: Sequence[Sequence[int]],
-    *,
-    kappa: float,
-    batch_size: int,
-    prompts: Sequence[str] | None = None,
-    entropies: bool = False,
-    layers: Sequence[float] = (),
-) -> list[Replayed]:
-    """Replay one completion of each request.
-
-    Args:
-        actor: The opened checkpoint.
-        requests: n requests without a prefix.
-        completions: The generated ids of each request, at least one.
-        kappa: Temperature of the evidence pooling.
-        batch_size: Completions in one pass.
-        prompts: `prompt_sha256` of the prompt that each completion was generated from; None if that was another one.
-        entropies: Whether to compute the entropies of tokens as well.
-        layers: Depths, from 0 to 1, at which the answer's states are wanted (`of_layer`).
-
-    Raises:
-        ReplayDisagreementError: A prompt's ids differ from those that the completion was generated from.
-    """
-    groups = list(batches([request.image_name for request in requests], [len(ids) for ids in completions], batch_size))
-    results: dict[int, Replayed] = {}
-
-    def of_group(group: Sequence[int]) -> list[Replayed]:
-        asked = [checked_prompt(actor, requests[i], None if prompts is None else prompts[i]) for i in group]
-        return replay_batch(
-            actor, asked, [completions[i] for i in group], kappa=kappa, entropies=entropies, layers=layers
-        )
-
-    for group, outcome in each_batch(groups, of_group, Replayed, Positions, label="replaying (batches)"):
-        results.update(zip(group, outcome, strict=True))
-    return [results[i] for i in range(len(requests))]
-
-
-def batches(image_names: Sequence[str], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Yield batches of row numbers; rows about one image are adjacent, so that it is encoded once per batch.
-
-    The batches depend only on the full lists, so that a resumed run replays the same batches.
-    """
-    order = sorted(range(len(image_names)), key=lambda i: (image_names[i], lengths[i], i))
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]
-
-
 def checked_prompt(actor: Opened, request: Request, generated_from: str | None) -> EncodedPrompt:
-    """Return a prompt, whose `prompt_sha256` has to be `generated_from` if that is given; see `replay_completions`."""
-    prompt = actor.encoder.prompt(request.text, image=request.image, row=request.row)
+    """Return a prompt, whose `prompt_sha256` has to be `generated_from` if that is given; see `actor.read_states`."""
+    prompt = request.encoded(actor.encoder)
     if generated_from is not None and prompt_sha256(prompt.token_ids) != generated_from:
         raise ReplayDisagreementError(
             f"{request.row}: the prompt's tokens differ from those of the generation. Check that the tokenizer, the"
@@ -88,13 +37,7 @@ def checked_prompt(actor: Opened, request: Request, generated_from: str | None) 
 
 
 def replay_batch(
-    opened: Opened,
-    prompts: Sequence[EncodedPrompt],
-    completions: Sequence[Sequence[int]],
-    *,
-    kappa: float,
-    entropies: bool = False,
-    layers: Sequence[float] = (),
+    opened: Opened, prompts: Sequence[EncodedPrompt], completions: Sequence[Sequence[int]], spec: ReadSpec
 ) -> list[Replayed]:
     """Replay one batch of completions.
 
@@ -102,20 +45,16 @@ def replay_batch(
         opened: The actor. Its ids that generation may not choose are ignored in `argmax_gap`.
         prompts: n encoded prompts.
         completions: The generated ids of each prompt, at least one.
-        kappa: Temperature of the evidence pooling.
-        entropies: Whether to compute `token_entropies`.
-        layers: Depths, from 0 to 1, at which the answer's states are wanted (`of_layer`).
+        spec: What is read.
     """
     import torch
 
     model = opened.model
     whole = [[*prompt.token_ids, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
-    n_layers = model.config.get_text_config().num_hidden_layers
-    at_depth = {depth: layer_at(depth, n_layers) for depth in layers}
-    wanted = WantedStates(kappa=kappa, middle=middle_layer(n_layers), at_depth=at_depth, entropies=entropies)
+    layers = layers_of(spec, model.config.get_text_config().num_hidden_layers)
     replayed: dict[int, Replayed] = {}
     with torch.inference_mode():
-        for read in read_rows(opened, prompts, whole, layers=wanted.layers):
+        for read in read_rows(opened, prompts, whole, layers=sorted(set(layers.values()))):
             # The state before a token predicts it, so that of the last prompt token is needed as well.
             starts = [len(prompts[i].token_ids) - 1 - read.start for i in read.rows]
             ends = [len(whole[i]) - read.start for i in read.rows]
@@ -131,37 +70,44 @@ def replay_batch(
             ids = [completions[i] for i in read.rows]
             # In float32: logits near 20 are .125 apart in bfloat16. Casting copies nothing where the model is float32.
             logits = parts.head(model, torch.float32)
-            found = replayed_of(states, ids, wanted, logits, opened.encoder.decode, opened.stop, opened.forbidden)
+            decode = opened.encoder.decode
+            found = reading_of(states, ids, spec, layers, logits, decode, opened.stop, opened.forbidden)
             replayed |= zip(read.rows, found, strict=True)
     return [replayed[i] for i in range(len(prompts))]
 
 
-def replayed_of(
+def layers_of(spec: ReadSpec, n_layers: int) -> dict[str, int]:
+    """Return the layers, 1-based, of which vectors are read besides the last one, by the name of the vector."""
+    middle = {"h_mid": middle_layer(n_layers)} if spec.middle else {}
+    return middle | {of_layer(depth): layer_at(depth, n_layers) for depth in spec.depths}
+
+
+def reading_of(
     rows: Sequence[PassStates],
     completions: Sequence[Sequence[int]],
-    wanted: WantedStates,
+    spec: ReadSpec,
+    layers: Mapping[str, int],
     logits: Callable[[Any], Any],
     decode: Callable[[Sequence[int]], str],
     stop: Set[int],
     forbidden: Sequence[int],
 ) -> list[Replayed]:
-    """Read the states of at least one row, whatever pass they come from; see `generation.base.Collecting.read`."""
+    """Read the states of at least one row, whatever pass they come from; see `actor.Collecting.read`."""
     import torch
 
     ids = torch.tensor([token for of_row in completions for token in of_row], device=rows[0].final.device)
     predicting = torch.cat([row.final[: len(of_row)] for row, of_row in zip(rows, completions, strict=True)])
     log_probs, gaps = log_probs_of(logits, predicting, ids, forbidden)
     split = np.cumsum([len(of_row) for of_row in completions])[:-1]
-    entropy = np.split(entropies_of(logits, predicting), split) if wanted.entropies else [None] * len(rows)
+    entropy = np.split(entropies_of(logits, predicting), split) if spec.entropies else [None] * len(rows)
     found = []
     for row, completion, log_prob, gap, of_tokens in zip(
         rows, completions, np.split(log_probs, split), np.split(gaps, split), entropy, strict=True
     ):
         at = locate(completion, decode, stop)
-        middle = None if wanted.middle is None else row.layers[wanted.middle]
-        vectors = vectors_of(row.final, middle, row.image, at, wanted.kappa)
-        for depth, layer in wanted.at_depth.items():
-            vectors[of_layer(depth)] = answer_state(row.layers[layer][list(at.answer)])
+        of_layers = {name: row.layers[layer] for name, layer in layers.items()}
+        vectors = vectors_of(row.final, of_layers.pop("h_mid", None), row.image, at, spec.kappa)
+        vectors |= {name: answer_state(states[list(at.answer)]) for name, states in of_layers.items()}
         found.append(
             Replayed(
                 vectors={

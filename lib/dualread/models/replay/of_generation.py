@@ -20,12 +20,12 @@ from dualread.declared.columns import GENERATIONS
 from dualread.declared.replay import Agreement, PassReading
 from dualread.errors import ArtifactError
 from dualread.models import own_pass
+from dualread.models.actor import PassStates, ReadSpec, Request
 from dualread.models.backbones.opened import Opened
-from dualread.models.generation.base import PassStates, Request
 from dualread.models.replay.agreement import SAMPLE, check_states, is_in_float32, sample
-from dualread.models.replay.forward import checked_prompt, middle_layer, replay_batch, replayed_of
+from dualread.models.replay.forward import checked_prompt, middle_layer, reading_of, replay_batch
 from dualread.models.replay.positions import Positions, locate
-from dualread.models.replay.replayed import Replayed, WantedStates, padded, stacked
+from dualread.models.replay.replayed import Replayed, padded, stacked
 
 FILE = "states.safetensors"
 _OF_TOKENS = ("token_log_probs", "argmax_gap", "token_entropies")  # padded behind the last token of each completion
@@ -34,7 +34,7 @@ _OF_ROWS = ("n_prompt_tokens", "n_image_tokens")
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """Implements `generation.base.Collecting`: what a replay would read, of greedy answers.
+    """Implements `models.actor.Collecting`: what a replay would read, of greedy answers.
 
     Attributes:
         spec: What is read.
@@ -62,9 +62,9 @@ class Collected:
         forbidden: Sequence[int],
     ) -> list[Replayed]:
         """See `Collecting.read`."""
-        [middle] = rows[0].layers or [None]
-        wanted = WantedStates(kappa=self.spec.kappa, middle=middle, entropies=self.spec.entropies)
-        return replayed_of(rows, completions, wanted, logits, decode, stop, forbidden)
+        layers = dict(zip(("h_mid",), rows[0].layers, strict=False))
+        spec = ReadSpec(**self.spec.model_dump(include={"kappa", "middle", "entropies"}))
+        return reading_of(rows, completions, spec, layers, logits, decode, stop, forbidden)
 
 
 def write(folder: Path, collected: Sequence[Replayed]) -> None:
@@ -131,7 +131,7 @@ def check(
         found, size = [], spec.replay.settings.batch_size
         for part in (rows[start : start + size] for start in range(0, len(rows), size)):
             asked = [checked_prompt(actor, requests[i], prompts[i]) for i in part]
-            found += replay_batch(actor, asked, [token_ids[i] for i in part], kappa=spec.replay.kappa)
+            found += replay_batch(actor, asked, [token_ids[i] for i in part], ReadSpec(kappa=spec.replay.kappa))
         return found
 
     again = replayed()

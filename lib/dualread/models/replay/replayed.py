@@ -1,7 +1,7 @@
 """What is read of the states of a completion, whatever pass they come from, and the tensors in which it is stored."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,28 +9,6 @@ import numpy as np
 from dualread.models.replay.positions import Positions
 
 CHUNK_TOKENS = 2048  # tokens whose vocabulary logits are in memory at once
-
-
-@dataclass(frozen=True, kw_only=True)
-class WantedStates:
-    """What is read of states.
-
-    Attributes:
-        kappa: Temperature of the evidence pooling.
-        middle: The layer of h_mid, 1-based; None if it is not wanted.
-        at_depth: The layers in which the answer's states are wanted, by depth.
-        entropies: Whether the entropies of tokens are computed.
-    """
-
-    kappa: float
-    middle: int | None
-    at_depth: Mapping[float, int] = field(default_factory=dict)
-    entropies: bool
-
-    @property
-    def layers(self) -> list[int]:
-        """All layers whose states are needed besides those of the last one."""
-        return sorted({*self.at_depth.values(), *([] if self.middle is None else [self.middle])})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
+from dualread.models.actor import SeededDecoding
 from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.generation.base import SeededDecoding
 
 
 class Rollouts(Protocol):

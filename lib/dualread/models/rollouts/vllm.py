@@ -14,10 +14,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dualread.declared.base import AS_GIVEN, Positive, Section, Wire
+from dualread.models.actor import SeededDecoding
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.generation import vllm_engine
 from dualread.models.generation._vllm import prepare as prepare_vllm
-from dualread.models.generation.base import SeededDecoding
 from dualread.models.generation.data_parallel import DataParallelEngine
 
 ENVIRONMENT = "vllm"

@@ -45,7 +45,7 @@ def body_of(request: ServiceRequest, manifest: Path, url_of: ImageUrl) -> dict[s
     file = PurePosixPath(request.question.image_file)
     if file.is_absolute() or ".." in file.parts:
         raise ArtifactError(f"{manifest}: the image {file} is outside the artifact, and is not sent. Make it again.")
-    shown = request.question.image(manifest)[1]
+    shown = request.question.request(manifest).image
     image = None
     if isinstance(shown, Path):
         image = url_of(shown)

@@ -10,13 +10,11 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
+from dualread.models.actor import EncodedRequest
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
-from dualread.models.generation.transformers_engine import complete
+from dualread.models.generation._transformers_stream import complete
 from dualread.models.training.job import Job
-from dualread.seeding import generator
 
 
 @contextlib.contextmanager
@@ -46,13 +44,21 @@ def roll_out(opened: Opened, prompts: Sequence[EncodedPrompt], job: Job, *, step
         first: Position of the first row among the rows of all processes.
     """
     decoding, most = job.decoding, job.settings.sampled_at_once
-    made: list[list[int]] = []
+    made: dict[int, list[int]] = {}
     for start in range(0, len(prompts), most):
         piece = range(start, min(start + most, len(prompts)))
-        distinct = {prompts[i].row: prompts[i] for i in piece}
-        position = {row: k for k, row in enumerate(distinct)}
-        of = [position[prompts[i].row] for i in piece]
-        drawn = [generator("rollout", job.seed, step, first + i) for i in piece]
-        uniform = np.stack([rng.random(decoding.max_completion_tokens) for rng in drawn])
-        made += [tokens for tokens, _ in complete(opened, list(distinct.values()), of, decoding, uniform)]
-    return made
+        rows_of: dict[str, list[int]] = {}
+        for i in piece:
+            rows_of.setdefault(prompts[i].row, []).append(i)
+        asked = [
+            EncodedRequest(
+                name=name,
+                prompt=prompts[rows[0]],
+                decoding=decoding.model_copy(update={"n_samples": len(rows)}),
+                drawn_by=[("rollout", job.seed, step, first + i) for i in rows],
+            )
+            for name, rows in rows_of.items()
+        ]
+        for rows, completions in zip(rows_of.values(), complete(opened, asked), strict=True):
+            made |= {i: list(one.token_ids) for i, one in zip(rows, completions, strict=True)}
+    return [made[i] for i in range(len(prompts))]

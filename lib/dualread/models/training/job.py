@@ -14,8 +14,8 @@ from dualread.declared.base import Section, Wire
 from dualread.declared.columns import MANIFEST
 from dualread.declared.recorded import Facts
 from dualread.errors import ConfigError
+from dualread.models.actor import SeededDecoding
 from dualread.models.conditions import Asked, asked
-from dualread.models.generation.base import SeededDecoding
 from dualread.models.generation.data_parallel import visible_gpus
 from dualread.models.training.settings import TrainingSettings
 from dualread.seeding import derive_seed

@@ -11,29 +11,31 @@ import numpy as np
 import polars as pl
 
 from dualread import plugins
-from dualread.declared.answers import Decoding, Image, Measure, name_and_settings
+from dualread.declared.answers import Decoding, Image, name_and_settings
 from dualread.declared.base import ConfiguredPlugin
 from dualread.declared.recorded import Facts, RequiredView, Requirements
 from dualread.errors import ConfigError, DualReadError, ReaderError, in_a_line
 from dualread.grading.answers import graded_answer
 from dualread.grading.canonical import question_key
 from dualread.models import prompts
+from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, Stream, read_states, take_measure
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import question_field
-from dualread.models.generation.base import Completion, Request, SeededDecoding
+from dualread.models.generation._transformers_stream import TransformersStream
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.images.base import Change, changes_of, shown_image
-from dualread.models.measures.base import measured
-from dualread.models.replay.forward import VECTORS, replay_completions
+from dualread.models.replay.forward import VECTORS
 from dualread.models.replay.replayed import stacked
 from dualread.own.scoring.results import Confidence, Reading, ShownQuestion
+from dualread.plugins import module_of
 from dualread.readers.answers import COLUMNS, Answers, ViewAnswers
 from dualread.readers.base import FittedReader, Scores, score
 from dualread.readers.requirements import views_read
 from dualread.seeding import derive_seed
 
 _ORIGINAL = "original"
+Source = Callable[[str], np.ndarray]  # the states of answers by name, float32 [n, D]
 _LOG_PROBS = pl.List(pl.List(pl.Float32))
 
 
@@ -78,6 +80,10 @@ class OpenActor:
         opened = open_checkpoint(folder, requirements.model, Facts(**requirements.facts))
         return cls(opened, requirements, kappa=kappa, batch_size=batch_size)
 
+    def stream(self) -> Stream:
+        """Answer requests as they come."""
+        return TransformersStream(self.opened, self._batch_size)
+
     def answer(self, asked: Sequence[ShownQuestion], views: Sequence[RequiredView], *, states: bool) -> Answered:
         """Return the actor's answers, with the `views` of them, and with hidden states if readers need them.
 
@@ -85,7 +91,7 @@ class OpenActor:
             DataError: A prompt is too long, or its image cannot be read.
         """
         requests = [self._request(one, self._requirements.prompt.name) for one in asked]
-        completions = self._complete(requests, self._requirements.decoding, "answer")
+        completions = self._engine.answer(requests, _seeded(self._requirements.decoding, "answer"))
         return self.read(asked, [of_one[0] for of_one in completions], views, states=states)
 
     def read(
@@ -98,7 +104,7 @@ class OpenActor:
     ) -> Answered:
         """Return answers that the actor has given, with the `views` of them and perhaps their hidden states."""
         requests = [self._request(one, self._requirements.prompt.name) for one in asked]
-        source = self._states(requests, committed) if states else None
+        source = self._read(requests, committed) if states else None
         answered = as_answered(asked, committed, self._requirements.contract, source)
         return replace(
             answered, views={view.name: self._view(view, asked, committed, answered.texts) for view in views}
@@ -122,10 +128,12 @@ class OpenActor:
         }
         chosen = list(requests.values())
         if view.measure is not None:
-            source = self._measured(view.measure, chosen, committed)
-            return ViewAnswers(name=view.name, source=source, rows=np.arange(len(asked)))
+            plugin = ConfiguredPlugin(module=module_of("measures", view.measure.name), settings=view.measure.settings)
+            ids = [completion.token_ids for completion in committed]
+            measured = take_measure(self.opened, chosen, ids, plugin, batch_size=self._batch_size)
+            return ViewAnswers(name=view.name, source=measured.__getitem__, rows=np.arange(len(asked)))
         if view.forced:
-            source = self._states(chosen, committed, view.layers or ())
+            source = self._read(chosen, committed, view.layers or ())
             return ViewAnswers(name=view.name, source=source, rows=np.arange(len(asked)))
         if view.choices is not None:
             scored = score_choices(self._engine, chosen, [committed[i].token_ids for i, _ in requests], view.choices)
@@ -135,7 +143,7 @@ class OpenActor:
             log_probs = {name: np.array([of_row.get(i, {}).get(name, np.nan) for i in every]) for name in names}
             return ViewAnswers(name=view.name, log_probs=log_probs)
         assert view.decoding is not None, "a view has completions, choices, or states"
-        completions = self._complete(chosen, view.decoding, view.name)
+        completions = self._engine.answer(chosen, _seeded(view.decoding, view.name))
         made = dict(zip(requests, completions, strict=True))
         of_draws = [[one for draw in draws for one in made.get((i, draw), ())] for i in range(len(asked))]
         return ViewAnswers(
@@ -153,32 +161,21 @@ class OpenActor:
             text=text, image=shown, image_name=name, row=one.name if draw == 0 else f"{one.name} draw {draw}"
         )
 
-    def _complete(self, requests: Sequence[Request], decoding: Decoding, name: str) -> list[list[Completion]]:
-        return self._engine.generate(requests, SeededDecoding(**decoding.model_dump(), seed=derive_seed("score", name)))
-
-    def _states(
-        self, requests: Sequence[Request], committed: Sequence[Completion], layers: Sequence[float] = ()
-    ) -> Callable[[str], np.ndarray]:
+    def _read(
+        self, requests: Sequence[Request], committed: Sequence[Completion], depths: Sequence[float] = ()
+    ) -> Source:
         if self._kappa is None:
             raise ConfigError("views: a reader of layers alone does not say how states were read. Use it in a study.")
-        ids = [found.token_ids for found in committed]
-        how = {"kappa": self._kappa, "batch_size": self._batch_size}
-        replayed = replay_completions(self.opened, requests, ids, **how, layers=layers)
-        return lambda name: stacked(replayed, name)
-
-    def _measured(
-        self, measure: Measure, requests: Sequence[Request], committed: Sequence[Completion]
-    ) -> Callable[[str], np.ndarray]:
-        plugin = ConfiguredPlugin(module=plugins.module_of("measures", measure.name), settings=measure.settings)
-        ids = [found.token_ids for found in committed]
-        return measured(self.opened, requests, ids, plugin, batch_size=self._batch_size).__getitem__
+        what, ids = ReadSpec(kappa=self._kappa, depths=tuple(depths)), [found.token_ids for found in committed]
+        found = read_states(self.opened, requests, ids, what, batch_size=self._batch_size)
+        return lambda name: stacked(found, name)
 
 
 def as_answered(
     asked: Sequence[ShownQuestion],
     committed: Sequence[Completion],
     contract: str,
-    source: Callable[[str], np.ndarray] | None,
+    source: Source | None,
 ) -> Answered:
     """Return committed completions as readers see them; `source` gives their states, if there are any."""
     parse = plugins.load("contracts", contract).parse
@@ -191,6 +188,10 @@ def as_answered(
     return Answered(completions=committed, texts=[row["answer"] for row in graded], answers=answers, views={})
 
 
+def _seeded(decoding: Decoding, name: str) -> SeededDecoding:
+    return SeededDecoding(**decoding.model_dump(), seed=derive_seed("score", name))
+
+
 def _changes(image: Image) -> tuple[Change, ...]:
     """Return what a view does to the image.
 
@@ -198,7 +199,7 @@ def _changes(image: Image) -> tuple[Change, ...]:
         ConfigError: It shows another image of the data set in its place.
     """
     name, settings = name_and_settings(image)
-    plugin = ConfiguredPlugin(module=plugins.module_of("images", name), settings=settings)
+    plugin = ConfiguredPlugin(module=module_of("images", name), settings=settings)
     if hasattr(plugins.load("images", name), "choose"):
         raise ConfigError(
             f"views: the reader reads a view that shows another image of its data set ({name}), and one's own image is"

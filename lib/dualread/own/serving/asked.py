@@ -11,9 +11,9 @@ from typing import Any
 from dualread.data.images import Decoded
 from dualread.errors import DataError
 from dualread.models import prompts
+from dualread.models.actor import Completion, EncodedRequest, SeededDecoding
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.conditions import question_field
-from dualread.models.generation.base import Completion, SeededDecoding
 from dualread.own.scoring.loading import LoadedScorer
 from dualread.own.scoring.results import Question, ShownQuestion, check_texts, shown
 from dualread.seeding import derive_seed
@@ -79,6 +79,17 @@ class ActorRequest:
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     log_probs: bool = False
+
+    def encoded(self, name: str) -> EncodedRequest:
+        """Return the request as an actor's stream gets it."""
+        return EncodedRequest(
+            name=name,
+            prompt=self.prompt,
+            decoding=self.decoding,
+            alone=not self.whole,
+            watched=self.shown is not None,
+            log_probs=self.log_probs,
+        )
 
 
 class RequestReader:

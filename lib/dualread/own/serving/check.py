@@ -10,10 +10,11 @@ import numpy as np
 
 from dualread.data.images import Decoded
 from dualread.errors import ArtifactError
+from dualread.models.actor import BrokenRequest, Finished
 from dualread.own.scoring.answering import readings
 from dualread.own.scoring.loading import LoadedScorer
 from dualread.own.scoring.stored import StoredAnswer
-from dualread.own.serving.actor import BrokenRequest, Ended, ServingActor
+from dualread.own.serving.actor import ServingActor
 from dualread.own.serving.asked import ActorRequest, RequestReader, Turn, Wanted
 
 # By how much states and confidences may differ by dtype: states in shares of their length.
@@ -56,15 +57,15 @@ def check(loaded: LoadedScorer[ServingActor], stored: Sequence[StoredAnswer]) ->
     )
 
 
-def _answered(actor: ServingActor, requests: RequestReader, stored: Sequence[StoredAnswer]) -> list[Ended]:
+def _answered(actor: ServingActor, requests: RequestReader, stored: Sequence[StoredAnswer]) -> list[Finished]:
     for k, one in enumerate(stored):
         actor.add(str(k), _asked(requests, one, str(k)))
-    found: dict[str, Ended] = {}
+    found: dict[str, Finished] = {}
     while len(found) < len(stored):
         for event in actor.step():
             if isinstance(event, BrokenRequest):
                 raise _other(f"an answer fails ({event.error})")
-            if isinstance(event, Ended):
+            if isinstance(event, Finished):
                 found[event.name] = event
     return [found[str(k)] for k in range(len(stored))]
 

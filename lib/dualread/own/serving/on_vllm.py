@@ -19,13 +19,13 @@ import numpy as np
 
 from dualread.declared.recorded import RequiredView, Requirements
 from dualread.errors import ArtifactError, DualReadError, in_a_line
+from dualread.models.actor import Event, Finished
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.generation._vllm import prepare
 from dualread.models.generation.vllm_engine import encoder_of
 from dualread.own.scoring.answering import Answered, as_answered
 from dualread.own.serving import vllm_process
-from dualread.own.serving.actor import Ended, Event
 from dualread.own.serving.asked import ActorRequest
 
 _SECONDS_TO_END = 10  # for vLLM's process, when all is answered
@@ -84,9 +84,9 @@ class OnVllm:
         """See `ServingActor.wake`."""
         self._events.put(())
 
-    def read(self, asked: Sequence[ActorRequest], ended: Sequence[Ended], views: Sequence[RequiredView]) -> Answered:
+    def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`; the states are those of the pass that has answered."""
-        states = [one.states for one in ended if one.states is not None]
+        states = [of for one in ended if (of := one.completion.states) is not None]
         if self._kappa is not None and len(states) != len(ended):
             raise ArtifactError("vLLM has not computed all states of an answer. Report this, with vLLM's version.")
         assert not views, "refused before"

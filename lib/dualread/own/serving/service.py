@@ -13,11 +13,11 @@ import numpy as np
 
 from dualread.errors import DualReadError, in_a_line
 from dualread.evaluation.thresholds import Decision, decide
-from dualread.models.generation.base import Completion
+from dualread.models.actor import BrokenRequest, Completion, Finished, PromptRead, TokenEvent
 from dualread.own.scoring.answering import before_answer, readings
 from dualread.own.scoring.loading import LoadedScorer
 from dualread.own.scoring.results import Reading
-from dualread.own.serving.actor import Begun, BrokenRequest, Ended, Said, ServingActor
+from dualread.own.serving.actor import ServingActor
 from dualread.own.serving.asked import ActorRequest, RequestReader, Turn, Wanted
 
 
@@ -175,16 +175,16 @@ class AnsweringService:
         return True
 
     def _step(self) -> None:
-        begun: list[Begun] = []
-        said: list[Said] = []
-        ended: list[Ended] = []
+        begun: list[PromptRead] = []
+        said: list[TokenEvent] = []
+        ended: list[Finished] = []
         for event in self._actor.step():
             if event.name not in self._running:
                 continue
             if isinstance(event, BrokenRequest):
                 self._finish(event.name, Failure(error=event.error))
             else:
-                {Begun: begun, Said: said, Ended: ended}[type(event)].append(event)  # type: ignore[arg-type]
+                {PromptRead: begun, TokenEvent: said, Finished: ended}[type(event)].append(event)  # type: ignore[arg-type]
         self._before(begun)
         for event in said:
             if (request := self._running.get(event.name)) is not None:
@@ -192,8 +192,9 @@ class AnsweringService:
                     request.listener(NextToken(index=index, token=event.token, log_prob=event.log_prob))
         self._answer([event for event in ended if event.name in self._running])
 
-    def _before(self, begun: Sequence[Begun]) -> None:
-        known = [(event.name, event.state) for event in begun if event.state is not None]
+    def _before(self, begun: Sequence[PromptRead]) -> None:
+        judged = [event for event in begun if self._running[event.name].asked.shown is not None]
+        known = [(event.name, event.state) for event in judged if event.state is not None]
         found = None
         if known:
             states = np.stack([state for _, state in known])
@@ -209,7 +210,7 @@ class AnsweringService:
             else:
                 request.listener(Before(psr=request.psr))
 
-    def _answer(self, ended: Sequence[Ended]) -> None:
+    def _answer(self, ended: Sequence[Finished]) -> None:
         why = {id(event): self._why_not(event) for event in ended}
         judged = self._read([event for event in ended if not why[id(event)]])
         for event in ended:
@@ -238,10 +239,10 @@ class AnsweringService:
             if not request.open:
                 self._finish(event.name, None)
 
-    def _why_not(self, event: Ended) -> tuple[str, ...]:
+    def _why_not(self, event: Finished) -> tuple[str, ...]:
         return self._requests.of_completion(self._running[event.name].asked, event.completion)
 
-    def _read(self, ended: Sequence[Ended]) -> Mapping[int, Reading | str]:
+    def _read(self, ended: Sequence[Finished]) -> Mapping[int, Reading | str]:
         """Return what readers say about each completion, or why they cannot: all at once, or else one by one."""
         if not ended:
             return {}

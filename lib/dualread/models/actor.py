@@ -1,0 +1,402 @@
+"""One way to ask an actor, and to read its states: stages, scoring, `dualread.confidences` and serving are its callers.
+
+- `Actor.answer` completes a list of requests; `Actor.loglikelihoods` scores given continuations (`choices`).
+- A `Stream` of an opened checkpoint completes requests token by token, for whoever waits for them.
+- `read_states` reads the states of completions in a pass of its own; `take_measure` measures something else there.
+
+Neither is a method of `Actor`: a key covers a class as a whole, and an edit to them has to generate nothing again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from dualread.declared.answers import Decoding
+from dualread.declared.base import ConfiguredPlugin
+from dualread.seeding import generator
+
+if TYPE_CHECKING:
+    from dualread.models.backbones.encode import EncodedPrompt, Encoder
+    from dualread.models.backbones.opened import Opened
+    from dualread.models.images.base import Shown
+    from dualread.models.replay.replayed import Replayed
+
+# --- What is asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One prompt: an image, and the text that follows it in the user turn.
+
+    Attributes:
+        text: Text of the user turn.
+        image: The image, the path of its file, or a function that makes it when it is needed; None for no image.
+        image_name: Sort key that brings requests about one image together. It does not identify the image: the encoder
+            distinguishes images by their content.
+        row: Name of the request, unique in a list of requests. Error messages show it, and it seeds the random numbers
+            of the request's samples.
+        prefix: Token ids of the completion that are given rather than generated; they follow the prompt.
+    """
+
+    text: str
+    image: "Shown"
+    image_name: str
+    row: str
+    prefix: tuple[int, ...] = ()
+
+    def encoded(self, encoder: "Encoder") -> "EncodedPrompt":
+        """Return what the model reads; see `Encoder.prompt`."""
+        return encoder.prompt(self.text, image=self.image, row=self.row).followed_by(self.prefix)
+
+
+class SeededDecoding(Decoding):
+    """How completion tokens are chosen; the prompt and its image are encoded once for all completions."""
+
+    seed: int
+    """Seed of the samples; unused in greedy decoding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedRequest:
+    """A request as a stream gets it.
+
+    Attributes:
+        name: Unique among the requests that are being answered.
+        prompt: The prompt; its `row` seeds the samples.
+        decoding: How it is answered.
+        alone: Whether the prompt is one image and one text. Nothing that was found out about such prompts holds for
+            other conversations.
+        watched: Whether states are read, where the pass that answers gives them.
+        log_probs: Whether log-probabilities are wanted: an engine may have to normalize all logits for them.
+        drawn_by: What seeds the generator of each completion with transformers; None for the decoding's seed, the
+            prompt's `row`, and the completion's number.
+    """
+
+    name: str
+    prompt: "EncodedPrompt"
+    decoding: SeededDecoding
+    alone: bool = True
+    watched: bool = False
+    log_probs: bool = True
+    drawn_by: Sequence[tuple[str | int, ...]] | None = None
+
+    def generator(self, index: int) -> np.random.Generator:
+        """Return the random numbers of a completion."""
+        names = self.drawn_by[index] if self.drawn_by else ("sample", self.decoding.seed, self.prompt.row, index)
+        return generator(*names)
+
+
+# --- What is answered
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completion:
+    """One completion of a prompt.
+
+    Attributes:
+        prompt_token_ids: The prompt that the model read, with image tokens expanded.
+        token_ids: The generated ids, including the stop token.
+        token_log_probs: Log-softmax of each generated id, in nats, over the raw logits: before ids are forbidden, and
+            before temperature and top-p are applied. Empty where a stream was not asked for them.
+        text: The generated ids decoded without special tokens.
+        finish_reason: "stop" after a stop token, "length" at the limit of `max_completion_tokens`.
+        states: What a `Collecting` has read of its states; None without one.
+    """
+
+    prompt_token_ids: Sequence[int]
+    token_ids: Sequence[int]
+    token_log_probs: Sequence[float]
+    text: str
+    finish_reason: str
+    states: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loglikelihoods:
+    """The log-likelihoods of given continuations of one prompt.
+
+    Attributes:
+        prompt_token_ids: The prompt that the model read, with image tokens expanded and the request's prefix appended.
+        values: Log-likelihood of each continuation in nats, float64 [K]: the sum of the log-probabilities of its ids.
+    """
+
+    prompt_token_ids: Sequence[int]
+    values: np.ndarray
+
+
+# --- What happens while a request is answered
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptRead:
+    """The prompt of the request `name` was read; `state` is h_pre [D], or None where nobody reads it."""
+
+    name: str
+    state: np.ndarray | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenEvent:
+    """One more token of a completion.
+
+    Attributes:
+        name: The request.
+        index: Which of its completions.
+        token: The id.
+        log_prob: Its log-probability in nats, before ids are forbidden and before temperature and top-p; None where
+            nobody asked for it, because it costs time.
+    """
+
+    name: str
+    index: int
+    token: int
+    log_prob: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A whole completion; its `states` are the vectors that readers read, where the actor has them already."""
+
+    name: str
+    index: int
+    completion: Completion
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokenRequest:
+    """The request `name` cannot be answered, and no other one is affected."""
+
+    name: str
+    error: str
+
+
+Event = PromptRead | TokenEvent | Finished | BrokenRequest
+
+
+@dataclass(kw_only=True)
+class GrowingCompletion:
+    """One completion of a request as it grows; `log_probs` is empty where nobody asked for them."""
+
+    request: EncodedRequest
+    index: int
+    tokens: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+
+    def grow(self, token: int, log_prob: float | None) -> TokenEvent:
+        """Add a token, and return the event."""
+        self.tokens.append(token)
+        if log_prob is not None:
+            self.log_probs.append(log_prob)
+        return TokenEvent(name=self.request.name, index=self.index, token=token, log_prob=log_prob)
+
+    def finished(self, decode: Callable[[Sequence[int]], str], finish_reason: str, states: Any = None) -> Finished:
+        """Return the event of the end."""
+        completion = Completion(
+            prompt_token_ids=self.request.prompt.token_ids,
+            token_ids=self.tokens,
+            token_log_probs=self.log_probs,
+            text=decode(self.tokens),
+            finish_reason=finish_reason,
+            states=states,
+        )
+        return Finished(name=self.request.name, index=self.index, completion=completion)
+
+
+# --- Who answers
+
+
+class Stream(Protocol):
+    """Requests that are answered as they come. The events of a request come in their order."""
+
+    @property
+    def n_open(self) -> int:
+        """How many completions are being made, wait, or still hold memory."""
+        ...
+
+    def add(self, request: EncodedRequest) -> None:
+        """Begin to answer a request at one of the next steps."""
+        ...
+
+    def abort(self, name: str) -> None:
+        """Forget a request that nobody waits for any longer; an unknown one is ignored."""
+        ...
+
+    def step(self) -> Sequence[Event]:
+        """Go on by about one token of some requests."""
+        ...
+
+
+class Actor(Protocol):
+    """An opened checkpoint.
+
+    Results depend only on the list of requests as a whole, the settings and the checkpoint.
+
+    Attributes:
+        encoder: Encodes the checkpoint's prompts.
+        stop: Ids that end a turn.
+    """
+
+    encoder: "Encoder"
+    stop: frozenset[int]
+
+    def answer(
+        self, requests: Sequence[Request], decoding: SeededDecoding, collecting: "Collecting | None" = None
+    ) -> list[list[Completion]]:
+        """Return `decoding.n_samples` completions of each request, in the order of the requests.
+
+        With `collecting`, each request has one greedy completion, of whose states something is read. Only engines whose
+        module declares `COLLECTS = True` are given it.
+        """
+        ...
+
+    def loglikelihoods(
+        self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
+    ) -> list[Loglikelihoods]:
+        """Return the log-likelihoods of each request's continuations, in the order of the requests.
+
+        Continuations are teacher-forced; nothing is generated. A prefix that several continuations share is read once.
+
+        Args:
+            requests: n requests.
+            continuations: For each request, K lists of at least one id; K may differ between requests.
+        """
+        ...
+
+
+# --- What is read of states
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadSpec:
+    """What is read of the states of a completion.
+
+    Attributes:
+        kappa: Temperature of the evidence pooling.
+        middle: Whether h_mid is read, of one middle layer.
+        depths: Depths, from 0 to 1, at which the answer's states are read besides (`forward.of_layer`).
+        entropies: Whether the entropies of tokens are computed.
+    """
+
+    kappa: float
+    middle: bool = True
+    depths: tuple[float, ...] = ()
+    entropies: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassStates:
+    """The states of one row, in the pass that reads or makes its completion of C ids.
+
+    Attributes:
+        n_prompt_tokens: Number of the prompt's tokens, image tokens included.
+        final: Final-layer states of the prompt's last token and of the completion's [1 + C, D].
+        layers: States of the completion's tokens in each wanted layer [C, D], by its number.
+        image: Final-layer states of the image's tokens [M, D].
+    """
+
+    n_prompt_tokens: int
+    final: Any
+    layers: Mapping[int, Any]
+    image: Any
+
+
+class Collecting(Protocol):
+    """What is read of the states of completions by the pass that makes them (`models.replay.of_generation`).
+
+    Attributes:
+        kinds: The data classes of which results consist, for `finished.each_batch`.
+    """
+
+    kinds: tuple[type, ...]
+
+    def layers(self, n_layers: int) -> list[int]:
+        """Return the layers, 1-based, whose states are wanted besides those of the last one."""
+        ...
+
+    def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
+        """Return whether the states of the last token of a completion are read, which is chosen from others."""
+        ...
+
+    def read_states(
+        self,
+        rows: Sequence[PassStates],
+        completions: Sequence[Sequence[int]],
+        logits: Callable[[Any], Any],
+        decode: Callable[[Sequence[int]], str],
+        stop: Set[int],
+        forbidden: Sequence[int],
+    ) -> list[Any]:
+        """Return one result per completion.
+
+        Args:
+            rows: The states of at least one row.
+            completions: Their ids.
+            logits: The model's head: states [..., D] to logits [..., V] in float32.
+            decode: Returns the text of ids without special tokens.
+            stop: Ids that end a turn.
+            forbidden: Ids that a completion may never contain.
+        """
+        ...
+
+
+def read_states(
+    opened: "Opened",
+    requests: Sequence[Request],
+    completions: Sequence[Sequence[int]],
+    spec: ReadSpec,
+    *,
+    batch_size: int,
+    prompts: Sequence[str] | None = None,
+) -> "list[Replayed]":
+    """Read the states of one completion of each request, in a teacher-forced pass.
+
+    Args:
+        opened: The opened checkpoint.
+        requests: n requests without a prefix.
+        completions: The generated ids of each request, at least one.
+        spec: What is read.
+        batch_size: Completions that are read together.
+        prompts: `prompt_sha256` of the prompt that each completion was generated from; None if that was another one.
+
+    Raises:
+        ReplayDisagreementError: A prompt's ids differ from those that the completion was generated from.
+    """
+    from dualread.models.finished import in_batches
+    from dualread.models.replay.forward import checked_prompt, replay_batch
+    from dualread.models.replay.positions import Positions
+    from dualread.models.replay.replayed import Replayed
+
+    def of_batch(batch: Sequence[int]) -> list[Replayed]:
+        asked = [checked_prompt(opened, requests[i], None if prompts is None else prompts[i]) for i in batch]
+        return replay_batch(opened, asked, [completions[i] for i in batch], spec)
+
+    # Rows about one image follow each other, so that it is encoded once per batch.
+    order = sorted(range(len(requests)), key=lambda i: (requests[i].image_name, len(completions[i]), i))
+    return in_batches(order, batch_size, of_batch, Replayed, Positions, label="replaying (batches)")
+
+
+def take_measure(
+    opened: "Opened",
+    requests: Sequence[Request],
+    completions: Sequence[Sequence[int]],
+    plugin: ConfiguredPlugin,
+    *,
+    batch_size: int,
+) -> dict[str, np.ndarray]:
+    """Return what a measure finds of one completion of each request, float32 [n, d] by name; arguments as in
+    `read_states`.
+    """
+    from dualread.models.finished import in_batches
+    from dualread.models.measures.base import measure_batch
+
+    def of_batch(batch: Sequence[int]) -> list[dict[str, np.ndarray]]:
+        prompts = [requests[i].encoded(opened.encoder) for i in batch]
+        return measure_batch(opened, prompts, [completions[i] for i in batch], plugin)
+
+    # Prompts of one length are read together, and those are mostly of texts of one length.
+    order = sorted(range(len(requests)), key=lambda i: (len(requests[i].text), requests[i].image_name, i))
+    found = in_batches(order, batch_size, of_batch, label="measuring (batches)")
+    names = found[0] if found else ()
+    return {name: np.stack([row[name] for row in found]).astype(np.float32) for name in names}

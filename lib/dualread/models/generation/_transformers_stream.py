@@ -1,0 +1,253 @@
+"""Requests that transformers answers as they come: one batch at a time, token by token.
+
+Requests that arrive while a batch is being answered wait for the next one.
+"""
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dualread.errors import DualReadError, in_a_line
+from dualread.models.actor import (
+    BrokenRequest,
+    Completion,
+    EncodedRequest,
+    Event,
+    Finished,
+    GrowingCompletion,
+    PromptRead,
+    SeededDecoding,
+)
+from dualread.models.backbones import parts
+from dualread.models.backbones.encode import EncodedPrompt
+from dualread.models.backbones.opened import Opened
+from dualread.models.prefixes import NOTHING
+
+if TYPE_CHECKING:
+    from dualread.models.generation._kept import Kept
+
+_LEAST_GOING = 0.75  # finished rows are dropped when fewer than this share still go on, because that copies the others
+
+
+class TransformersStream:
+    """Implements `models.actor.Stream`; `batch_size` is the number of completions that are made at once."""
+
+    def __init__(self, opened: Opened, batch_size: int):
+        self._opened, self._batch_size = opened, batch_size
+        self._waiting: dict[str, EncodedRequest] = {}
+        self._open: dict[str, int] = {}  # how many completions of a request of the batch have not ended
+        self._abandoned: set[str] = set()
+        self._running: Iterator[Sequence[Event]] | None = None
+
+    @property
+    def n_open(self) -> int:
+        """See `Stream.n_open`."""
+        return len(self._waiting) + sum(self._open.values())
+
+    def add(self, request: EncodedRequest) -> None:
+        """See `Stream.add`."""
+        self._waiting[request.name] = request
+
+    def abort(self, name: str) -> None:
+        """See `Stream.abort`."""
+        self._waiting.pop(name, None)
+        if self._open.pop(name, None):
+            self._abandoned.add(name)
+
+    def step(self) -> Sequence[Event]:
+        """See `Stream.step`."""
+        import torch
+
+        try:
+            if self._running is None:
+                self._running = self._begin()
+            with torch.inference_mode():
+                events = next(self._running, None)
+        except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
+            broken, self._open, self._running = [name for name, n in self._open.items() if n], {}, None
+            return [BrokenRequest(name=name, error=in_a_line(error)) for name in broken]
+        if events is None:
+            self._open, self._running = {}, None
+        for event in events or ():
+            if isinstance(event, Finished):
+                self._open[event.name] -= 1
+        return events or ()
+
+    def _begin(self) -> Iterator[Sequence[Event]]:
+        """Begin the next batch: the requests that have waited longest, and others that are answered in the same way."""
+        first = next(iter(self._waiting.values()))
+        chosen: list[EncodedRequest] = []
+        n_rows = 0
+        for request in self._waiting.values():
+            n_rows += request.decoding.n_samples
+            if _way(request) == _way(first) and (not chosen or n_rows <= self._batch_size):
+                chosen.append(request)
+        for request in chosen:
+            del self._waiting[request.name]
+        self._open = {request.name: request.decoding.n_samples for request in chosen}
+        self._abandoned = set()
+        opened = self._opened
+        if not first.alone:
+            facts = opened.encoder.facts.model_copy(update={"shared": NOTHING, "images_once": False})
+            opened = opened.with_facts(facts)
+        return stream(opened, chosen, self._abandoned)
+
+
+def _way(request: EncodedRequest) -> tuple[Any, ...]:
+    decoding = request.decoding
+    return request.alone, decoding.temperature, decoding.top_p if decoding.temperature else None
+
+
+def complete(opened: Opened, requests: Sequence[EncodedRequest], kept: "Kept | None" = None) -> list[list[Completion]]:
+    """Return the completions of each request, all of one batch; see `stream`."""
+    made = {
+        (one.name, one.index): one.completion
+        for events in stream(opened, requests, kept=kept)
+        for one in events
+        if isinstance(one, Finished)
+    }
+    return [[made[one.name, k] for k in range(one.decoding.n_samples)] for one in requests]
+
+
+def stream(
+    opened: Opened, requests: Sequence[EncodedRequest], abandoned: Set[str] = frozenset(), kept: "Kept | None" = None
+) -> Iterator[list[Event]]:
+    """Answer requests in one batch, token by token; yield what happens at each step.
+
+    Each completion has a generator of its own, so that samples do not depend on what else is in the batch.
+
+    Args:
+        opened: The model, and how to encode its prompts.
+        requests: All have the same temperature and top_p.
+        abandoned: Names of requests that nobody waits for any longer; the caller may add some between two steps.
+        kept: Keeps all states, for which the last token of each completion is read as well.
+    """
+    rows = [GrowingCompletion(request=one, index=k) for one in requests for k in range(one.decoding.n_samples)]
+    position = {one.name: i for i, one in enumerate(requests)}
+    of = [position[row.request.name] for row in rows]
+    longest = max(one.decoding.max_completion_tokens for one in requests)
+    decoding = requests[0].decoding.model_copy(update={"max_completion_tokens": longest})
+    uniform = None
+    if decoding.temperature > 0:
+        drawn = [row.request.generator(row.index) for row in rows]
+        uniform = np.stack([rng.random(longest) for rng in drawn])
+    ended: set[int] = set()
+    cut: set[int] = set()  # completions that need no further step, although they said no stop token
+    for number, step in enumerate(steps(opened, [one.prompt for one in requests], of, decoding, uniform, cut, kept)):
+        if abandoned:
+            cut |= {i for i, row in enumerate(rows) if row.request.name in abandoned}
+            ended |= cut
+        events: list[Event] = []
+        if number == 0:
+            states = step.states.float().cpu().numpy()
+            events += [
+                PromptRead(name=row.request.name, state=state)
+                for row, state in zip(rows, states, strict=True)
+                if row.index == 0
+            ]
+        chosen = zip(step.at.tolist(), step.chosen.tolist(), step.log_probs.tolist(), strict=True)
+        for i, token, log_prob in (of_row for of_row in chosen if of_row[0] not in ended):
+            row = rows[i]
+            events.append(row.grow(token, log_prob))
+            if token in opened.stop or len(row.tokens) == row.request.decoding.max_completion_tokens:
+                ended.add(i)
+                if token not in opened.stop and len(row.tokens) < longest:
+                    cut.add(i)
+                events.append(row.finished(opened.encoder.decode, "stop" if token in opened.stop else "length"))
+        yield events
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """The next token of each row; a row may go on for a while after its completion has ended.
+
+    Attributes:
+        at: The completion of each row [rows].
+        chosen: The id of the token [rows].
+        log_probs: Its log-softmax over the raw logits, in nats [rows].
+        states: The final-layer states from which it was chosen [rows, D]; first those of the prompts' last tokens.
+    """
+
+    at: Any
+    chosen: Any
+    log_probs: Any
+    states: Any
+
+
+def steps(
+    opened: Opened,
+    prompts: Sequence[EncodedPrompt],
+    of: Sequence[int],
+    decoding: SeededDecoding,
+    uniform: np.ndarray | None,
+    ended: Set[int] = frozenset(),
+    kept: "Kept | None" = None,
+) -> Iterator[Step]:
+    """Complete prompts in one batch, token by token; each prompt is read once, whatever the number of its completions.
+
+    Args:
+        opened: The model, and how to encode its prompts.
+        prompts: The encoded prompts.
+        of: For each completion, the position of its prompt in `prompts`.
+        decoding: How tokens are chosen; `n_samples` and `seed` are not read.
+        uniform: Random numbers in [0, 1), [completions, max_completion_tokens]; None for greedy decoding.
+        ended: Completions that nobody wants any longer; the caller may add some between two steps.
+        kept: Keeps all states, for which the last token of each completion is read as well.
+    """
+    import torch
+
+    from dualread.models.generation._states import CachedStates, Rows
+
+    model, n_tokens, head = opened.model, decoding.max_completion_tokens, parts.head(opened.model)
+    stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (opened.stop, opened.forbidden))
+    layers = () if kept is None else kept.layers
+    if opened.encoder.facts.shared == NOTHING:
+        states = Rows(opened, [prompts[i] for i in of], layers)
+    else:
+        states = CachedStates(opened, prompts, of, room=n_tokens - (kept is None), layers=layers)
+    at = torch.arange(len(of), device=model.device)  # the completion of each row of `states`
+    going = torch.ones(len(of), dtype=torch.bool, device=model.device)
+    said = torch.zeros_like(going)  # whether a row has chosen a token that ends it
+    for step in range(n_tokens if kept is None else n_tokens + 1):
+        if kept is not None:
+            kept.take(step, at, states)
+        scores = head(states.last).float()
+        total = scores.logsumexp(dim=-1)
+        scores[:, forbidden] = -torch.inf
+        chosen = _choose(scores, decoding, None if uniform is None else uniform[at.cpu().numpy(), step])
+        log_probs = scores.gather(1, chosen[:, None])[:, 0] - total
+        yield Step(at=at, chosen=chosen, log_probs=log_probs, states=states.last)
+        before, said = said, said | torch.isin(chosen, stop)
+        going &= ~(said if kept is None else before)  # where states are kept, the token that ends a row is read, too
+        if ended:
+            going &= torch.tensor([row not in ended for row in at.tolist()], device=model.device)
+        n_going = int(going.sum())
+        if not n_going or step + 1 == n_tokens + (kept is not None):
+            break
+        if n_going < _LEAST_GOING * len(at):
+            left = going.nonzero()[:, 0]
+            states.select(left)
+            at, chosen, going, said = at[left], chosen[left], going[left], said[left]
+        states.append(chosen)
+
+
+def _choose(scores: Any, decoding: SeededDecoding, uniform: np.ndarray | None) -> Any:
+    """Return one id per row of `scores` [rows, V]: the argmax, or a sample by inverse transform sampling.
+
+    A sample is the first id at which the cumulative probability exceeds u; `uniform` holds one u per row, or is None
+    for greedy decoding.
+    """
+    import torch
+
+    if uniform is None:
+        return scores.argmax(dim=-1)
+    probabilities = torch.softmax(scores.double() / decoding.temperature, dim=-1)
+    if decoding.top_p < 1:  # keep the smallest set of ids with at least this mass
+        ordered, ids = probabilities.sort(dim=-1, descending=True, stable=True)
+        outside = ordered.cumsum(dim=-1) - ordered >= decoding.top_p
+        probabilities = probabilities.masked_fill(torch.zeros_like(outside).scatter(1, ids, outside), 0.0)
+    reached = probabilities.cumsum(dim=-1)
+    at = torch.from_numpy(uniform).to(scores.device)[:, None] * reached[:, -1:]
+    return torch.searchsorted(reached, at, right=True)[:, 0]  # right: never an id of probability 0

@@ -1,0 +1,142 @@
+"""Requests that vLLM answers as they come, and the states of their answers from the pass that answers."""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from dualread.models.actor import Collecting, EncodedRequest, Event, Finished, GrowingCompletion, PromptRead
+from dualread.models.backbones.encode import Encoder
+from dualread.models.generation._vllm import Core, sampling
+from dualread.seeding import derive_seed
+
+
+@dataclass(kw_only=True)
+class _Row(GrowingCompletion):
+    """One completion.
+
+    Attributes:
+        watched: Whether its states are read.
+        engine_name: By which vLLM knows it.
+        finish_reason: Why it has ended; vLLM may have to read its last token yet.
+    """
+
+    watched: bool
+    engine_name: str = ""
+    finish_reason: str = ""
+
+
+class VllmStream:
+    """Answers requests in `core`; one at most of those of a core may watch states.
+
+    Args:
+        core: The opened checkpoint.
+        encoder: Decodes its tokens.
+        stop: Ids that end a turn.
+        forbidden: Ids that no answer contains.
+        collecting: What is read of states; None for nothing.
+    """
+
+    def __init__(
+        self, core: Core, encoder: Encoder, stop: Set[int], forbidden: Sequence[int], collecting: Collecting | None
+    ):
+        layers = [] if collecting is None else collecting.layers(core.n_layers)
+        assert len(layers) < 2, "vLLM shows one layer besides the last one"
+        self._core, self._encoder, self._stop, self._forbidden = core, encoder, stop, forbidden
+        self._collecting, self._states = collecting, None if collecting is None else core.watch(*layers)
+        self._rows: dict[str, _Row] = {}
+
+    @property
+    def n_open(self) -> int:
+        """How many completions have not ended; the largest of the tables in which one can be left behind."""
+        return max(len(self._rows), self._core.n_open, 0 if self._states is None else self._states.n_kept)
+
+    def add(self, request: EncodedRequest, *, whole: bool = False) -> None:
+        """Begin to answer a request; if `whole`, all that is said comes at its end. See `Stream.add`."""
+        watched = request.watched and self._states is not None
+        prompt, decoding = request.prompt, request.decoding.model_copy(update={"n_samples": 1})
+        self._core.check_length(prompt.row, len(prompt.token_ids) + decoding.max_completion_tokens + watched)
+        seed = derive_seed("sample", decoding.seed, prompt.row)
+        parameters = sampling(decoding, seed, self._forbidden, self._stop)
+        if not request.log_probs:
+            del parameters["logprobs"]
+        given = None
+        for index in range(request.decoding.n_samples):
+            row, name = _Row(request=request, index=index, watched=watched), f"{request.name}/{index}"
+            of_row = {**parameters, "seed": seed + index}
+            if self._states is not None and watched:
+                row.engine_name = self._core.add_watched(name, prompt, of_row, self._states, whole=whole)
+            else:
+                given = given or self._core.given(prompt, ())
+                row.engine_name = self._core.add(name, given, of_row, whole=whole)
+            self._rows[name] = row
+
+    def abort(self, name: str) -> None:
+        """Forget a request that nobody waits for any longer; an unknown one is ignored."""
+        gone = {of: row for of, row in self._rows.items() if row.request.name == name}
+        self._core.abort(list(gone))
+        for of, row in gone.items():
+            del self._rows[of]
+            if self._states is not None:
+                self._states.forget(row.engine_name)
+
+    def step(self) -> list[Event]:
+        """Go on by one step of vLLM; the events of a request come in their order."""
+        events: list[Event] = []
+        ended = []
+        for output in self._core.step():
+            if (row := self._rows.get(output.request_id)) is None:
+                continue
+            [made] = output.outputs
+            is_rest = bool(row.finish_reason)
+            if not is_rest:
+                events += self._grown(row, made)
+            if made.finish_reason:
+                del self._rows[output.request_id]
+                if is_rest or not self._lacks_states(row):
+                    ended.append(row)
+                    continue
+                name, before = f"{output.request_id}/rest", row.engine_name
+                row.engine_name = self._core.read_rest(name, before, row.request.prompt, row.tokens, self._states)
+                self._rows[name] = row
+        return [*events, *self._finished(ended)]
+
+    def _grown(self, row: _Row, made: object) -> list[Event]:
+        events: list[Event] = []
+        if not row.tokens and row.index == 0:
+            last = len(row.request.prompt.token_ids) - 1
+            state = self._states.state(row.engine_name, last) if self._states is not None and row.watched else None
+            events.append(PromptRead(name=row.request.name, state=_numbers(state)))
+        for k, token in enumerate(made.token_ids):
+            events.append(row.grow(token, None if made.logprobs is None else made.logprobs[k][token].logprob))
+        row.finish_reason = made.finish_reason or ""
+        return events
+
+    def _lacks_states(self, row: _Row) -> bool:
+        """Return whether vLLM has to read more: the last token, which is chosen, or an image of another request."""
+        if not row.watched or self._states is None or self._collecting is None:
+            return False
+        last = self._collecting.reads_last(row.tokens, self._encoder.decode, self._stop)
+        return last or not self._states.has_image(row.engine_name)
+
+    def _finished(self, rows: Sequence[_Row]) -> list[Finished]:
+        import torch
+
+        states, watched = {}, [row for row in rows if row.watched]
+        if watched and self._states is not None and self._collecting is not None:
+            whole = [row for row in watched if self._states.has_image(row.engine_name)]
+            with torch.inference_mode():
+                passes = [
+                    self._states.of_pass(row.engine_name, len(row.request.prompt.token_ids), len(row.tokens))
+                    for row in whole
+                ]
+                ids, decode, logits = [row.tokens for row in whole], self._encoder.decode, self._core.logits
+                found = self._collecting.read(passes, ids, logits, decode, self._stop, self._forbidden) if whole else ()
+            states = dict(zip((row.engine_name for row in whole), found, strict=True))
+            for row in watched:
+                self._states.forget(row.engine_name)
+        return [row.finished(self._encoder.decode, row.finish_reason, states.get(row.engine_name)) for row in rows]
+
+
+def _numbers(state: object) -> np.ndarray | None:
+    return None if state is None else state.float().cpu().numpy()
