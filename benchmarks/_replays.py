@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from dualread.models.actor import Completion, ReadSpec, Request
 from dualread.models.backbones.opened import Opened
-from dualread.models.generation.base import Completion, Request
 from dualread.models.replay import agreement
 from dualread.models.replay.forward import replay_batch
 
@@ -44,7 +44,7 @@ def compare(
     replayed = []
     for start in range(0, len(ids), BATCH_SIZE):
         part = slice(start, start + BATCH_SIZE)
-        replayed += replay_batch(opened, encoded[part], ids[part], kappa=0.1)
+        replayed += replay_batch(opened, encoded[part], ids[part], ReadSpec(kappa=0.1))
     pairs = zip(replayed, made, strict=True)
     difference = np.concatenate([np.abs(r.token_log_probs - np.array(one.token_log_probs)) for r, one in pairs])
     if noise is None:

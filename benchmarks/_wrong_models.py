@@ -12,12 +12,12 @@ from _replays import compare, without_types
 from dualread.artifacts.tables import read_parts
 from dualread.declared.columns import GENERATIONS
 from dualread.declared.replay import Agreement
+from dualread.models.actor import Completion
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.backbones.processor import load_processor
-from dualread.models.generation.base import Completion
 from dualread.models.replay import agreement
-from dualread.stages._asked import read_asked, request_of
+from dualread.stages._asked import read_asked
 
 # Adam moves a weight by at most about the learning rate per step: paper.yaml's 117 steps of 1e-6.
 STEPS, LEARNING_RATE = 117, 1e-6
@@ -115,4 +115,4 @@ def _answers(rehearsal: Rehearsal) -> tuple[list[Any], list[Completion]]:
         )
         for row in rows
     ]  # fmt: skip
-    return [request_of(questions[row["sample_id"]], manifest) for row in rows], made
+    return [questions[row["sample_id"]].request(manifest) for row in rows], made

@@ -21,8 +21,8 @@ from _replays import compare, without_types
 from _tiny import backbone_entry
 
 from dualread.models import prompts
+from dualread.models.actor import Request, SeededDecoding
 from dualread.models.backbones.opened import open_checkpoint
-from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.transformers_engine import TransformersEngine
 
 BACKBONES = {"qwen3_vl": "qwen3-vl-tiny", "gemma3": "medgemma-tiny"}
@@ -52,7 +52,7 @@ def _measure(options: Any, family: str) -> Iterator[dict[str, Any]]:
         others = [other for other in checkpoints if other != name][:3]
         for temperature in (0.0, 1.0):
             decoding = SeededDecoding(temperature=temperature, top_p=1.0, n_samples=1, max_completion_tokens=64, seed=0)
-            made = [one for [one] in TransformersEngine(own, 32).generate(about, decoding)]
+            made = [one for [one] in TransformersEngine(own, 32).answer(about, decoding)]
             replays = {
                 "itself": own,
                 **{other: open_checkpoint(checkpoints[other], settings) for other in others},

@@ -22,7 +22,7 @@ from typing import Any
 from _tiny import ROOT, backbone_entry, build, rows
 
 from dualread import plugins
-from dualread.models.generation.base import Request, SeededDecoding
+from dualread.models.actor import Request, SeededDecoding
 
 ENGINES = {"transformers_engine": {"batch_size": 128}, "vllm_engine": {"max_num_seqs": 128}}
 GREEDY = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=64, seed=0)
@@ -34,7 +34,7 @@ def measure(name: str, family: str, checkpoint: Path, n_prompts: int, started: f
     settings = backbone_entry(family)["settings"]
     engine = plugins.load("generation", name).open_engine(checkpoint, settings, ENGINES[name])
     requests = [Request(text=r.text, image=r.image, image_name=r.image_name, row=r.name) for r in rows(n_prompts)]
-    engine.generate(requests[:1], GREEDY)
+    engine.answer(requests[:1], GREEDY)
     import resource
 
     import torch
@@ -44,7 +44,7 @@ def measure(name: str, family: str, checkpoint: Path, n_prompts: int, started: f
     clock = time.perf_counter if is_gpu else time.process_time
     for how, decoding in (("greedy", GREEDY), ("8 samples", SAMPLES)):
         begun = clock()
-        answers = engine.generate(requests, decoding)
+        answers = engine.answer(requests, decoding)
         tokens = [list(c.token_ids) for completions in answers for c in completions]
         found[how] = {"seconds": clock() - begun, "tokens": tokens}
     return found | {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6}

@@ -45,12 +45,11 @@ from dualread.commands.plan import peaks
 from dualread.commands.plan.models import encoding, reading
 from dualread.declared.recorded import Facts
 from dualread.models import prompts
+from dualread.models.actor import ReadSpec, Request, SeededDecoding, read_states
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked
-from dualread.models.generation.base import Request, SeededDecoding
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay import agreement
-from dualread.models.replay.forward import replay_completions
 from dualread.models.training import grpo
 from dualread.models.training.job import Job
 
@@ -172,7 +171,7 @@ def generate(case: Case, checkpoint: Path, asked: Sequence[Request]) -> float:
     began = time.process_time()
     n = GROUP if case.stage == "samples" else 1
     decoding = SeededDecoding(temperature=float(n > 1), top_p=1.0, n_samples=n, max_completion_tokens=case.made, seed=0)
-    engine.generate(asked, decoding)
+    engine.answer(asked, decoding)
     return time.process_time() - began
 
 
@@ -196,7 +195,7 @@ def replay(case: Case, checkpoint: Path, asked: Sequence[Request]) -> float:
     rng, stop = np.random.default_rng(0), min(actor.stop)
     kept = sorted(set(range(300)) - actor.stop - set(actor.forbidden))
     completions = [[*rng.choice(kept, case.made - 1).tolist(), stop] for _ in asked]
-    replay_completions(actor, asked, completions, kappa=0.1, batch_size=case.rows)
+    read_states(actor, asked, completions, ReadSpec(kappa=0.1), batch_size=case.rows)
     agreement.Own.of(actor, asked, completions)
     return time.process_time() - began
 

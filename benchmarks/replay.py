@@ -26,7 +26,8 @@ import numpy as np
 import polars as pl
 from _tiny import build, encode, forget_peak, load, peak_mb, resident_mb, rows
 
-from dualread.models.replay.forward import VECTORS, batches, middle_layer, replay_batch
+from dualread.models.actor import ReadSpec
+from dualread.models.replay.forward import VECTORS, middle_layer, replay_batch
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import locate
 
@@ -65,7 +66,7 @@ def ours(opened: Any, work: list[tuple[Any, list[int]]]) -> list[dict[str, np.nd
     """Replay in batches, as the stage does."""
     results: dict[int, dict[str, np.ndarray]] = {}
     for group in _groups(work):
-        replayed = replay_batch(opened, [work[i][0] for i in group], [work[i][1] for i in group], kappa=KAPPA)
+        replayed = replay_batch(opened, [work[i][0] for i in group], [work[i][1] for i in group], ReadSpec(kappa=KAPPA))
         results |= {i: {**r.vectors, "log_probs": r.token_log_probs} for i, r in zip(group, replayed, strict=True)}
     return [results[i] for i in range(len(work))]
 
@@ -85,7 +86,8 @@ METHODS = {"naive": naive, "ours": ours, "plain": plain}
 
 
 def _groups(work: list[tuple[Any, list[int]]]) -> list[list[int]]:
-    return list(batches([p.image_sha256 for p, _ in work], [len(c) for _, c in work], BATCH_SIZE))
+    order = sorted(range(len(work)), key=lambda i: (work[i][0].image_sha256, len(work[i][1]), i))
+    return [order[start : start + BATCH_SIZE] for start in range(0, len(order), BATCH_SIZE)]
 
 
 def measure(method: str, family: str, checkpoint: Path, n_rows: int, out: Path) -> None:

@@ -17,9 +17,9 @@ import torch
 import yaml
 from _tiny import ROOT, backbone_entry, build, rows
 
+from dualread.models.actor import EncodedRequest, SeededDecoding
 from dualread.models.backbones.opened import open_checkpoint
-from dualread.models.generation.base import SeededDecoding
-from dualread.models.generation.transformers_engine import complete
+from dualread.models.generation._transformers_stream import complete
 
 FEW, MANY = 3, 27  # tokens; the steps between them are measured
 
@@ -45,8 +45,9 @@ def main() -> None:
     def seconds(n: int, tokens: int) -> float:
         decoding = SeededDecoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=tokens, seed=0)
         begun = time.perf_counter()
+        requests = [EncodedRequest(name=prompt.row, prompt=prompt, decoding=decoding) for prompt in about[:n]]
         with torch.inference_mode():
-            complete(opened, about[:n], range(n), decoding, None)  # it ends with the tokens on the CPU
+            complete(opened, requests)  # it ends with the tokens on the CPU
         return time.perf_counter() - begun
 
     def step(n: int) -> float:

@@ -9,7 +9,7 @@ Neither is a method of `Actor`: a key covers a class as a whole, and an edit to 
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -309,7 +309,7 @@ class Collecting(Protocol):
         kinds: The data classes of which results consist, for `finished.each_batch`.
     """
 
-    kinds: tuple[type, ...]
+    kinds: ClassVar[tuple[type, ...]]
 
     def layers(self, n_layers: int) -> list[int]:
         """Return the layers, 1-based, whose states are wanted besides those of the last one."""
@@ -319,7 +319,7 @@ class Collecting(Protocol):
         """Return whether the states of the last token of a completion are read, which is chosen from others."""
         ...
 
-    def read_states(
+    def read(
         self,
         rows: Sequence[PassStates],
         completions: Sequence[Sequence[int]],

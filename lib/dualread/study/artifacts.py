@@ -188,7 +188,7 @@ class StudyArtifacts:
     def replay(self, w: Any, shards: Sequence[ShardOrView] | None = None) -> Description:
         """The states of answers, and of views of them; what only some readers read, of answers alone."""
         replay = self._study.replay.model_copy(update={"from_": None})  # `states` says it where it counts
-        optional = {"optional_tensors": self._shards.optional_tensors(w.actor)}
+        optional: dict[str, Any] = {"optional_tensors": self._shards.optional_tensors(w.actor)}
         return self.opened(w), [
             self.entry(
                 self.of_shard("features", w, shard),
@@ -303,5 +303,5 @@ class StudyArtifacts:
         return MethodReference(method=method, parents=above, module=module)
 
 
-def _named(shard: Sequence[str]) -> Mapping[str, str]:
+def _named(shard: Sequence[str]) -> Mapping[str, Any]:
     return dict(zip(_OF_SHARD, shard, strict=False))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,7 @@ class VllmStream:
                 events += self._grown(row, made)
             if made.finish_reason:
                 del self._rows[output.request_id]
-                if is_rest or not self._lacks_states(row):
+                if is_rest or self._states is None or not self._lacks_states(row):
                     ended.append(row)
                     continue
                 name, before = f"{output.request_id}/rest", row.engine_name
@@ -101,7 +102,7 @@ class VllmStream:
                 self._rows[name] = row
         return [*events, *self._finished(ended)]
 
-    def _grown(self, row: _Row, made: object) -> list[Event]:
+    def _grown(self, row: _Row, made: Any) -> list[Event]:
         events: list[Event] = []
         if not row.tokens and row.index == 0:
             last = len(row.request.prompt.token_ids) - 1
@@ -138,5 +139,5 @@ class VllmStream:
         return [row.finished(self._encoder.decode, row.finish_reason, states.get(row.engine_name)) for row in rows]
 
 
-def _numbers(state: object) -> np.ndarray | None:
+def _numbers(state: Any) -> np.ndarray | None:
     return None if state is None else state.float().cpu().numpy()

@@ -62,7 +62,7 @@ class Collected:
         forbidden: Sequence[int],
     ) -> list[Replayed]:
         """See `Collecting.read`."""
-        layers = dict(zip(("h_mid",), rows[0].layers, strict=False))
+        layers: dict[str, int] = dict(zip(("h_mid",), rows[0].layers, strict=False))
         spec = ReadSpec(**self.spec.model_dump(include={"kappa", "middle", "entropies"}))
         return reading_of(rows, completions, spec, layers, logits, decode, stop, forbidden)
 
