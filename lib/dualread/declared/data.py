@@ -187,7 +187,7 @@ class BuildManifestSpec(Section):
     split: str
     loader: Plugin
     settings: Wire
-    roles: Role | dict[Role, Fraction]
+    roles: Role | dict[str, Fraction]
     seed: int
     select: Select | None = None
     expect_sha256: str | None = None

@@ -138,12 +138,13 @@ class StudyArtifacts:
     def build_manifest(self, w: Any) -> Description:
         """The table of questions of a split."""
         dataset = self._study.datasets[w.dataset]
+        roles: Any = dataset.roles[w.split]  # dict keys are invariant: those of a study are of the narrower type
         spec = BuildManifestSpec(
             dataset=w.dataset,
             split=w.split,
             loader=plugin("datasets", dataset.loader),
             settings=dataset.settings,
-            roles=dataset.roles[w.split],
+            roles=roles,
             seed=dataset.seed,
             select=dataset.select,
             expect_sha256=(dataset.expect_sha256 or {}).get(w.split),
