@@ -4,11 +4,12 @@ import pytest
 import yaml
 
 from dualread.errors import ConfigError
+from dualread.models.replay import agreement
 from dualread.stages import __path__ as stages
 from dualread.study.config import resolve
 from dualread.study.costs import Costs
 from dualread.study.files import load
-from dualread.study.work import STAGES, PlannedStudy, cluster_resources, seconds_of_jobs, work_of
+from dualread.study.work import SAMPLE, STAGES, PlannedStudy, cluster_resources, seconds_of_jobs, work_of
 from tests.study.embedded import EMBEDDED, ROOT, merged
 
 QUESTIONS = {"train": 800, "validation": 192, "test": 384}  # 100, 24 and 48 images with 8 questions each
@@ -61,6 +62,7 @@ def test_jobs_of_the_embedded_study():
 def test_where_the_generation_keeps_states_a_sample_of_each_shard_is_replayed():
     only = {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29]}
     found = [seconds(study_of({"only": only, "replay": replay}), "replay") for replay in ({}, {"from": "generation"})]
+    assert agreement.SAMPLE == SAMPLE
     # train, validation, and test under original, donor and fixed images; the last are forced, so that all are replayed
     answers = [(found[k] - 5.5) / 0.0038 for k in (0, 1)]
     assert answers == pytest.approx([800 + 192 + 3 * 384, 4 * 32 + 384])

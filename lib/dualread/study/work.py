@@ -12,7 +12,6 @@ from typing import Any
 from dualread import plugins
 from dualread.declared.study import Config
 from dualread.errors import DualReadError
-from dualread.models.replay.agreement import SAMPLE
 from dualread.models.training.settings import TrainingSettings, settings_on
 from dualread.study.asked import shard_spec
 from dualread.study.costs import Costs, is_tiny
@@ -23,6 +22,7 @@ STAGES = (  # in the order of the pipeline
     *("pretrain_base", "copy_checkpoint", "probe_checkpoint", "train_actor", "generate", "read_answers", "grade"),
     *("replay", "read_likelihoods", "fit_readers", "score_answers", "compute_metrics", "measure_costs"),
 )
+SAMPLE = 32  # completions of a shard that are replayed for the comparison: models.replay.agreement, which needs torch
 _MINUTES = 30  # the limit of a cluster's job is a multiple of it
 
 
