@@ -15,7 +15,6 @@ from dualread.declared.tables import StudySettings
 from dualread.evaluation.metrics.calibration_error import N_BINS
 from dualread.evaluation.statistics.bootstrap import PERCENTILES
 from dualread.models.training.settings import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS, TrainingSettings, settings_on
-from dualread.plugins import declared
 from dualread.readers.dualread import WEIGHT
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 from dualread.reporting.tables._latex import Float, Gap, Heading, TableRow, escape
@@ -26,6 +25,7 @@ READS = "data"  # for the number of in-distribution training questions, which ma
 CONFIG = ("seeds", "datasets", "backbones", "actors", "conditions", "generation", "replay", "methods", "metrics")
 ORDERED = ("backbones", "actors", "conditions", "methods")  # sections whose order in the config is the order in print
 SOFTWARE = {"torch": "PyTorch", "transformers": "Transformers", "trl": "TRL"}
+CONSTANTS = {"readers": ("OPTIMIZER", "SPACE"), "generation": ("ENVIRONMENT",)}  # of plugins, by family
 
 # The table's words for names in the code. A name that is missing here raises an error; it is not printed wrongly.
 _SPOKEN = {
@@ -56,8 +56,8 @@ def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
     sections = {
         "Actor training (shared; the reward differs per method)": _training(config, n_questions),
         "Hidden-state head fitting (DualRead)": _fitting(config),
-        "Hidden-state head fitting (baselines)": _baselines(config, settings.study),
-        "Evaluation": {**_evaluation(config), "Software": ", ".join([python, *versions])},
+        "Hidden-state head fitting (baselines)": _baselines(config, settings),
+        "Evaluation": {**_evaluation(config, settings.constants), "Software": ", ".join([python, *versions])},
     }
     body, cells = [], []
     for title, rows in sections.items():
@@ -178,18 +178,19 @@ def _fitting(config: Config) -> Rows:
     return rows
 
 
-def _baselines(config: Config, study: str) -> Rows:
+def _baselines(config: Config, shown: StudySettings) -> Rows:
     """Return the rows on the networks of the baselines, and the origin of searched settings."""
     rows = {}
     for method in config["methods"].values():
         if network := _BASELINES.get(method["reader"]):
-            head = network(method.get("settings", {}))
-            searched = declared("readers", method["reader"], "SPACE")
-            rows[f"{escape(method['label'])} head"] = f"{head}; {_origin(method, study)}" if searched else head
+            reader = f"readers.{method['reader']}"
+            head = network(method.get("settings", {}), shown.constants.get(f"{reader}.OPTIMIZER"))
+            searched = shown.constants.get(f"{reader}.SPACE")
+            rows[f"{escape(method['label'])} head"] = f"{head}; {_origin(method, shown.study)}" if searched else head
     return rows
 
 
-def _evaluation(config: Config) -> Rows:
+def _evaluation(config: Config, constants: Config) -> Rows:
     """Return the rows on generation, parsing and evaluation."""
     replicates = number(config["metrics"]["bootstrap"]["replicates"], "B=")
     level = percent((PERCENTILES[1] - PERCENTILES[0]) / 100)
@@ -209,7 +210,7 @@ def _evaluation(config: Config) -> Rows:
     return {
         "Decoding": told_apart({(name,): _decoding(rule) for name, rule in decodings.items()}),
         "Max prompt / answer length": f"{told_apart(prompts)} / {told_apart(answers)}",
-        "Generation engine": _engine(config["generation"]["engine"]),
+        "Generation engine": _engine(config["generation"]["engine"], constants),
         "Invalid-confidence policy": f"retain, impute {number(IMPUTED_CONFIDENCE, 'c=')}, report parse rate",
         "Calibration error": f"{number(N_BINS)} bins of equal width",
         "Bootstrap": f"paired image-cluster, {replicates}, {level} percentile",
@@ -269,20 +270,19 @@ def _decoding(rule: Config) -> str:
     return f"{chosen} (temperature {number(rule['temperature'])})"
 
 
-def _engine(name: str) -> str:
-    has_own = declared("generation", name, "ENVIRONMENT")
+def _engine(name: str, constants: Config) -> str:
+    has_own = constants.get(f"generation.{name}.ENVIRONMENT")
     where = "an environment of its own, with other versions" if has_own else "the environment of all other stages"
     return f"{escape(name)}, in {where}"
 
 
-def _psr_network(settings: Config) -> str:
-    return _network(settings, "class-weighted BCE", "AdamW")
+def _psr_network(settings: Config, optimizer: str | None = None) -> str:
+    return _network(settings, "class-weighted BCE", optimizer or "AdamW")
 
 
-def _bicr_network(settings: Config) -> str:
+def _bicr_network(settings: Config, optimizer: str) -> str:
     weights = {"brier_weight": r"\beta=", "ranking_weight": r"\lambda=", "margin": r"\gamma="}
     loss = ", ".join(number(settings[name], symbol) for name, symbol in weights.items())
-    optimizer = declared("readers", "bicr", "OPTIMIZER")
     network = _network(settings, f"class-weighted BCE with Brier and ranking terms ({loss})", optimizer)
     return f"{network}, dropout {number(settings['dropout'])}, grad-norm clip {number(settings['clip_norm'])}"
 
