@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from dualread.models.generation.base import Completion, Request
 
 from dualread.models.actor import Completion, ReadSpec, Request
 from dualread.models.backbones.opened import Opened

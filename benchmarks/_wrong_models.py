@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 from _rehearsal import Rehearsal
 from _replays import compare, without_types
-from dualread.models.generation.base import Completion
 
 from dualread.artifacts.tables import read_parts
 from dualread.declared.columns import GENERATIONS

@@ -19,7 +19,6 @@ from typing import Any
 import polars as pl
 from _replays import compare, without_types
 from _tiny import backbone_entry
-from dualread.models.generation.base import Request, SeededDecoding
 
 from dualread.models import prompts
 from dualread.models.actor import Request, SeededDecoding
