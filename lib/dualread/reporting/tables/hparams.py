@@ -237,16 +237,15 @@ def _evaluation(config: Config, constants: Config) -> Rows:
         for name, rule in decodings.items()
         if actor in config["conditions"][name].get("actors", [actor])
     }
-
-    def chosen(rule: Config) -> str:
-        return "sampled" if rule["temperature"] else "greedy"
-
-    of_conditions = {(name,): rule for name, rule in decodings.items()}
+    chosen = {
+        (name,): f"{'sampled' if rule['temperature'] else 'greedy'} (temperature {number(rule['temperature'])})"
+        for name, rule in decodings.items()
+    }
     engine = config["generation"]["engine"]
     has_own = constants.get(f"generation.{engine}.ENVIRONMENT")
     where = "an environment of its own, with other versions" if has_own else "the environment of all other stages"
     return {
-        "Decoding": _filled("<chosen> (temperature <temperature>)", of_conditions, {"chosen": chosen}),
+        "Decoding": told_apart(chosen),
         "Max prompt / answer length": f"{told_apart(prompts)} / {told_apart(answers)}",
         "Generation engine": f"{escape(engine)}, in {where}",
         "Invalid-confidence policy": f"retain, impute {number(IMPUTED_CONFIDENCE, 'c=')}, report parse rate",
