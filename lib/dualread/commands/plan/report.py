@@ -46,7 +46,7 @@ def forecast(study: PlannedStudy, *, cores: int, gpus: int, pilot: Mapping[str, 
         for split, size in ((split, study.sizes.of(name, split)) for split in dataset["splits"])
     ]
     yield from _table("questions", ("data set", "split", "questions", "images", "known from"), sizes, numbers=(2, 3))
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (row.stage, row.backbone or "", f"{row.jobs:,}" if row.jobs else "-", f"{row.items:,}", row.what, *_times(row))
         for row in work
     ]
