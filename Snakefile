@@ -84,16 +84,8 @@ rule all:
         f"{RESULTS}/report.html",
 
 
-def seconds_by_stage():
-    """How long a job takes, by stage, as `dualread plan` expects; nothing where sizes are not known yet."""
-    from dualread.commands.plan.report import seconds_of_jobs  # here, because a run with nothing to do needs none of it
-
-    return seconds_of_jobs(STUDY, root=REPOSITORY, results=Path(RESULTS))
-
-
 RUN.plan(
     first_tables,
-    seconds_by_stage,
     tables=TABLE_FILES,
     figures=FIGURE_FILES,
     others=[f"{RESULTS}/report.html", "environments"],

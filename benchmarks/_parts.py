@@ -36,8 +36,8 @@ class Part:
     Attributes:
         name: What is done.
         run: Does it; returns what was found, or raises.
-        stage: The stage whose memory `dualread plan` predicts; None where it predicts none.
-        least: Bytes that it needs at least, where no memory is predicted.
+        stage: The stage, whose memory the rehearsal knows (`Rehearsal.least`); None for others.
+        least: Bytes that it needs at least, where it is no stage.
     """
 
     name: str
@@ -64,7 +64,7 @@ def parts_of(kind: str, rehearsal: Rehearsal) -> Iterator[Part]:
         yield Part(name="tokens", run=lambda: tokens(rehearsal))
         yield Part(name="encode", run=lambda: encode(rehearsal))
     elif kind == "generate":
-        # What vLLM takes is a setting; `dualread plan` does not predict it.
+        # What vLLM takes is a setting.
         stage, more = (None, (KEPT,)) if rehearsal.on_vllm else ("generate", ())
         for view in ("greedy", "samples", "stated_integer", "p_true", *more):
             yield Part(name=view, run=lambda view=view: answer(rehearsal, view), stage=stage)

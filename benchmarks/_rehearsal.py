@@ -3,24 +3,21 @@
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import _real
-import yaml
 
-from dualread.commands.plan.memory import Need, needs
-from dualread.commands.plan.models import Large, model_of
-from dualread.commands.plan.report import COSTS
 from dualread.declared.answers import ShardSpec
 from dualread.declared.backbones import ProbeCheckpointSpec
 from dualread.declared.base import ConfiguredPlugin, Plugin
 from dualread.declared.data import BuildManifestSpec, DrawPhantomSpec, Phantom
 from dualread.stages import build_manifest, draw_phantom, probe_checkpoint
 from dualread.study.asked import shard_spec
-from dualread.study.files import laid_over, load
+from dualread.study.costs import Costs
+from dualread.study.files import load
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARD = ("slake", "test", "original")
@@ -187,22 +184,19 @@ class Rehearsal:
         by = "-vllm" if self.on_vllm else ""
         return self.folder / "answers" / f"{self.backbone}-{self.dtype}{by}" / view
 
-    def need(self, stage: str) -> Need:
-        """Return what `dualread plan` predicts, for the images and layers at hand."""
-        config = self.config.as_mapping()
+    def least(self, stage: str) -> float:
+        """Return the bytes that a stage needs at least: what it holds per parameter (lib/dualread/study/costs.yaml)."""
         is_training = stage.startswith("train") and stage != f"train_actor ({ADAPTED})"
         layers = (self.scale.trained_layers if is_training else self.scale.layers)[self.backbone]
-        change: dict[str, Any] = {"size": _real.size_of(self.family, *layers), "settings": {"dtype": self.dtype}}
-        config = laid_over(config, {"backbones": {self.backbone: change}})
-        if is_training and self.backbone in self.scale.without_reference:
-            none = {"settings": {"kl_coefficient": 0.0}}
-            config = laid_over(config, {"actors": dict.fromkeys(TRAINED, none)})
-        model = model_of(config, self.backbone, yaml.safe_load(COSTS.read_text(encoding="utf-8")))
-        assert isinstance(model, Large)
-        low, high = model.pixels
-        shown = min(max(self.scale.side**2, low), high)
-        found = needs(config, self.backbone, replace(model, pixels=(shown, shown)), on_gpu=self.scale.on_gpu)
-        return {need.stage: need for need in found}[stage]
+        unit, actor = Costs()["training_memory"]["bytes_per_parameter"], stage.removeprefix("train_actor (")[:-1]
+        each = {"float32": 4.0, "bfloat16": 2.0}[self.dtype]
+        if stage == "replay" or (not is_training and stage.startswith("train")):
+            each = unit["base in float32"]  # rounding is measured, and completions are compared, in float32
+        elif is_training:
+            has_reference = actor != TRAINED[0] and self.backbone not in self.scale.without_reference
+            parts = ("weights", "gradients", "Adam", *(["reference model"] if has_reference else []))
+            each = sum(unit[part] for part in parts)
+        return each * _real.size_of(self.family, *layers)["parameters"]
 
     def float32_of(self, kind: str) -> float:
         """Return the bytes in float32 of all weights of the model of a process."""

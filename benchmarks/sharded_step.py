@@ -7,8 +7,7 @@ The backbones are those of workflow/studies/larger.yaml, with the widths that it
 Their embeddings are not there: with gradients and Adam, those of Qwen3-VL-8B take 20 GB, and those of MedGemma-27B 23
 GB. So the tokenizer is one of 400 tokens, as that of our tiny models. What needs real tokenizers is in full_size.py.
 
-The step is one of GRPO with a reference model. The trained model samples itself. Each process prints its largest memory
-beside what `dualread plan` predicts for it; more than a factor of 1.5 between them is a failure.
+The step is one of GRPO with a reference model; the trained model samples itself. Each process prints its peak memory.
 """
 
 import argparse
@@ -22,8 +21,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 PROCESSES = 2
@@ -47,21 +44,18 @@ def main() -> int:
     parser.add_argument("--shard", default="full", choices=["full", "optimizer"])
     parser.add_argument("--folder", type=Path, help="where checkpoints are written, 2 GB each")
     options = parser.parse_args()
-    failed = False
     for backbone in options.backbones:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             layers = options.layers or LAYERS[backbone]
-            failed |= not step(backbone, layers, options.shard, Path(folder))
-    return int(failed)
+            step(backbone, layers, options.shard, Path(folder))
+    return 0
 
 
-def step(backbone: str, layers: int, shard: str, folder: Path, *, narrower: int = 1) -> bool:
-    """Take one step, print a line per process, and return whether memory is as predicted.
+def step(backbone: str, layers: int, shard: str, folder: Path, *, narrower: int = 1) -> None:
+    """Take one step, and print a line per process.
 
     Widths are divided by `narrower`; memory is then mostly not that of weights.
     """
-    from full_size import WITHIN
-
     from dualread.models.training.job import Assignment
     from dualread.models.training.worker import launch
     from dualread.study.files import laid_over, load
@@ -81,22 +75,15 @@ def step(backbone: str, layers: int, shard: str, folder: Path, *, narrower: int 
         **{"images": manifest, "manifest": manifest / "manifest.parquet", "scratch": folder, "checkpoints": None},
     )
     (folder / "assignment.json").write_text(assignment.to_json())
-    predicted = prediction(config, backbone)
     launch("sharded_step", folder / "assignment.json", PROCESSES)
-    good = True
     for rank in range(PROCESSES):
         of = json.loads((folder / f"told-{rank}.json").read_text())
-        ratio = of["memory"] / predicted
-        # The first one has read the whole model for both.
-        good &= ratio <= WITHIN and (rank == 0 or ratio >= 1 / WITHIN)
         print(
             f"{backbone}, {layers} layer(s), {size['parameters'] / 1e9:.2f}e9 weights, shard: {shard}, process {rank}:"
             f" a step in {of['seconds']:.0f} s, {of['cpu_seconds']:.0f} s CPU in all; gradient"
-            f" {of['gradient_norm']:.2g}; {of['memory'] / 1e9:.1f} GB (predicted {predicted / 1e9:.1f})"
-            f"{'' if good else ' FAILED'}",
+            f" {of['gradient_norm']:.2g}; {of['memory'] / 1e9:.1f} GB",
             flush=True,
         )
-    return good
 
 
 def write(backbone: str, layers: int, size: Mapping[str, int], folder: Path) -> dict[str, Any]:
@@ -173,17 +160,6 @@ def spec_of(config: Any, backbone: str) -> Any:
         prompt=Prompt(name="shared", file="models/prompts/shared.txt"),
         settings=training_settings(entry["settings"], of["training"]),
     )
-
-
-def prediction(config: Any, backbone: str) -> float:
-    """Return the bytes that `dualread plan` predicts for one process."""
-    from dualread.commands.plan.memory import needs
-    from dualread.commands.plan.models import model_of
-    from dualread.commands.plan.report import COSTS
-
-    model: Any = model_of(config, backbone, yaml.safe_load(COSTS.read_text(encoding="utf-8")))
-    found = {need.stage: need for need in needs(config, backbone, model, on_gpu=False)}
-    return found["train_actor (rlvr)"].total
 
 
 def work(file: Path) -> int:

@@ -64,7 +64,8 @@ def settings_of(table):
     order = {name: tuple(config[name]) for name in plugins.declared("tables", table, "ORDERED")}
     trained_by = sorted({actor.training for actor in STUDY.actors.values() if actor.training is not None})
     trainings = tuple(plugin("training", name) for name in trained_by)
-    return StudySettings(study=STUDY.study, config=chosen, order=order, software=software, trainings=trainings)
+    settings = dict(study=STUDY.study, config=chosen, order=order, software=software, trainings=trainings)
+    return StudySettings(**settings, constants=TABLES.constants(table))
 
 
 def readers_of(method):

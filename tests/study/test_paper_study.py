@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
-from dualread.commands.plan.sizes import Sizes
 from dualread.study.config import resolve
 from dualread.study.shards import StudyShards
+from dualread.study.sizes import Sizes
 from tests.reporting.tables.test_hparams import PAPER, rows_of
 from tests.study.embedded import EMBEDDED, ROOT, merged
 

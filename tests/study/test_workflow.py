@@ -9,8 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 import snakemake
+from snakemake.cli import parse_set_resources
 from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.settings.enums import RerunTrigger
+from snakemake.settings.types import ResourceSettings
 
 from dualread.errors import ConfigError
 from dualread.store.record import HOST
@@ -43,7 +45,7 @@ def test_what_only_saves_time_is_done_without_and_said(capsys):
     insides.prefer(empty, ["tables/main.tex"])
     insides.limit(empty, "gpu", 2)
     assert insides.jobs_here(empty, {}) == []
-    insides.give_rules_the_resources_of_their_stage(SimpleNamespace(is_main_process=True), ["rlvr"])
+    insides.give_rules_the_resources_of_their_stage(SimpleNamespace(is_main_process=True), ["rlvr"], dict)
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 6
     assert said[2] == "this Snakemake has no `SimpleNamespace.dag`: no table comes before the others"
@@ -278,9 +280,30 @@ def test_targets_that_are_neither_there_nor_made_are_unknown(tmp_path, monkeypat
 def test_resources_of_a_stage_reach_the_rule_of_each_actor_and_an_own_entry_wins():
     given = {"generate": {"gpu": 4}, "generate_rlvr": {"gpu": 1}, "report": {"mem_mb": 1}}
     running = SimpleNamespace(is_main_process=True, resource_settings=SimpleNamespace(overwrite_resources=given))
-    insides.give_rules_the_resources_of_their_stage(running, ["base", "rlvr"])
+    insides.give_rules_the_resources_of_their_stage(running, ["base", "rlvr"], dict)
     found = running.resource_settings.overwrite_resources
     assert (found["generate_base"], found["generate_rlvr"], found["report"]) == ({"gpu": 4}, {"gpu": 1}, {"mem_mb": 1})
+
+
+def test_what_a_profile_does_not_say_of_a_stage_is_what_is_expected_of_it():
+    given = parse_set_resources(["generate:slurm_partition='gpu'", "grade:runtime=5", "replay:mem='8G'"])
+    running = SimpleNamespace(is_main_process=True, resource_settings=ResourceSettings(overwrite_resources=given))
+    expected = {stage: {"mem_mb": 64000, "runtime": 90} for stage in ("generate", "grade", "replay", "pair_donors")}
+    insides.give_rules_the_resources_of_their_stage(running, ["rlvr"], lambda: expected)
+    parsed = running.resource_settings._parsed_overwrite_resources
+    found = {rule: {name: resource.raw for name, resource in of.items()} for rule, of in parsed.items()}
+    assert {name: found["generate_rlvr"][name] for name in ("mem_mb", "runtime")} == {"mem_mb": 64000, "runtime": 90}
+    assert found["generate"] == found["generate_rlvr"]
+    assert found["grade"] == {"runtime": 5, "mem_mb": 64000}
+    assert found["replay"] == {"mem_mb": 8000, "runtime": 90}
+    assert "pair_donors" not in found  # the profile does not name it
+
+    def never():
+        raise AssertionError("nothing is computed for a run without such a profile")
+
+    insides.give_rules_the_resources_of_their_stage(
+        SimpleNamespace(is_main_process=True, resource_settings=ResourceSettings()), ["rlvr"], never
+    )
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused_in_one_sentence(tmp_path, monkeypatch):

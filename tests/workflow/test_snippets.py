@@ -171,7 +171,7 @@ def copy(
     for name, file in zip(("x.png", "y.png", "z.png"), images, strict=False):
         shutil.copy(file, name)
     shutil.copy("results/smoke/results.lock", "results.lock")
-    shutil.copy("lib/dualread/commands/plan/costs.yaml", "my-gpu.yaml")
+    shutil.copy("lib/dualread/study/costs.yaml", "my-gpu.yaml")
     questions = re.search(r'```\n(\{"image".*?)```', read("docs/score.md"), re.DOTALL)[1]
     Path("questions.jsonl").write_text(questions)
     write_answers()

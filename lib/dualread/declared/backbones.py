@@ -29,7 +29,7 @@ from dualread.declared.base import (
 
 
 class Size(Section):
-    """How large a checkpoint is. Only `dualread plan` reads this; no result depends on it."""
+    """How large a checkpoint is, for `dualread plan` and rehearsals with random weights. No result depends on it."""
 
     parameters: Above0
     """Parameters."""

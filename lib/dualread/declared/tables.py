@@ -114,6 +114,8 @@ class StudySettings(Section):
     """The names of each section of its ORDERED; a job's text sorts keys."""
     software: dict[str, str]
     """The versions of the packages that its SOFTWARE names."""
+    constants: dict[str, Any]
+    """The constants that its CONSTANTS names, of each plugin that the study has: {"readers.bicr.OPTIMIZER": "Adam"}."""
     trainings: Listed[Plugin]
     """What trains the actors: the defaults of settings are in these plugins."""
 

@@ -38,6 +38,7 @@ from dualread.study.found import StoredArtifacts
 from dualread.study.jobs import Description, RuleJobs, once
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
+from dualread.study.work import cluster_resources, seconds_of_jobs
 from dualread.study.workflow import (
     check_insides,
     check_surroundings,
@@ -135,7 +136,7 @@ class StudyRun:
         for training in (backbone.training for backbone in self._study.backbones.values()):
             engine, nodes = training.get("rollouts"), training.get("nodes", 1)
             names |= {engine, "_".join(filter(None, (engine, nodes > 1 and f"{nodes}_nodes")))} - {None, ""}
-        give_rules_the_resources_of_their_stage(self._workflow, names)
+        give_rules_the_resources_of_their_stage(self._workflow, names, lambda: self._forecast(cluster_resources))
         if not runs_here(self._workflow):
             return
         self._locks.append(free_dead_locks(Path(".snakemake")))
@@ -144,6 +145,10 @@ class StudyRun:
         check_writable(self._store.root)
         register(Path("results"), self._store)
         self._made = mend(results, self._store)
+
+    def _forecast(self, of: Callable[..., Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Return what is expected of the jobs of each stage, as `dualread plan` expects it."""
+        return of(self._study, root=ROOT.resolve().parents[1], results=Path(self._results))
 
     def jobs(self, rule: str, stage: str, describe: Callable[[Any], Description], environment: str | None) -> RuleJobs:
         """Return the jobs of a rule (see `RuleJobs`)."""
@@ -174,14 +179,12 @@ class StudyRun:
     def plan(
         self,
         first: Callable[[], Collection[str]],
-        seconds: Callable[[], Mapping[str, float]],
         **known: Collection[str],
     ) -> None:
         """Let Snakemake plan what has to be made.
 
         Args:
             first: Returns what `begin` lets go before other files.
-            seconds: Returns how long a job of each stage is expected to take.
             known: The files that people ask for, by what they are.
         """
 
@@ -202,14 +205,15 @@ class StudyRun:
         if not is_module(self._workflow):
             plan_with(self._workflow, check, self._outdated)
             if self._workflow.is_main_process:
-                self._display = Display(lambda: self._by_rule(seconds()))
+                self._display = Display(self._seconds_by_rule)
                 self._display.show()
             return
         rules = {rule.name for rule in self._workflow.rules} - self._others
         hooks = {"onstart": lambda: self.begin(first()), "onerror": self.end_failed, "onsuccess": self.end}
         plan_with(self._workflow, check, self._outdated, rules=rules, hooks=hooks)
 
-    def _by_rule(self, seconds: Mapping[str, float]) -> dict[str, float]:
+    def _seconds_by_rule(self) -> dict[str, float]:
+        seconds = self._forecast(seconds_of_jobs)
         return {rule: seconds[jobs.stage] for rule, jobs in self._rules.items() if jobs.stage in seconds}
 
     def _outdated(self) -> list[str]:

@@ -1,6 +1,7 @@
 """What the tables of a study show: methods, data sets and seeds; and which methods are compared."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from dualread import plugins
 from dualread.declared.metrics import ContrastSpec
@@ -79,3 +80,17 @@ class StudyTables:
         """Return the seeds that the means of a table run over: all of the backbone's, or those that its entry lists."""
         listed = self._config.tables[table].seeds
         return [seed for seed in self._config.seeds_of(backbone) if listed is None or seed in listed]
+
+    def constants(self, table: str) -> dict[str, Any]:
+        """Return the constants of plugins that a table of settings shows, such as {"readers.bicr.OPTIMIZER": "Adam"}.
+
+        They are part of its spec, because what a stage reads through `plugins` is in no digest of code.
+        """
+        used = {
+            "readers": sorted({method.reader for method in self._config.methods.values()}),
+            "generation": [self._config.generation.engine],
+        }
+        shown = plugins.declared("tables", table, "CONSTANTS") or {}
+        names = [(family, name, c) for family, constants in shown.items() for name in used[family] for c in constants]
+        found = {f"{family}.{name}.{c}": plugins.declared(family, name, c) for family, name, c in names}
+        return {name: value for name, value in found.items() if value is not None}

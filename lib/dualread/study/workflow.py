@@ -229,12 +229,20 @@ def limit(workflow: Any, resource: str, total: int) -> None:
             workflow.register_resource(resource, total)
 
 
-def give_rules_the_resources_of_their_stage(workflow: Any, actors: Collection[str]) -> None:
-    """Apply a profile's `set-resources`, which names stages, to the rules that a stage has for each actor."""
+def give_rules_the_resources_of_their_stage(
+    workflow: Any, actors: Collection[str], expected: Callable[[], Mapping[str, Mapping[str, int]]]
+) -> None:
+    """Apply a profile's `set-resources`, which names stages, to the rules that a stage has for each actor.
+
+    Memory and time that the profile does not say of a stage that it names are what is `expected` of it.
+    """
     if not workflow.is_main_process:
         return  # jobs on a cluster are told the result
     with _or_without("`set-resources` of a profile has to name each rule, such as generate_rlvr"):
         by_stage: Mapping[str, Any] = workflow.resource_settings.overwrite_resources
+        estimated = expected() if by_stage else {}
+        for stage, given in by_stage.items():
+            given.update({name: n for name, n in estimated.get(stage, {}).items() if name not in given})
         by_actor = {f"{stage}_{actor}": given for stage, given in by_stage.items() for actor in actors}
         workflow.resource_settings.overwrite_resources = {**by_actor, **by_stage}
 

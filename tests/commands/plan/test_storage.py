@@ -1,21 +1,19 @@
 import pytest
-import yaml
 
-from dualread.commands.plan.report import COSTS
-from dualread.commands.plan.storage import Download, disk_of, downloads_of, while_training
-from dualread.commands.plan.work import PlannedStudy
+from dualread.commands.plan.storage import Download, disk_of, downloads_of
 from dualread.study.config import resolve
-from tests.commands.plan.paper import SIZE
+from dualread.study.costs import Costs
+from dualread.study.work import PlannedStudy
 from tests.study.embedded import EMBEDDED, ROOT, merged
+from tests.study.test_work import SIZE
 
-UNITS = yaml.safe_load(COSTS.read_text())
 HUB = {"hub": "someone/model", "revision": "0123456789ab" + "0" * 28}
 LARGE = {"qwen3-vl-tiny": {"source": {"pretrain": None, **HUB}, "size": SIZE}, "medgemma-tiny": None}
 
 
-def study_of(changes):
+def study_of(changes, root=ROOT):
     config = resolve(merged(EMBEDDED, merged({"only": {"datasets": ["slake"]}}, changes)))
-    return PlannedStudy(config, UNITS, root=ROOT, results=ROOT / "nowhere")
+    return PlannedStudy(config, Costs(), root=root, results=ROOT / "nowhere")
 
 
 def test_disk_of_one_tiny_actor():
@@ -25,44 +23,23 @@ def test_disk_of_one_tiny_actor():
     assert kinds["images"] == 172 * 4000
     replayed = 800 + 192 + 3 * 384
     assert kinds["features"] == replayed * 6 * 128 * 4
-    # the forced answers are not generated; half of 64 tokens each, 5 bytes a token
-    assert kinds["generations"] == (replayed - 384) * 32 * 5
 
 
 def test_states_that_the_generation_keeps_are_stored_twice():
     only = {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29]}
     before, after = (disk_of(study_of({"only": only, "replay": replay})) for replay in ({}, {"from": "generation"}))
     # six vectors of 128 numbers per answer to train, validation, and test under original and donor images
-    assert after["generations"] - before["generations"] == (800 + 192 + 2 * 384) * 6 * 128 * 4
-    assert after["features"] == before["features"]
-
-
-def test_replicates_of_one_method():
-    only = {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29], "datasets": ["slake"]}
-    kinds = disk_of(study_of({"only": only}))
-    # three metrics of answers on validation and test
-    assert kinds["replicates"] == (3 + 3) * 10_000 * 8
-
-
-def test_each_choice_takes_one_number():
-    def generations(methods):
-        study = study_of({"only": {"methods": methods, "backbones": ["medgemma-tiny"], "seeds": [29]}})
-        return disk_of(study)["generations"]
-
-    # Yes and No, about validation and about test under original and donor images
-    assert generations(["psr", "p_true"]) - generations(["psr"]) == (192 + 2 * 384) * 2 * 8
-    # half of 96 tokens
-    assert generations(["psr", "self_probing"]) - generations(["psr"]) == (192 + 2 * 384) * 48 * 5
+    assert after["features"] - before["features"] == (800 + 192 + 2 * 384) * 6 * 128 * 4
 
 
 def test_checkpoints_have_the_size_of_downloaded_or_trained_weights():
     study = study_of({"backbones": LARGE, "only": {"actors": ["rlvr"]}})
     # the base in bfloat16, and three seeds in float32
     assert disk_of(study)["checkpoints"] == pytest.approx(SIZE["parameters"] * (2 + 3 * 4))
-    assert while_training(study) == {}
+    assert not any("trains" in kind for kind in disk_of(study))
     study = study_of({"backbones": LARGE, "actors": {"rlvr": {"settings": {"save_every": 10}}}})
     # two checkpoints of the weights and Adam's two moments, 4 bytes each
-    assert while_training(study) == {"qwen3-vl-tiny": pytest.approx(2 * 3 * 4 * SIZE["parameters"])}
+    assert disk_of(study)["also, while an actor of qwen3-vl-tiny trains"] == 2 * 3 * 4 * SIZE["parameters"]
 
 
 def test_an_adapter_is_small_while_it_trains_and_merged_afterwards():
@@ -71,8 +48,7 @@ def test_an_adapter_is_small_while_it_trains_and_merged_afterwards():
     study = study_of({"backbones": dtype, "only": {"actors": ["rlvr"]}, "actors": {"rlvr": {"settings": lora}}})
     # the base and three seeds, all in bfloat16
     assert disk_of(study)["checkpoints"] == pytest.approx(SIZE["parameters"] * (2 + 3 * 2))
-    # 28 layers: queries and their output 2 x (2048 + 2048), keys and values 2 x (2048 + 1024), 3 x (2048 + 6144)
-    assert while_training(study) == {"qwen3-vl-tiny": 2 * 3 * 4 * (2 * 28 * (8192 + 6144 + 24576))}
+    assert not any("qwen3-vl-tiny" in kind and "rlvr" in kind for kind in disk_of(study))
 
 
 def test_an_adapter_is_downloaded_with_its_base():
@@ -100,3 +76,11 @@ def test_official_files_that_users_provide():
         Download(name="mine", where="to be put into nowhere", size=None, terms=next(downloads_of(study)).terms)
     ]
     assert next(downloads_of(study)).terms.startswith("Your own data")
+
+
+def test_an_existing_folder_is_not_downloaded(tmp_path):
+    source = {"phantom": None, "folder": "official", "hub": "someone/data", "revision": "0" * 40}
+    study = study_of({"datasets": {"slake": {"source": source}}}, tmp_path)
+    assert [download.name for download in downloads_of(study)] == ["slake"]
+    (tmp_path / "official").mkdir()
+    assert list(downloads_of(study)) == []

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 import yaml
 
+from dualread import plugins
 from dualread.declared.tables import StudySettings
 from dualread.readers import _network
 from dualread.reporting.tables import hparams
@@ -13,6 +14,7 @@ from dualread.reporting.tables.hparams import number, percent, told_apart
 from dualread.stages import build_table
 from dualread.store.digest import digest_of
 from dualread.study.config import resolve
+from dualread.study.tables import StudyTables
 from tests.study.embedded import EMBEDDED, ROOT, merged
 
 N_SLAKE_TRAIN = 4919
@@ -60,13 +62,15 @@ ADDED = {
 
 
 def rows_of(changes, n_questions=N_SLAKE_TRAIN):
-    config = resolve(merged(EMBEDDED, changes)).as_mapping()
+    study = resolve(merged(EMBEDDED, changes))
+    config = study.as_mapping()
     settings = StudySettings(
         study=config["study"],
         config={name: config[name] for name in hparams.CONFIG},
         order={name: tuple(config[name]) for name in hparams.ORDERED},
         software={"torch": "2.13.0", "transformers": "5.23.0", "trl": "1.16.0"},
         trainings=(),
+        constants=StudyTables(study).constants("hparams"),
     )
     # As a job file holds it: sorted, and every key text.
     settings = StudySettings.of(settings.wire(), "build_table")
@@ -249,3 +253,19 @@ def test_an_adapter_is_told_from_full_fine_tuning():
     printed = rows_of(changes)[1]
     assert printed[name] == r"LoRA of the language model (q\_proj), rank $16$, $\alpha=32$, dropout $0.05$"
     assert "adapter in training" in printed["Precision / attention"]
+
+
+def test_a_constant_of_a_plugin_that_is_shown_is_in_the_key(monkeypatch):
+    """Plugins that a table names are in no digest of its code: an edited optimizer has to make it again."""
+    constants = StudyTables(resolve(EMBEDDED)).constants("hparams")
+    assert constants["readers.bicr.OPTIMIZER"] == "Adam"
+    assert constants["readers.bicr.SPACE"]
+    assert "readers.saplma.SPACE" not in constants
+    source = inspect.getsource(hparams)
+    assert "plugins" not in source.replace("of plugins, by family", "")  # so that it reads nothing besides
+    declared = plugins.declared
+    monkeypatch.setattr(
+        plugins, "declared", lambda *of: "AdamW" if of == ("readers", "bicr", "OPTIMIZER") else declared(*of)
+    )
+    assert ", AdamW lr " in rows_of({})[1]["BICR head"]
+    assert StudyTables(resolve(EMBEDDED)).constants("hparams") != constants

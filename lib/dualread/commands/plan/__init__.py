@@ -1,8 +1,7 @@
-"""`dualread plan`: estimate what a study will cost from its config, before anything starts.
+"""`dualread plan`: what a study will cost, before anything starts.
 
-`sizes` counts questions and images, `models` and `work` convert the counts to jobs and seconds, `memory` and `peaks`
-say what a GPU has to hold, and `storage` what the disk has to hold and what is downloaded; `report` prints the result.
-`costs.yaml` holds the cost of each unit of work.
+`study.work` counts its jobs and `study.costs` has what a unit of work takes; `memory` says what a GPU has to hold,
+`storage` what the disk has to hold and what is downloaded; `report` prints the result.
 """
 
 import argparse
@@ -12,37 +11,34 @@ from dualread.errors import ConfigError
 
 HELP = "estimate what a study costs, before anything starts"
 DESCRIPTION = """
-Print what a study will do, before anything starts: the number of questions; jobs, loaded models and CPU and GPU time of
-each stage; memory of a GPU; disk space; what has to be downloaded or put in place, with its size and terms; and how
-these numbers were estimated. Run it in the folder of the repository, with the same config files as snakemake:
+Print what a study will do, before anything starts: the number of questions; jobs, CPU and GPU time of each stage with a
+model; memory of a GPU; disk; what has to be downloaded or put in place, with its size and terms; and where each of
+them was measured. Run it in the folder of the repository, with the same config files as snakemake:
 
     dualread plan                                                          the study of config.yaml
     dualread plan --configfile workflow/studies/paper.yaml --gpus 8        another study
     dualread plan --configfile workflow/studies/paper.yaml workflow/selections/rlvr.yaml      a part of it
     dualread plan --configfile workflow/studies/paper.yaml --measured      beside what its results took so far
+    dualread plan --configfile workflow/studies/paper.yaml --pilot mine.yaml               with times of this machine
 
-The times of tiny models were measured. The times of larger models are computed from the `size` of their backbone and
-can be wrong by a factor of two. Results that are already in the store are included, although they cost nothing.
+Times are those of a table, lib/dualread/study/costs.yaml, which says where each was measured and which were not. With
+--pilot, they are multiplied by what the jobs of a smaller study took on this machine, stage by stage. Results that are
+already in the store are included, although they cost nothing.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
-    parser.add_argument(
-        "--configfile", metavar="FILE", type=Path, nargs="+", default=[], help="merged into config.yaml"
-    )
+    files = {"metavar": "FILE", "type": Path, "nargs": "+"}
+    parser.add_argument("--configfile", **files, default=[], help="merged into config.yaml")
     parser.add_argument("--cores", metavar="N", type=int, default=2, help="number of CPU cores (%(default)s)")
     parser.add_argument("--gpus", metavar="N", type=int, default=1, help="number of GPUs (%(default)s)")
-    parser.add_argument(
-        "--costs",
-        metavar="FILE",
-        type=Path,
-        help="laid over lib/dualread/commands/plan/costs.yaml, such as workflow/costs/rtx_4090.yaml",
-    )
-
-    parser.add_argument(
-        "--measured", action="store_true", help="compare the time of each stage with what the study's results took"
-    )
+    costs = "laid over lib/dualread/study/costs.yaml, such as workflow/costs/rtx_4090.yaml"
+    parser.add_argument("--costs", metavar="FILE", type=Path, help=costs)
+    pilot = "the config files of a study with results, whose times are taken"
+    parser.add_argument("--pilot", **files, help=pilot)
+    measured = "compare the time of each stage with what the study's results took"
+    parser.add_argument("--measured", action="store_true", help=measured)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -51,25 +47,33 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         ConfigError: The current directory is not the folder of the repository, or the study is not valid.
     """
-    from dualread.commands.plan.report import COSTS, forecast  # here, because --help does not need polars
+    from dualread.commands.plan.report import comparison, forecast, measured  # here, because --help needs no polars
+    from dualread.store.store import Store
+    from dualread.study.costs import Costs
     from dualread.study.files import load
+    from dualread.study.work import PlannedStudy
 
-    root = Path()
     if not Path("config.yaml").is_file():
         raise ConfigError(
             f"{Path.cwd()}: no config.yaml here. Expected the folder of the repository, where snakemake runs. Change to"
             " it and run the same command again."
         )
-    config = load(options.configfile, root)
-    results = Path("results", config.study)
-    costs = options.costs or COSTS
-    if options.measured:
-        from dualread.commands.plan.measured import comparison
 
-        for line in comparison(config, root=root, files=options.configfile, costs=costs):
-            print(line)
-        return 0
-    machine = {"cores": options.cores, "gpus": options.gpus}
-    for line in forecast(config, root=root, results=results, files=options.configfile, costs=costs, **machine):
+    def planned(files: list[Path]) -> PlannedStudy:
+        config = load(files, Path())
+        results = Path("results", config.study)
+        return PlannedStudy(config, Costs(options.costs), root=Path(), results=results, files=files)
+
+    study, pilot = planned(options.configfile), {}
+    if options.pilot:
+        of = planned(options.pilot)
+        found = measured(of, Path("results", of.config["study"]), Store(Path(of.config["store"])))
+        pilot = {stage: took / seconds for stage, _, _, seconds, took, *_ in found if seconds and took}
+    lines = (
+        comparison(study, Path("results", study.config["study"]), Store(Path(study.config["store"])))
+        if options.measured
+        else forecast(study, cores=options.cores, gpus=options.gpus, pilot=pilot)
+    )
+    for line in lines:
         print(line)
     return 0

@@ -1,239 +1,181 @@
-"""The forecast of a study as text: the work, how long it takes, what it needs, and how this was estimated."""
+"""The forecast of a study as text: the work, how long it takes, what it needs, and where these numbers come from."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from dualread.commands.plan.memory import needs, of_machine
-from dualread.commands.plan.models import Large
-from dualread.commands.plan.storage import disk_of, downloads_of, while_training
-from dualread.commands.plan.work import STAGES, PlannedStudy, Work, work_of
+from dualread.commands.plan.memory import needs
+from dualread.commands.plan.storage import disk_of, downloads_of
 from dualread.commands.text import aligned
-from dualread.declared.study import Config
-from dualread.errors import DualReadError
-from dualread.models.replay.forward import VECTORS
-from dualread.study.files import laid_over, read
+from dualread.errors import ConfigError
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.graph import artifacts_below
+from dualread.store.manifest import read_manifest
+from dualread.store.store import Store
+from dualread.study.costs import is_tiny
+from dualread.study.work import STAGES, PlannedStudy, Work, machine_gb, work_of
 
-COSTS = Path(__file__).with_name("costs.yaml")
+# Their jobs make one artifact each, so that a part of them can be compared with the plan of this part.
+_ONE_EACH = ("pretrain_base", "copy_checkpoint", "probe_checkpoint", "train_actor")
 
 
-def forecast(
-    config: Config,
-    *,
-    root: Path,
-    results: Path,
-    files: Sequence[Path] = (),
-    costs: Path = COSTS,
-    cores: int,
-    gpus: int,
-) -> Iterator[str]:
+def forecast(study: PlannedStudy, *, cores: int, gpus: int, pilot: Mapping[str, float] | None = None) -> Iterator[str]:
     """Yield the lines of the forecast.
 
     Args:
-        config: A validated config.
-        root: The folder of the repository.
-        results: The folder results/<study>, which may hold manifests already.
-        files: The config files of the study, for commands in error messages.
-        costs: A YAML file with costs of units of work that differ from those in `COSTS`.
-        cores: Number of CPU cores that the study may use.
-        gpus: Number of GPUs that the study may use.
+        study: The study.
+        cores: Number of CPU cores that it may use.
+        gpus: Number of GPUs that it may use.
+        pilot: By stage, how many times as long as planned its jobs took in a pilot run.
 
     Raises:
         ConfigError: The size of a data set or of a backbone is not known.
         DataError: A data set's size is only known from the files in its folder, and these are invalid.
     """
-    units = laid_over(*(read(file) for file in (COSTS, costs)))
-    study = PlannedStudy(config, units, root=root, results=results, files=files)
-    work = by_stage(work_of(study))
-    yield from _heading(study)
-    yield from ("", "questions", *_questions(study))
-    yield from ("", "work, without anything that the store may already hold", *_work(work))
-    yield from ("", *_together(study, work, cores, gpus))
-    if memory := list(_memory(study)):
-        yield from ("", "memory of one GPU, at most", *memory)
-    if memory := list(_memory_of_machine(study)):
-        yield from ("", "memory of one machine, at most, beside its GPUs", *memory)
-    yield from ("", "disk", *_disk(study))
-    yield from ("", "to download or to put in place", *_downloads(study))
-    yield from ("", "how this was estimated", *_assumptions(study))
-
-
-def seconds_of_jobs(config: Config, *, root: Path, results: Path) -> dict[str, float]:
-    """Return how long a job of each stage takes on one core or one GPU; nothing where a size is not known yet.
-
-    Args:
-        config: A validated config.
-        root: The folder of the repository.
-        results: The folder results/<study>.
-    """
-    try:
-        study = PlannedStudy(config, read(COSTS), root=root, results=results)
-        found: dict[str, list[Work]] = {}
-        for row in work_of(study):
-            found.setdefault(row.stage, []).append(row)
-    except DualReadError:
-        return {}
-    jobs = {stage: sum(row.jobs for row in rows) for stage, rows in found.items()}
-    seconds = {stage: sum(sum(row.seconds.values()) for row in rows) for stage, rows in found.items()}
-    return {stage: seconds[stage] / n for stage, n in jobs.items() if n}
-
-
-def _heading(study: PlannedStudy) -> Iterator[str]:
-    config = study.config
+    config, costs = study.config, study.costs
+    work = [_as_in(pilot or {}, row) for row in by_stage(work_of(study))]
     yield f"study {config['study']}"
     for section in ("backbones", "actors", "datasets", "methods", "tables"):
         yield f"  {section}: {', '.join(config[section])}"
     yield f"  seeds: {', '.join(map(str, config['seeds']))}"
-    for actor, reasons in study.left_out.items():
-        for method, reason in reasons.items():
-            yield f"  left out of {actor}: {method}: {reason}"
-
-
-def _questions(study: PlannedStudy) -> Iterator[str]:
-    rows = [("data set", "split", "questions", "images", "known from")]
-    for name, dataset in study.config["datasets"].items():
-        for split in dataset["splits"]:
-            size = study.sizes.of(name, split)
-            rows.append((name, split, f"{size.questions:,}", f"{size.images:,}", size.source))
-    yield from _indented(aligned(rows, numbers=(2, 3)))
-
-
-def by_stage(work: Iterator[Work]) -> list[Work]:
-    """Return one row per stage and kind of item, in the order of the pipeline."""
-    found: dict[tuple[str, str], list[Work]] = {}
-    for row in work:
-        found.setdefault((row.stage, row.what), []).append(row)
-    merged = [
-        Work(
-            stage=stage,
-            what=what,
-            jobs=sum(row.jobs for row in rows),
-            models=sum(row.models for row in rows),
-            items=sum(row.items for row in rows),
-            seconds={device: sum(row.seconds.get(device, 0.0) for row in rows) for device in ("cpu", "gpu")},
-        )
-        for (stage, what), rows in found.items()
+    for actor, reasons in study.typed.left_out.items():
+        yield from (f"  left out of {actor}: {method}: {reason}" for method, reason in reasons.items())
+    sizes = [
+        (name, split, f"{size.questions:,}", f"{size.images:,}", size.source)
+        for name, dataset in config["datasets"].items()
+        for split, size in ((split, study.sizes.of(name, split)) for split in dataset["splits"])
     ]
-    return sorted((row for row in merged if row.jobs or row.items), key=lambda row: STAGES.index(row.stage))
+    yield from _table("questions", ("data set", "split", "questions", "images", "known from"), sizes, numbers=(2, 3))
+    rows: list[tuple[str, ...]] = [
+        (row.stage, row.backbone or "", f"{row.jobs:,}" if row.jobs else "-", f"{row.items:,}", row.what, *_times(row))
+        for row in work
+    ]
+    total = [sum(row.seconds for row in work if bool(row.gpus) is on_gpu) for on_gpu in (False, True)]
+    rows.append(("total", "", f"{sum(row.jobs for row in work):,}", "", "", *map(time_text, total)))
+    title = "work, without anything that the store may already hold, and without data sets, tables and figures"
+    yield from _table(
+        title, ("stage", "backbone", "jobs", "items", "", "one core", "one GPU"), rows, numbers=(2, 3, 5, 6)
+    )
+    yield ""
+    yield f"on {cores} CPU cores about {time_text(total[0] / cores)}"
+    if total[1]:
+        yield f"on {gpus} GPU{'s' * (gpus > 1)} about {time_text(total[1] / gpus)}, if no GPU is ever idle"
+    yield from _memory(study)
+    yield from _table("disk", (), [(kind, _gb(size / 1e9)) for kind, size in disk_of(study).items()], numbers=(1,))
+    yield from ("", "to download or to put in place")
+    downloads = list(downloads_of(study))
+    for download in downloads:
+        size = _gb(download.size / 1e9) if download.size else "size unknown"
+        yield from (f"  {download.name}: {download.where}, {size}", f"    {download.terms}")
+    yield from [] if downloads else ["  nothing"]
+    yield from ("", "where these numbers come from (lib/dualread/study/costs.yaml)")
+    yield from (f"  {name}: {text}" for name, text in costs["machines"].items())
+    of_models = dict.fromkeys((row.stage, row.what, row.backbone or "one core", row.basis) for row in work if row.basis)
+    yield from _table(None, (), list(of_models))
+    share = costs["assumed"]["completion_share"]
+    yield f"  assumed: completions use {share:.0%} of their token budget; questions have donors until they are paired"
+    yield f"  training memory: {costs['training_memory']['from']}"
 
 
-def _work(work: Sequence[Work]) -> Iterator[str]:
-    rows: list[tuple[str, ...]] = [("stage", "jobs", "models", "items", "", "one core", "one GPU")]
-    for row in work:
-        times = [time_text(row.seconds[device]) for device in ("cpu", "gpu")]
-        rows.append((row.stage, _count(row.jobs), _count(row.models), f"{row.items:,}", row.what, *times))
-    jobs, models = (sum(getattr(row, name) for row in work) for name in ("jobs", "models"))
-    total = [time_text(_total(work, device)) for device in ("cpu", "gpu")]
-    rows.append(("total", _count(jobs), _count(models), "", "", *total))
-    yield from _indented(aligned(rows, numbers=(1, 2, 3, 5, 6)))
+def by_stage(work: Iterable[Collection[Work]]) -> list[Work]:
+    """Return one row per stage, kind of item and backbone that does it, in the order of the pipeline."""
+    merged: dict[tuple, Work] = {}
+    for row in (row for rows in work for row in rows):
+        key = (row.stage, row.what, row.backbone)
+        same = merged.get(key, replace(row, jobs=0, items=0, seconds=0.0))
+        counts = {n: getattr(same, n) + getattr(row, n) for n in ("jobs", "items", "seconds")}
+        merged[key] = replace(same, **counts)
+    return sorted((row for row in merged.values() if row.items), key=lambda row: STAGES.index(row.stage))
 
 
-def _together(study: PlannedStudy, work: Sequence[Work], cores: int, gpus: int) -> Iterator[str]:
-    yield f"on {cores} CPU cores about {time_text(_total(work, 'cpu') / cores / study.costs['cpu']['busy_share'])}"
-    if seconds := _total(work, "gpu"):
-        yield f"on {gpus} GPU{'s' * (gpus > 1)} about {time_text(seconds / gpus)}, if no GPU is ever idle"
+def _as_in(pilot: Mapping[str, float], row: Work) -> Work:
+    if row.stage not in pilot or not row.seconds:
+        return row
+    ratio = pilot[row.stage]
+    return replace(row, seconds=row.seconds * ratio, basis=f"the pilot: {ratio:.2f} times the table ({row.basis})")
+
+
+def measured(
+    study: PlannedStudy, results: Path, store: Store
+) -> list[tuple[str, int, int, float, float, float, float]]:
+    """Return (stage, jobs, artifacts, planned s, measured s, peak MB, peak MB of a GPU) for each stage of a study.
+
+    Of a stage of which a part is done, the plan is that of this part where each job makes one artifact. Seconds are
+    those of all GPUs of a training, and 0 where no result has a record.
+
+    Raises:
+        ConfigError: There are no results.
+    """
+    used: dict[str, list[float]] = {}
+    for directory in artifacts_below(results, store):
+        manifest = read_manifest(directory / MANIFEST_NAME)
+        record, settings = store.record(manifest.key), manifest.action.spec.get("settings", {})
+        # A plan adds up the seconds of all GPUs of a training; a record has those of the job.
+        n_gpus = settings.get("processes", 1) * (1 + settings.get("rollout_gpus", 0))
+        use = used.setdefault(manifest.action.stage, [0, 0.0, 0.0, 0.0])
+        peaks = (record.get(name) or 0.0 for name in ("peak_memory_mb", "peak_gpu_memory_mb"))
+        use[:] = [use[0] + 1, use[1] + record.get("seconds", 0.0) * n_gpus, *map(max, use[2:], peaks)]
+    if not used:
+        raise ConfigError(f"{results}: no results. Expected those of a study that runs or has run. Start it first.")
+    planned: dict[str, tuple[int, float]] = {}
+    for row in by_stage(work_of(study)):
+        jobs, seconds = planned.get(row.stage, (0, 0.0))
+        planned[row.stage] = jobs + row.jobs, seconds + row.seconds
+    rows = []
+    for stage, (jobs, seconds) in planned.items():
+        artifacts, took, *peaks = used.get(stage, [0, 0.0, 0.0, 0.0])
+        part = min(1.0, artifacts / jobs) if stage in _ONE_EACH and jobs else 1.0
+        rows.append((stage, jobs, int(artifacts), seconds * part, took, *peaks))
+    return rows
+
+
+def comparison(study: PlannedStudy, results: Path, store: Store) -> Iterator[str]:
+    """Yield the lines of a table: by stage, the planned and the measured time, and their ratio."""
+    found = measured(study, results, store)
+    lines = [
+        (
+            *(stage, f"{jobs:,}", f"{artifacts:,}" if artifacts else "-", time_text(planned), time_text(took)),
+            f"{took / planned:.2f}" if took and planned else "-",
+            *(f"{mb:,.0f} MB" if mb else "-" for mb in peaks),
+        )
+        for stage, jobs, artifacts, planned, took, *peaks in found
+    ]
+    both = [sum(column) for column in zip(*((r[3], r[4]) for r in found if r[3] and r[4]), strict=True)]
+    if both:
+        lines.append(("what was measured", "", "", *map(time_text, both), f"{both[1] / both[0]:.2f}", "", ""))
+    title = f"study {study.config['study']}: planned, and measured where there are results; ratio = measured / planned"
+    head = ("stage", "jobs", "artifacts", "planned", "measured", "ratio", "memory", "of a GPU")
+    yield from list(_table(title, head, lines, numbers=range(1, 8)))[1:]
 
 
 def _memory(study: PlannedStudy) -> Iterator[str]:
-    gpu = study.costs["gpu"]
-    found = [need for name, model in _large(study).items() for need in needs(study.config, name, model)]
-    yield from _memory_table((need.stage, need.backbone, need.parts) for need in found)
-    room = gpu["memory"] * gpu["memory_share"]
-    for need in found:
-        if need.total > room:
-            yield (
-                f"  {need.stage} of {need.backbone} does not fit: it needs {_bytes(need.total)}, and of the"
-                f" {_bytes(gpu['memory'])} of an {gpu['name']} {gpu['memory_share']:.0%} can be counted on;"
-                f" {need.advice(room)}."
-            )
-
-
-def _memory_of_machine(study: PlannedStudy) -> Iterator[str]:
-    yield from _memory_table(
-        (stage, name, parts)
-        for name, model in _large(study).items()
-        for stage, parts in of_machine(study.config, name, model)
+    gpu, found = study.costs["gpu"], list(needs(study))
+    rows = [(need.stage, need.backbone, _gb(need.gb), need.basis) for need in found]
+    title, margin = "memory of one GPU, without a margin", study.costs["assumed"]["memory_margin"]
+    yield from _table(
+        title if rows else None, ("stage", "backbone", "memory", "known from") if rows else (), rows, numbers=(2,)
     )
-
-
-def _memory_table(held: Iterable[tuple[str, str, Mapping[str, float]]]) -> Iterator[str]:
-    rows = [(stage, backbone, _bytes(sum(parts.values())), _parts(parts)) for stage, backbone, parts in held]
-    if rows:
-        yield from _indented(aligned([("stage", "backbone", "memory", "of which"), *rows], numbers=(2,)))
-
-
-def _parts(parts: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {_bytes(size)}" for name, size in parts.items() if size)
-
-
-def _large(study: PlannedStudy) -> dict[str, Large]:
-    return {name: model for name, model in study.models.items() if isinstance(model, Large)}
-
-
-def _disk(study: PlannedStudy) -> Iterator[str]:
-    rows = [(kind, _bytes(size)) for kind, size in disk_of(study).items()]
-    rows += [(f"also, while an actor of {name} trains", _bytes(size)) for name, size in while_training(study).items()]
-    yield from _indented(aligned(rows, numbers=(1,)))
-
-
-def _downloads(study: PlannedStudy) -> Iterator[str]:
-    downloads = list(downloads_of(study))
-    for download in downloads:
-        yield f"  {download.name}: {download.where}, {_bytes(download.size) if download.size else 'size unknown'}"
-        yield f"    {download.terms}"
-    if not downloads:
-        yield "  nothing"
-
-
-def _assumptions(study: PlannedStudy) -> Iterator[str]:
-    cpu, gpu, text = (study.costs[section] for section in ("cpu", "gpu", "text"))
-    large = _large(study)
-    yield f"  one core: measured on {cpu['machine']}; downloads, manifests and copies of checkpoints are not included"
-    if tiny := [name for name in study.models if name not in large]:
-        yield f"  {', '.join(tiny)}: measured on the same machine with models of this size"
-    yield "  donors: every question is assumed to have one until the donors are paired"
-    yield f"  features: {len(VECTORS)} hidden states per answer, 4 bytes per number"
-    yield "  checkpoints: 4 bytes per parameter if the workflow trained all weights, else 2"
-    for name, model in large.items():
-        read, longest = model.prompt_tokens("shared"), model.longest_prompt("shared")
+    for need in (need for need in found if need.gb * margin > gpu["memory_gb"]):
         yield (
-            f"  {name}: a prompt with its image has {read:.0f} tokens, at most {longest:.0f}; an image has"
-            f" {model.patches:.0f} patches at most"
+            f"  {need.stage} of {need.backbone} {'does not' if need.gb > gpu['memory_gb'] else 'may not'} fit: it needs"
+            f" {_gb(need.gb)}, and {gpu['name']} has {_gb(gpu['memory_gb'])}; {need.advice}."
         )
-    for model in list(large.values())[:1]:
-        yield from _of_gpu(gpu, model)
-        share = f"{text['completion_share']:.0%}"
-        yield f"  images of {text['image_pixels']:,} pixels; completions that use {share} of their token budget"
+    large = [name for name, entry in study.opened.items() if not is_tiny(entry)]
+    rows = [(actor, name, _gb(machine_gb(study, name, actor))) for name in large for actor in study.trained]
+    if rows:
+        yield from _table("memory of one machine beside its GPUs, for weights that are read", (), rows, numbers=(2,))
 
 
-def _of_gpu(gpu: Mapping[str, Any], model: Large) -> Iterator[str]:
-    flops, bandwidth = gpu["flops"] * gpu["flops_share"], gpu["bandwidth"] * gpu["bandwidth_share"]
-    yield "  batches: padded to their longest row, except by vLLM; each image is encoded once per batch that shows it"
-    yield f"  a pass: 2 operations per weight and token, and attention, at {flops / 1e12:.0f} TFLOP/s in bfloat16"
-    yield (
-        f"  training: the rollouts, {gpu['train_passes']} passes over each completion with its image, one more with a"
-        " KL penalty, and the extra passes of the algorithm"
-    )
-    yield (
-        f"  generation: one step reads all weights and the keys and values of {model.at_once} sequences at"
-        f" {bandwidth / 1e12:.1f} TB/s, and takes at least {1000 * model.least_step:.0f} ms"
-    )
-    yield (
-        f"  {gpu['name']}: {gpu['flops'] / 1e12:.0f} TFLOP/s and {gpu['bandwidth'] / 1e12:.1f} TB/s, of which"
-        f" {gpu['flops_share']:.0%} and {gpu['bandwidth_share']:.0%} are assumed; {gpu['start']} s to load a model"
-    )
+def _table(
+    title: str | None, head: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Collection[int] = ()
+) -> Iterator[str]:
+    if title is not None:
+        yield from ("", title)
+    yield from (f"  {line}" for line in aligned([head, *rows] if head else rows, numbers=numbers))
 
 
-def _indented(lines: Iterable[str]) -> Iterator[str]:
-    return (f"  {line}" for line in lines)
-
-
-def _count(n: int) -> str:
-    return f"{n:,}" if n else "-"
-
-
-def _total(work: Sequence[Work], device: str) -> float:
-    return sum(row.seconds[device] for row in work)
+def _times(row: Work) -> tuple[str, str]:
+    return ("-", time_text(row.seconds)) if row.gpus else (time_text(row.seconds), "-")
 
 
 def time_text(seconds: float) -> str:
@@ -245,6 +187,6 @@ def time_text(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
 
 
-def _bytes(size: float) -> str:
+def _gb(size: float) -> str:
     # Rounded to whole MB, unlike `size_text`: a forecast is not known to a tenth.
-    return f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:,.1f} GB"
+    return f"{size * 1000:.0f} MB" if size < 1 else f"{size:,.1f} GB"

@@ -5,15 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dualread import plugins
-from dualread.commands.plan.peaks import BYTES, adapter_parameters
-from dualread.commands.plan.work import PlannedStudy, width_of
-from dualread.evaluation.answer_metrics import STORED
 from dualread.models.replay.forward import VECTORS
-from dualread.models.training.settings import Lora, settings_on
-from dualread.study.asked import shard_spec
+from dualread.study.costs import is_tiny, parameters_of
+from dualread.study.work import PlannedStudy, width_of
 
-_FLOAT32, _BFLOAT16, _FLOAT64 = 4, 2, 8  # bytes
-_ADAM = 2  # moments per weight in a training checkpoint
+_FLOAT32, _BFLOAT16 = 4, 2  # bytes
+_TINY = 7.0e6  # bytes of a tiny checkpoint
 _MODEL_TERMS = "The model's own license; for some models you have to accept the terms on the hub with your account."
 
 
@@ -35,92 +32,60 @@ class Download:
 
 
 def disk_of(study: PlannedStudy) -> dict[str, float]:
-    """Return {kind of artifact: bytes}; readers, confidences and metrics are too small to count."""
-    kinds: dict[str, float] = dict.fromkeys(("images", "checkpoints", "features", "generations", "replicates"), 0.0)
+    """Return {kind of artifact: bytes}; answers, readers, confidences and metrics are a small part of these."""
+    kinds, assumed, shards = {"images": 0.0, "checkpoints": 0.0, "features": 0.0}, study.costs["assumed"], study.shards
     for name, dataset in study.config["datasets"].items():
-        unit = study.costs["text"]["phantom_image_bytes" if "phantom" in dataset["source"] else "image_bytes"]
+        unit = assumed["phantom_image_bytes" if "phantom" in dataset["source"] else "image_bytes"]
         kinds["images"] += sum(study.sizes.of(name, split).images for split in dataset["splits"]) * unit
-    for name, backbone in study.config["backbones"].items():
-        is_opened = name in study.models
-        kinds["checkpoints"] += _checkpoint(study, backbone, _BFLOAT16) if study.needs_base and is_opened else 0.0
+    for name, backbone in study.opened.items():
+        kinds["checkpoints"] += _checkpoint(name, backbone, _BFLOAT16) if study.needs_base else 0.0
         for actor, entry in study.config["actors"].items():
-            n_seeds = len(study.shards.seeds(name, actor))
+            n_seeds, whole = len(shards.seeds(name, actor)), False
+            if actor in study.trained:
+                whole = study.settings(name, actor).lora is None or backbone["settings"]["dtype"] == "float32"
             if "checkpoints" in entry or actor in study.trained:
-                weight = _FLOAT32 if actor in study.trained else _BFLOAT16
-                if actor in study.trained and _lora(backbone, entry) is not None:
-                    weight = BYTES[backbone["settings"]["dtype"]]
-                kinds["checkpoints"] += n_seeds * _checkpoint(study, backbone, weight)
-            if actor in study.shards.answering:
-                replayed = [] if actor in study.shards.given else study.shards.replayed(actor)
-                kept = [shard for shard in replayed if study.shards.pass_reading(actor, shard)]
-                for kind, shards in (("features", replayed), ("generations", kept)):
-                    n_vectors = study.answers(shards) * len(VECTORS)
-                    kinds[kind] += n_seeds * n_vectors * width_of(backbone) * _FLOAT32 if shards else 0.0
-                kinds["generations"] += n_seeds * _generations(study, actor)
-                kinds["replicates"] += n_seeds * _replicates(study, actor)
+                kinds["checkpoints"] += n_seeds * _checkpoint(name, backbone, _FLOAT32 if whole else _BFLOAT16)
+            replayed = shards.replayed(actor) if actor in shards.answering and actor not in shards.given else []
+            # States that a generation keeps stand beside its answers, too.
+            stored = [*replayed, *(shard for shard in replayed if shards.pass_reading(actor, shard))]
+            n = sum(study.answers([shard]) for shard in stored)
+            kinds["features"] += n_seeds * n * len(VECTORS) * (width_of(backbone) if n else 0) * _FLOAT32
+    for name, backbone in study.opened.items():
+        kept = [study.settings(name, actor) for actor in study.trained]
+        if any(settings.save_every and settings.lora is None for settings in kept):
+            # Two checkpoints of the weights and of Adam's two moments, from which a killed training resumes.
+            kinds[f"also, while an actor of {name} trains"] = 2 * 3 * _checkpoint(name, backbone, _FLOAT32)
     return kinds
-
-
-def _replicates(study: PlannedStudy, actor: str) -> float:
-    """Return the bytes of an actor's bootstrap replicates: one number per resample and metric.
-
-    What is stored per donor pair is less than a tenth of it, and is not counted.
-    """
-    shards, resamples = study.shards, study.config["metrics"]["bootstrap"]["replicates"]
-    splits = {shard[:2] for shard in shards.reported(actor)}
-    return len(shards.methods_of(actor)) * len(splits) * len(STORED) * resamples * _FLOAT64
-
-
-def while_training(study: PlannedStudy) -> dict[str, float]:
-    """Return {backbone: bytes} of the checkpoints that one training keeps to resume from if it is killed."""
-    kept: dict[str, float] = {}
-    for name, backbone in study.config["backbones"].items():
-        for entry in (study.config["actors"][actor] for actor in study.trained):
-            if "save_every" in entry["settings"]:
-                lora, whole = _lora(backbone, entry), _checkpoint(study, backbone, _FLOAT32)
-                if lora is not None and "size" in backbone:
-                    whole = adapter_parameters(backbone["size"], lora.rank, vision=lora.vision) * _FLOAT32
-                kept[name] = max(kept.get(name, 0.0), 2 * (1 + _ADAM) * whole)
-    return kept
-
-
-def _lora(backbone: Mapping[str, Any], actor: Mapping[str, Any]) -> Lora | None:
-    """Return the settings of the adapter that is trained; None if all weights are."""
-    return settings_on(backbone, actor).lora
 
 
 def downloads_of(study: PlannedStudy) -> Iterator[Download]:
     """Yield what has to be downloaded, or put into its folder, before the study can run."""
-    for name in study.downloaded():
-        dataset = study.config["datasets"][name]
-        gigabytes, terms = (plugins.declared("datasets", dataset["loader"], what) for what in ("DOWNLOAD_GB", "TERMS"))
-        size = gigabytes * 1e9 if gigabytes else None
-        yield Download(name=name, where=_where(dataset["source"]), size=size, terms=terms or "")
+    for name, dataset in study.config["datasets"].items():
+        if "phantom" not in dataset["source"] and _is_missing(study, dataset["source"]):
+            gigabytes, terms = (plugins.declared("datasets", dataset["loader"], n) for n in ("DOWNLOAD_GB", "TERMS"))
+            size = gigabytes * 1e9 if gigabytes else None
+            yield Download(name=name, where=_where(dataset["source"]), size=size, terms=terms or "")
     for name, backbone in study.config["backbones"].items():
-        source = backbone["source"]
-        if study.needs_base and "pretrain" not in source:
-            yield from _missing(study, name, backbone, source)
-    yield from _checkpoints_of(study)
-
-
-def _checkpoints_of(study: PlannedStudy) -> Iterator[Download]:
-    """Yield the checkpoints of actors that were trained elsewhere and are missing in their folder."""
+        if study.needs_base and "pretrain" not in backbone["source"]:
+            yield from _models(study, name, name, backbone["source"])
     for actor in study.shards.answering:
-        checkpoints = study.config["actors"][actor].get("checkpoints", {})
-        for name, backbone in study.config["backbones"].items():
-            for seed, source in checkpoints.get(name, {}).items():
-                yield from _missing(study, f"{actor}, {name}, seed {seed}", backbone, source)
+        for name, sources in study.config["actors"][actor].get("checkpoints", {}).items():
+            for seed, source in sources.items():
+                yield from _models(study, f"{actor}, {name}, seed {seed}", name, source)
 
 
-def _missing(
-    study: PlannedStudy, name: str, backbone: Mapping[str, Any], source: Mapping[str, Any]
-) -> Iterator[Download]:
+def _models(study: PlannedStudy, name: str, backbone: str, source: Mapping[str, Any]) -> Iterator[Download]:
     """Yield a checkpoint that is not in its folder; of an adapter, also its base."""
     whole = source.get("base") if "adapter" in source else source
-    sizes = ((source.get("adapter"), None), (whole, _checkpoint(study, backbone, _BFLOAT16)))
-    for place, size in sizes:
-        if place is not None and ("hub" in place or not (study.root / place["folder"]).is_dir()):
-            yield Download(name=name, where=_where(place), size=size, terms=_MODEL_TERMS)
+    size = _checkpoint(backbone, study.config["backbones"][backbone], _BFLOAT16)
+    for place, n_bytes in ((source.get("adapter"), None), (whole, size)):
+        if place is not None and _is_missing(study, place, hub_is_missing=True):
+            yield Download(name=name, where=_where(place), size=n_bytes, terms=_MODEL_TERMS)
+
+
+def _is_missing(study: PlannedStudy, source: Mapping[str, Any], *, hub_is_missing: bool = False) -> bool:
+    is_there = "folder" in source and (study.root / source["folder"]).is_dir()
+    return not is_there or (hub_is_missing and "hub" in source)
 
 
 def _where(source: Mapping[str, Any]) -> str:
@@ -128,21 +93,5 @@ def _where(source: Mapping[str, Any]) -> str:
     return hub or f"to be put into {source['folder']}"
 
 
-def _checkpoint(study: PlannedStudy, backbone: Mapping[str, Any], weight_bytes: int) -> float:
-    if "pretrain" in backbone["source"]:
-        return study.costs["tiny"]["checkpoint_bytes"]
-    return backbone["size"]["parameters"] * weight_bytes
-
-
-def _generations(study: PlannedStudy, actor: str) -> float:
-    """Return the bytes of one actor's completions and of the probabilities of its choices."""
-    text, total = study.costs["text"], 0.0
-    for shard in study.shards.generated(actor):
-        asked, n = shard_spec(study.typed, actor, shard), study.asked(shard)
-        if asked.choices is not None:
-            first, last = asked.choices.integers or (1, len(asked.choices.words or ()))
-            total += n * (last - first + 1) * _FLOAT64
-        if (decoding := asked.decoding) is not None:
-            tokens = decoding.max_completion_tokens * text["completion_share"]
-            total += n * asked.n_completions * tokens * text["generation_bytes"]
-    return total
+def _checkpoint(name: str, backbone: Mapping[str, Any], weight_bytes: int) -> float:
+    return _TINY if is_tiny(backbone) else parameters_of(name, backbone) * weight_bytes

@@ -4,6 +4,7 @@ Every number comes from the config or from a constant that the code uses; words 
 Where backbones or actors differ, the table prints the value of the first, and the others in parentheses.
 """
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -15,7 +16,6 @@ from dualread.declared.tables import StudySettings
 from dualread.evaluation.metrics.calibration_error import N_BINS
 from dualread.evaluation.statistics.bootstrap import PERCENTILES
 from dualread.models.training.settings import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS, TrainingSettings, settings_on
-from dualread.plugins import declared
 from dualread.readers.dualread import WEIGHT
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 from dualread.reporting.tables._latex import Float, Gap, Heading, TableRow, escape
@@ -26,6 +26,7 @@ READS = "data"  # for the number of in-distribution training questions, which ma
 CONFIG = ("seeds", "datasets", "backbones", "actors", "conditions", "generation", "replay", "methods", "metrics")
 ORDERED = ("backbones", "actors", "conditions", "methods")  # sections whose order in the config is the order in print
 SOFTWARE = {"torch": "PyTorch", "transformers": "Transformers", "trl": "TRL"}
+CONSTANTS = {"readers": ("OPTIMIZER", "SPACE"), "generation": ("ENVIRONMENT",)}  # of plugins, by family
 
 # The table's words for names in the code. A name that is missing here raises an error; it is not printed wrongly.
 _SPOKEN = {
@@ -56,8 +57,8 @@ def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
     sections = {
         "Actor training (shared; the reward differs per method)": _training(config, n_questions),
         "Hidden-state head fitting (DualRead)": _fitting(config),
-        "Hidden-state head fitting (baselines)": _baselines(config, settings.study),
-        "Evaluation": {**_evaluation(config), "Software": ", ".join([python, *versions])},
+        "Hidden-state head fitting (baselines)": _baselines(config, settings),
+        "Evaluation": {**_evaluation(config, settings.constants), "Software": ", ".join([python, *versions])},
     }
     body, cells = [], []
     for title, rows in sections.items():
@@ -80,65 +81,91 @@ def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
     )
 
 
+# Rows by label. <path> is a number of the settings, <path:symbol> one behind a symbol, a name of _WORDS is in words.
+_TRAINING = {
+    "Advantage estimator": f"{_SPOKEN[LOSS]}, group size <group_size:G=>",
+    "Rollout temperature / top-$p$": "<temperature> / <top_p>",
+    "Rollouts sampled by": "<sampled_by>",
+    "PPO clip (low / high)": "<clip_low> / <clip_high>",
+    "KL penalty": "<kl_penalty>",
+    "Optimizer": f"{_SPOKEN[OPTIMIZER]}, lr <learning_rate>, <betas>",
+    "LR schedule / warmup": f"{_SPOKEN[SCHEDULE]}, <warmup>",
+    "Weight decay / grad-norm clip": "<weight_decay> / <clip_norm>",
+    "Precision / attention": "<precision>; <weights>",
+    "Trainable params": "<trainable>",
+    "Prompt batch / global batch": "<prompts_per_step> / <prompts_per_step>",
+    "Max prompt / completion length": "<max_prompt_tokens> / <max_completion_tokens>",
+    "Training exposure": "<exposure>",
+    "Seeds": "<seeds>",
+    "Hardware": "<processes> per run, each on its own GPU where there are GPUs",
+}
+_MLP = (
+    "MLP <hidden>, class-weighted BCE<terms>, <optimizer> lr <learning_rate>, weight decay <weight_decay>, batch"
+    r" <batch_size>, <max_epochs:\le> epochs, early stopping (patience <patience>)"
+)
+_HEADS = {"psr": _MLP, "saplma": _MLP, "bicr": f"{_MLP}, dropout <dropout>, grad-norm clip <clip_norm>"}
+_PER = "P-State then P-Visual, linear pointwise BCE, <steps> full-batch steps, lr <learning_rate>"
+_TERMS = {"bicr": r" with Brier and ranking terms (<brier_weight:\beta=>, <ranking_weight:\lambda=>, <margin:\gamma=>)"}
+_MARK = re.compile(r"<(\w+)(?::([^>]*))?>")
+
+
+def _filled(template: str, of: Mapping[tuple[str, ...], Any], words: Mapping[str, Callable[[Any], str]]) -> str:
+    """Return a row's text; where those that the settings are `of` differ, each value says whose it is."""
+
+    def text(mark: re.Match[str]) -> str:
+        path, symbol = mark[1], mark[2] or ""
+        told = words.get(path, lambda settings: number(_value(settings, path), symbol))
+        return told_apart({who: told(settings) for who, settings in of.items()})
+
+    return _MARK.sub(text, template)
+
+
+def _value(settings: Any, path: str) -> Any:
+    return settings[path] if isinstance(settings, Mapping) else getattr(settings, path)
+
+
 def _training(config: Config, n_questions: int) -> Rows:
     """Return the rows on actor training with `n_questions` questions; none if the study trains no actor."""
+    backbones = config["backbones"]
     trained = {
         (backbone["label"], actor["label"]): _trained_with(backbone, actor)
-        for backbone in config["backbones"].values()
+        for backbone in backbones.values()
         for actor in config["actors"].values()
         if "training" in actor
     }
     if not trained:
         return {}
-
-    def told(text: Callable[[TrainingSettings], str]) -> str:
-        return told_apart({who: text(settings) for who, settings in trained.items()})
-
-    def each(name: str, symbol: str = "") -> str:
-        return told(lambda settings: number(getattr(settings, name), symbol))
-
-    def of_backbones(text: Callable[[Config], str]) -> str:
-        return told_apart({(backbone["label"],): text(backbone) for backbone in config["backbones"].values()})
-
-    return {
-        "Advantage estimator": f"{_SPOKEN[LOSS]}, group size {each('group_size', 'G=')}",
-        "Rollout temperature / top-$p$": f"{each('temperature')} / {each('top_p')}",
-        **_rollouts(trained),
-        "PPO clip (low / high)": f"{each('clip_low')} / {each('clip_high')}",
-        "KL penalty": told(_kl_penalty),
-        "Optimizer": f"{_SPOKEN[OPTIMIZER]}, lr {each('learning_rate')}, {told(_betas)}",
-        "LR schedule / warmup": f"{_SPOKEN[SCHEDULE]}, {told(_warmup)}",
-        "Weight decay / grad-norm clip": f"{each('weight_decay')} / {each('clip_norm')}",
-        "Precision / attention": f"{of_backbones(_precision)}; {told(_weights)}",
-        "Trainable params": told(_trainable),
-        "Prompt batch / global batch": f"{each('prompts_per_step')} / {each('prompts_per_step')}",
-        "Max prompt / completion length": f"{each('max_prompt_tokens')} / {each('max_completion_tokens')}",
-        "Training exposure": told(lambda settings: _exposure(settings, n_questions, _training_split(config))),
-        "Seeds": of_backbones(lambda backbone: _set(backbone.get("seeds", config["seeds"]))),
-        "Hardware": f"{told(_processes)} per run, each on its own GPU where there are GPUs",
+    split, whose = _training_split(config), {(backbone["label"],): backbone for backbone in backbones.values()}
+    words_of_backbones = {
+        "seeds": lambda of: rf"$\{{{', '.join(map(str, of.get('seeds', config['seeds'])))}\}}$",
+        "precision": lambda of: " / ".join(_SPOKEN[of["settings"][key]] for key in ("dtype", "attention")),
     }
 
+    def exposure(settings: TrainingSettings) -> str:
+        steps = number(settings.steps_over(n_questions))
+        if settings.passes is None:
+            return f"{steps} steps on {split}"
+        return f"{number(settings.passes)} passes over {split} ({steps} steps)"
 
-def _rollouts(trained: Mapping[tuple[str, str], TrainingSettings]) -> Rows:
-    """Return the row on what samples the completions; none where the trained models themselves do."""
+    rows = {}
+    for label, template in _TRAINING.items():
+        if label in ("Seeds", "Precision / attention"):
+            first, *rest = template.split("; ")
+            template = "; ".join([_filled(first, whose, words_of_backbones), *rest])
+        rows[label] = _filled(template, trained, {**_WORDS, "exposure": exposure})
     if not any(settings.rollouts for settings in trained.values()):
-        return {}
-
-    def text(settings: TrainingSettings) -> str:
-        if settings.rollouts is None:
-            return "the trained model"
-        engine = escape(settings.rollouts)
-        if (corrected := settings.importance_sampling) is None:
-            return f"{engine}, no importance-sampling correction"
-        most = number(corrected.clip_max, r"\le")
-        return f"{engine}, importance-sampling correction ({escape(corrected.mode)}, {most})"
-
-    return {"Rollouts sampled by": told_apart({who: text(settings) for who, settings in trained.items()})}
+        del rows["Rollouts sampled by"]
+    return rows
 
 
-def _weights(settings: TrainingSettings) -> str:
-    part = "adapter" if settings.lora else "weights"
-    return f"{part} in training {_SPOKEN[WEIGHTS]}"
+def _sampled_by(settings: TrainingSettings) -> str:
+    if settings.rollouts is None:
+        return "the trained model"
+    engine = escape(settings.rollouts)
+    if (corrected := settings.importance_sampling) is None:
+        return f"{engine}, no importance-sampling correction"
+    most = number(corrected.clip_max, r"\le")
+    return f"{engine}, importance-sampling correction ({escape(corrected.mode)}, {most})"
 
 
 def _trainable(settings: TrainingSettings) -> str:
@@ -160,16 +187,11 @@ def _fitting(config: Config) -> Rows:
     of = {head["reader"]: head.get("settings", {}) for head in heads}
     rows = {}
     if "psr" in of:
-        rows["PSR head (pre-answer)"] = _psr_network(of["psr"])
+        rows["PSR head (pre-answer)"] = _head("psr", of["psr"], None)
     if {"p_state", "p_visual"} <= set(of):
         linear = {("P-State",): of["p_state"], ("P-Visual",): of["p_visual"]}
-        steps, rate = (
-            told_apart({name: number(head[key]) for name, head in linear.items()}) for key in ("steps", "learning_rate")
-        )
-        rows["PER heads (post-answer)"] = (
-            f"P-State then P-Visual, linear pointwise BCE, {steps} full-batch steps, lr {rate}"
-        )
-        rows["$L2$ (P-State / P-Visual)"] = f"{number(of['p_state']['l2'])} / {number(of['p_visual']['l2'])}"
+        rows["PER heads (post-answer)"] = _filled(_PER, linear, {})
+        rows["$L2$ (P-State / P-Visual)"] = " / ".join(number(head["l2"]) for head in linear.values())
         kappa = number(config["replay"]["kappa"], r"\kappa=")
         rows["Visual pooling"] = f"cosine-similarity pooling, temperature {kappa}"
     if "dualread" in of:
@@ -178,18 +200,27 @@ def _fitting(config: Config) -> Rows:
     return rows
 
 
-def _baselines(config: Config, study: str) -> Rows:
+def _head(reader: str, settings: Config, optimizer: str | None) -> str:
+    words = {
+        "hidden": lambda of: "--".join(map(number, of["hidden"])),
+        "optimizer": lambda of: optimizer or "AdamW",
+        "terms": lambda of: _filled(_TERMS.get(reader, ""), {("",): of}, {}),
+    }
+    return _filled(_HEADS[reader], {("",): settings}, words)
+
+
+def _baselines(config: Config, shown: StudySettings) -> Rows:
     """Return the rows on the networks of the baselines, and the origin of searched settings."""
     rows = {}
     for method in config["methods"].values():
-        if network := _BASELINES.get(method["reader"]):
-            head = network(method.get("settings", {}))
-            searched = declared("readers", method["reader"], "SPACE")
-            rows[f"{escape(method['label'])} head"] = f"{head}; {_origin(method, study)}" if searched else head
+        if (reader := method["reader"]) in _HEADS and reader != "psr":
+            head = _head(reader, method.get("settings", {}), shown.constants.get(f"readers.{reader}.OPTIMIZER"))
+            searched = shown.constants.get(f"readers.{reader}.SPACE")
+            rows[f"{escape(method['label'])} head"] = f"{head}; {_origin(method, shown.study)}" if searched else head
     return rows
 
 
-def _evaluation(config: Config) -> Rows:
+def _evaluation(config: Config, constants: Config) -> Rows:
     """Return the rows on generation, parsing and evaluation."""
     replicates = number(config["metrics"]["bootstrap"]["replicates"], "B=")
     level = percent((PERCENTILES[1] - PERCENTILES[0]) / 100)
@@ -206,10 +237,17 @@ def _evaluation(config: Config) -> Rows:
         for name, rule in decodings.items()
         if actor in config["conditions"][name].get("actors", [actor])
     }
+    chosen = {
+        (name,): f"{'sampled' if rule['temperature'] else 'greedy'} (temperature {number(rule['temperature'])})"
+        for name, rule in decodings.items()
+    }
+    engine = config["generation"]["engine"]
+    has_own = constants.get(f"generation.{engine}.ENVIRONMENT")
+    where = "an environment of its own, with other versions" if has_own else "the environment of all other stages"
     return {
-        "Decoding": told_apart({(name,): _decoding(rule) for name, rule in decodings.items()}),
+        "Decoding": told_apart(chosen),
         "Max prompt / answer length": f"{told_apart(prompts)} / {told_apart(answers)}",
-        "Generation engine": _engine(config["generation"]["engine"]),
+        "Generation engine": f"{escape(engine)}, in {where}",
         "Invalid-confidence policy": f"retain, impute {number(IMPUTED_CONFIDENCE, 'c=')}, report parse rate",
         "Calibration error": f"{number(N_BINS)} bins of equal width",
         "Bootstrap": f"paired image-cluster, {replicates}, {level} percentile",
@@ -227,77 +265,20 @@ def _training_split(config: Config) -> str:
     return f"{escape(in_distribution['label'].removesuffix('-test'))}-train"  # labels name what is reported: SLAKE-test
 
 
-def _kl_penalty(settings: TrainingSettings) -> str:
-    coefficient = number(settings.kl_coefficient, r"\mathrm{coef}=")
-    return coefficient if settings.kl_coefficient else f"disabled ({coefficient})"
-
-
-def _warmup(settings: TrainingSettings) -> str:
+_WORDS: Mapping[str, Callable[[TrainingSettings], str]] = {
+    "sampled_by": _sampled_by,
+    "kl_penalty": lambda of: ("{}" if of.kl_coefficient else "disabled ({})").format(
+        number(of.kl_coefficient, r"\mathrm{coef}=")
+    ),
+    "betas": lambda of: rf"$\beta=({','.join(map(str, of.betas))})$",
     # docs/choices.md, "Warm-up"
-    first = "; rate $0$ in step $1$" if settings.warmup_fraction else ""
-    return f"{percent(settings.warmup_fraction)} warmup{first}"
-
-
-def _betas(settings: TrainingSettings) -> str:
-    return rf"$\beta=({','.join(map(str, settings.betas))})$"
-
-
-def _precision(backbone: Config) -> str:
-    return " / ".join(_SPOKEN[backbone["settings"][key]] for key in ("dtype", "attention"))
-
-
-def _exposure(settings: TrainingSettings, n_questions: int, split: str) -> str:
-    steps = number(settings.steps_over(n_questions))
-    return (
-        f"{number(settings.passes)} passes over {split} ({steps} steps)"
-        if settings.passes is not None
-        else (f"{steps} steps on {split}")
-    )
-
-
-def _set(seeds: list[int]) -> str:
-    return rf"$\{{{', '.join(map(str, seeds))}\}}$"
-
-
-def _processes(settings: TrainingSettings) -> str:
-    n = settings.processes
-    return f"{number(n)} {'sharded ' if settings.shard else ''}process{'es' * (n > 1)}"
-
-
-def _decoding(rule: Config) -> str:
-    chosen = "sampled" if rule["temperature"] else "greedy"
-    return f"{chosen} (temperature {number(rule['temperature'])})"
-
-
-def _engine(name: str) -> str:
-    has_own = declared("generation", name, "ENVIRONMENT")
-    where = "an environment of its own, with other versions" if has_own else "the environment of all other stages"
-    return f"{escape(name)}, in {where}"
-
-
-def _psr_network(settings: Config) -> str:
-    return _network(settings, "class-weighted BCE", "AdamW")
-
-
-def _bicr_network(settings: Config) -> str:
-    weights = {"brier_weight": r"\beta=", "ranking_weight": r"\lambda=", "margin": r"\gamma="}
-    loss = ", ".join(number(settings[name], symbol) for name, symbol in weights.items())
-    optimizer = declared("readers", "bicr", "OPTIMIZER")
-    network = _network(settings, f"class-weighted BCE with Brier and ranking terms ({loss})", optimizer)
-    return f"{network}, dropout {number(settings['dropout'])}, grad-norm clip {number(settings['clip_norm'])}"
-
-
-_BASELINES = {"saplma": _psr_network, "bicr": _bicr_network}
-
-
-def _network(settings: Config, loss: str, optimizer: str) -> str:
-    widths = "--".join(map(number, settings["hidden"]))
-    rate, decay = number(settings["learning_rate"]), number(settings["weight_decay"])
-    epochs, patience = number(settings["max_epochs"], r"\le"), number(settings["patience"])
-    return (
-        f"MLP {widths}, {loss}, {optimizer} lr {rate}, weight decay {decay}, batch {number(settings['batch_size'])}, "
-        f"{epochs} epochs, early stopping (patience {patience})"
-    )
+    "warmup": lambda of: f"{percent(of.warmup_fraction)} warmup{'; rate $0$ in step $1$' * (of.warmup_fraction > 0)}",
+    "weights": lambda of: f"{'adapter' if of.lora else 'weights'} in training {_SPOKEN[WEIGHTS]}",
+    "trainable": _trainable,
+    "processes": lambda of: (
+        f"{number(of.processes)} {'sharded ' if of.shard else ''}process{'es' * (of.processes > 1)}"
+    ),
+}
 
 
 def _origin(method: Config, study: str) -> str:

@@ -29,21 +29,17 @@ class SplitSize:
 
 
 class Sizes:
-    """The sizes of a study's data sets."""
+    """The sizes of a study's data sets.
+
+    Args:
+        config: A validated config.
+        results: The folder results/<study>, which may hold manifests already.
+        root: The folder of the repository, from which relative folders start.
+        files: The config files of the study, for commands in error messages.
+    """
 
     def __init__(self, config: Mapping[str, Any], results: Path, *, root: Path, files: Sequence[Path] = ()) -> None:
-        """Set where to look for sizes.
-
-        Args:
-            config: A validated config.
-            results: The folder results/<study>, which may hold manifests already.
-            root: The folder of the repository, from which relative folders start.
-            files: The config files of the study, for commands in error messages.
-        """
-        self._config = config
-        self._results = results
-        self._root = root
-        self._files = files
+        self._config, self._results, self._root, self._files = config, results, root, files
         self._known: dict[tuple[str, str], SplitSize] = {}
 
     def of(self, dataset: str, split: str) -> SplitSize:
@@ -54,7 +50,7 @@ class Sizes:
             DataError: The data set's files cannot be read, or hold rows that cannot be asked.
         """
         if (dataset, split) not in self._known:
-            self._known[dataset, split] = self._find(dataset, split)
+            self._known[dataset, split] = self._count(dataset, split)
         return self._known[dataset, split]
 
     def asked(self, shard: tuple[str, ...], *, donors: bool) -> int:
@@ -65,13 +61,14 @@ class Sizes:
             return pl.scan_parquet(pairs).select(pl.len()).collect().item()
         return self.of(dataset, split).questions
 
-    def _find(self, dataset: str, split: str) -> SplitSize:
+    def _count(self, dataset: str, split: str) -> SplitSize:
         manifest = self._results / "manifests" / dataset / split / "manifest.parquet"
         if manifest.exists():
-            counts = pl.scan_parquet(manifest).select(n=pl.len(), images=pl.col("image_id").n_unique()).collect()
-            return SplitSize(questions=counts["n"][0], images=counts["images"][0], source="its manifest")
+            ids = pl.scan_parquet(manifest).select("image_id").collect()["image_id"]
+            return SplitSize(questions=len(ids), images=ids.n_unique(), source="its manifest")
         entry = self._config["datasets"][dataset]
         select, source = entry.get("select", {}), f"the loader {entry['loader']}"
+        types, folder = select.get("answer_types", ("open", "closed")), entry["source"].get("folder")
         drawn = select.get("questions")  # exact, because drawing fails if the split has fewer
         drawn = sum(drawn.values()) if isinstance(drawn, Mapping) else drawn
         there = images = drawn
@@ -80,32 +77,21 @@ class Sizes:
             images = hospital["images"][split]
             there = images * hospital.get("questions_per_image", _QUESTIONS_PER_IMAGE)
         elif declared := (plugins.declared("datasets", entry["loader"], "SIZES") or {}).get(split):
-            images = declared["images"]
-            there = sum(declared[kind] for kind in select.get("answer_types", ("open", "closed")))
-        elif drawn is None and (folder := self._folder(entry)) is not None:
-            types, source = select.get("answer_types", ("open", "closed")), f"the rows in {entry['source']['folder']}"
-            loaded = plugins.load("datasets", entry["loader"]).load_rows(folder, split, entry.get("settings", {}))
+            images, there = declared["images"], sum(declared[kind] for kind in types)
+        elif drawn is None and folder and (self._root / folder).is_dir():
+            loader = plugins.load("datasets", entry["loader"])
+            loaded = loader.load_rows(self._root / folder, split, entry.get("settings", {}))
             refuse_broken(loaded, {})  # here rather than in the first job; images are looked at there
             rows = [row for row in loaded.rows if row.answer_type in types]
-            there, images = len(rows), len({row.image_name for row in rows})
+            there, images, source = len(rows), len({row.image_name for row in rows}), f"the rows in {folder}"
         if there is None or images is None:
-            missing = (
-                f", and the folder {entry['source']['folder']} does not exist" if "folder" in entry["source"] else ""
-            )
+            missing = f", and the folder {folder} does not exist" if folder else ""
+            files = ["--configfile", *map(str, self._files)] if self._files else []
+            command = ["snakemake", "--cores", "1", str(manifest.parent / "MANIFEST.json"), *files]
             raise ConfigError(
                 f"datasets.{dataset}: the number of questions in {split} is not known: {source} declares no SIZES,"
                 f" and `select` gives no number{missing}. Put the files there, set select.questions, or make the"
-                f" manifest first: {self._command(manifest.parent / 'MANIFEST.json')}"
+                f" manifest first: {shlex.join(command)}"
             )
         questions = drawn or there
         return SplitSize(questions=questions, images=min(questions, images), source="select" if drawn else source)
-
-    def _folder(self, entry: Mapping[str, Any]) -> Path | None:
-        """Return the folder of a data set's official files, or None if it does not exist."""
-        folder = self._root / entry["source"]["folder"] if "folder" in entry["source"] else None
-        return folder if folder is not None and folder.is_dir() else None
-
-    def _command(self, target: Path) -> str:
-        """Return the command that makes `target` in this study."""
-        files = ["--configfile", *map(str, self._files)] if self._files else []
-        return shlex.join(["snakemake", "--cores", "1", str(target), *files])

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dualread.commands.plan.sizes import Sizes, SplitSize
 from dualread.errors import ConfigError
+from dualread.study.sizes import Sizes, SplitSize
 
 CLOSED = {"answer_types": ["closed"]}
 BALANCED = {"questions": {"open": 5, "closed": 4}}

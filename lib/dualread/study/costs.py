@@ -1,0 +1,124 @@
+"""What a unit of work takes: the table costs.yaml, also for a backbone and a GPU that were not measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ConfigError
+from dualread.study.files import laid_over, read
+
+COSTS = Path(__file__).with_name("costs.yaml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """A row of the table, for one backbone and one GPU.
+
+    Attributes:
+        value: Seconds per unit, or GB.
+        per: The unit of a time.
+        basis: Where it was measured, what it was scaled by, or that it was not measured.
+        row: The row itself.
+    """
+
+    value: float
+    per: str
+    basis: str
+    row: Mapping[str, Any]
+
+
+class Costs:
+    """The table of measured costs, with a file laid over it whose own times come first.
+
+    Args:
+        over: A file of the same form; None for the table as it is.
+
+    Raises:
+        ConfigError: The file cannot be read.
+    """
+
+    def __init__(self, over: Path | None = None) -> None:
+        table, changes = read(COSTS), {} if over is None else read(over)
+        self._table, self._measured_on = laid_over(table, changes), table["gpu"]
+        for name in ("times", "memory"):
+            self._table[name] = [*changes.get(name, []), *table[name]]
+
+    def __getitem__(self, section: str) -> Any:
+        return self._table[section]
+
+    def time(
+        self, stage: str, what: str, backbone: tuple[str, Mapping[str, Any]] | None = None, engine: str | None = None
+    ) -> Cost:
+        """Return the seconds per unit of the first row that fits.
+
+        Args:
+            stage: The stage.
+            what: The kind of items.
+            backbone: Name and entry of the backbone that does it; None where a core does it without a model.
+            engine: What generates or samples.
+        """
+        rows = [
+            row
+            for row in self._table["times"]
+            if row["stage"] in (stage, "any")
+            and row.get("kind", row["per"]) in (what, "any")
+            and row.get("engine") in (None, engine)
+        ]
+        if backbone is None or is_tiny(backbone[1]):
+            model = "core" if backbone is None else "tiny"
+            row = next(row for row in rows if row["model"] == model)
+            return Cost(value=row["seconds"], per=row["per"], basis=row["from"], row=row)
+        row, ratio, basis = self._nearest(rows, *backbone)
+        if row["per"] == "step":  # takes as long with other models and on other GPUs, as far as we have seen
+            return Cost(value=row["seconds"], per="step", basis=row["from"], row=row)
+        speed = self._measured_on["tflops"] / self._table["gpu"]["tflops"]
+        if speed != 1:
+            basis += f"; times {speed:.2g} on {self._table['gpu']['name']}, not measured"
+        return Cost(value=row["seconds"] * ratio * speed, per=row["per"], basis=basis, row=row)
+
+    def peak(self, stage: str, name: str, backbone: Mapping[str, Any]) -> Cost:
+        """Return the GB that a GPU needs for a stage, without a margin."""
+        row, ratio, basis = self._nearest([r for r in self._table["memory"] if r["stage"] == stage], name, backbone)
+        return Cost(value=row["gb"] * ratio, per="GPU", basis=basis, row=row)
+
+    def completion_gb(self, name: str, backbone: Mapping[str, Any]) -> float:
+        """Return the GB that one completion takes while a training learns from it."""
+        rows = [
+            {"model": model, "gb": gb, "from": ""}
+            for model, gb in self._table["training_memory"]["completion_gb"].items()
+        ]
+        row, ratio, _ = self._nearest(rows, name, backbone)
+        return row["gb"] * ratio
+
+    def _nearest(self, rows: list[Any], name: str, backbone: Mapping[str, Any]) -> tuple[Any, float, str]:
+        """Return the row of the backbone whose number of parameters is nearest, the ratio of both, and the basis."""
+        n, measured = parameters_of(name, backbone), self._table["backbones"]
+        row = min(
+            (row for row in rows if row["model"] in measured), key=lambda row: abs(log(n / measured[row["model"]]))
+        )
+        ratio = n / measured[row["model"]]
+        if abs(ratio - 1) < 0.01:
+            return row, 1.0, row["from"]
+        return row, ratio, f"not measured: {ratio:.2g} times {row['model']}"
+
+
+def is_tiny(backbone: Mapping[str, Any]) -> bool:
+    """Return whether the workflow trains a backbone from scratch, on a core."""
+    return "pretrain" in backbone["source"]
+
+
+def parameters_of(name: str, backbone: Mapping[str, Any]) -> float:
+    """Return the number of parameters of a backbone that comes as a checkpoint.
+
+    Raises:
+        ConfigError: Its entry does not say it.
+    """
+    if "size" not in backbone:
+        raise ConfigError(
+            f"backbones.{name}.size: missing. A plan needs it for every backbone that is not pretrained by the"
+            " workflow: copy the entry of a backbone in workflow/studies/paper.yaml, and put in the numbers of the"
+            " checkpoint's config.json."
+        )
+    return backbone["size"]["parameters"]
