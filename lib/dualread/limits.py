@@ -1,0 +1,38 @@
+"""What a file of somebody else may name: docs/trust.md says for each kind of file what it may name, and what it may cost.
+
+A name in a downloaded file is looked up among our own plugins. It leads to the import of another package only if the user
+has named that package: on the command line (`--plugins`), as an argument `plugins`, or in a study.
+"""
+
+from collections.abc import Iterable
+
+from dualread import plugins
+from dualread.errors import DualReadError
+
+
+class UntrustedNameError(DualReadError):
+    """A file names a module of a package that the user has not named, so that nothing of it is imported."""
+
+
+def check_plugin(family: str, name: str, packages: Iterable[str], where: str) -> None:
+    """Check that a file may name this plugin; nothing is imported or looked for.
+
+    Args:
+        family: The plugin family.
+        name: The plugin, as the file names it. That a name without a package is one of ours is checked where it is
+            loaded.
+        packages: The packages, or single modules of them, that the user has named.
+        where: File and field, for the message.
+
+    Raises:
+        UntrustedNameError: The name is that of a module of another package.
+    """
+    known, package = plugins.known(family), name.partition(".")[0]
+    ours = {f"dualread.{plugins.package_of(family)}.{one}" for one in known}
+    if not plugins.is_foreign(name) or name in ours or {name, package} & set(packages):
+        return
+    raise UntrustedNameError(
+        f"{where}: {name!r:.200} is a module of another package, and no file can have such a module imported. Expected"
+        f" one of our {family}, such as {known[0]!r}. If you know that package and trust its code, name it yourself:"
+        f" --plugins {package:.200}, in Python plugins=[{package!r:.200}]."
+    )
