@@ -1,7 +1,7 @@
-"""What a file of somebody else may name: docs/trust.md says for each kind of file what it may name, and what it may cost.
+"""What a file of somebody else may name; docs/trust.md says it for each kind of file, and what it may cost.
 
-A name in a downloaded file is looked up among our own plugins. It leads to the import of another package only if the user
-has named that package: on the command line (`--plugins`), as an argument `plugins`, or in a study.
+A name in a downloaded file is looked up among our own plugins. It leads to the import of another package only if the
+user has named that package: on the command line (`--plugins`), as an argument `plugins`, or in a study.
 """
 
 from collections.abc import Iterable

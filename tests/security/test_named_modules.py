@@ -46,7 +46,7 @@ def study(tiny, tmp_path_factory):
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package that is a reader, a format, an image change and a measure; it can be imported, and is looked out for."""
+    """A package that is a reader, a format, an image change and a measure; whoever looks for it is noted."""
     folder = tmp_path / "path" / PACKAGE
     folder.mkdir(parents=True)
     code = Path(plugins.file_of("readers", "verbalized")).read_text()

@@ -81,8 +81,8 @@ class Scorer:
             revision: The commit, tag or branch of the reader's repository of the hub.
             allow_other: Whether to score although the checkpoint, a prompt, or how states are read is not as it was
                 when the reader was fitted. Every result then says so.
-            plugins: Other packages, or single modules of them, that the reader's file may name: their code runs. Without
-                it, a file that names a reader or a format of another package is refused.
+            plugins: Other packages, or single modules of them, that the reader's file may name: their code runs. A file
+                that names a module of any other package is refused.
             batch_size: Number of questions that are answered at once.
             bits: How many bits of 16-bit gray images count, 9 to 16, where their files do not say it.
             ct_windows: Three windows (low, high) of Hounsfield units through which CT in DICOM is shown, as in the
@@ -157,7 +157,7 @@ class Scorer:
         return [
             Scored(
                 **vars(reading),
-                decision=decide(reading.confidence, loaded.threshold),
+                decision=decide(reading.confidence, loaded.threshold, reading.no_confidence),
                 donor=donor_of.get(i),
                 notes=(
                     *self.notes,
