@@ -5,9 +5,13 @@ user has named that package: on the command line (`--plugins`), as an argument `
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from dualread import plugins
-from dualread.errors import DualReadError
+from dualread.errors import ArtifactError, DualReadError
+
+JSON_BYTES = 10_000_000  # of bundle.json and of thresholds.json; those of a study have some thousand
+HEADER_BYTES = 50_000_000  # of a reader's header, which may hold the questions of the training data
 
 
 class UntrustedNameError(DualReadError):
@@ -36,3 +40,25 @@ def check_plugin(family: str, name: str, packages: Iterable[str], where: str) ->
         f" one of our {family}, such as {known[0]!r}. If you know that package and trust its code, name it yourself:"
         f" --plugins {package:.200}, in Python plugins=[{package!r:.200}]."
     )
+
+
+def check_size(file: Path, most: int, *, header: bool = False) -> Path:
+    """Return a file that is short enough to be read as JSON, which takes up to 30 times its length in memory.
+
+    Args:
+        file: The file.
+        most: The largest number of bytes.
+        header: Whether they are those of the header of a safetensors file alone.
+
+    Raises:
+        OSError: There is no such file, or it cannot be read.
+        ArtifactError: It is longer.
+    """
+    size = file.stat().st_size
+    if header:
+        with file.open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+    if size > most:
+        what = "its header has" if header else "has"
+        raise ArtifactError(f"{file}: {what} {size:,} bytes, expected at most {most:,}. Download or export it again.")
+    return file

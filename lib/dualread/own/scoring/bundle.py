@@ -24,12 +24,13 @@ from dualread.declared.base import Section
 from dualread.declared.recorded import Requirements
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.evaluation.thresholds import Threshold
+from dualread.limits import HEADER_BYTES, JSON_BYTES, check_size
 from dualread.models.adapters import is_adapter
 from dualread.models.backbones.checkpoint import download
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import check_plugins
-from dualread.store.digest import read_json, sha256_file
+from dualread.store.digest import plain, read_json, sha256_file
 
 CHECKPOINT = "checkpoint"
 METRICS_FILE = "metrics.csv"
@@ -86,10 +87,11 @@ def read_bundle(folder: Path) -> Bundle:
         ArtifactError: A file is missing, damaged or of another format.
     """
     try:
-        known = read_json(folder / _BUNDLE)
+        known = read_json(check_size(folder / _BUNDLE, JSON_BYTES))
         if known.pop("format") != _FORMAT:
             raise ValueError(f"its format is not {_FORMAT}")
-        bundle = Bundle.of({**known, "thresholds": read_json(folder / _THRESHOLDS)}, _BUNDLE)
+        thresholds = read_json(check_size(folder / _THRESHOLDS, JSON_BYTES))
+        bundle = Bundle.of({**known, "thresholds": thresholds}, _BUNDLE)
         if strange := [name for name in bundle.readers if Path(name).name != name]:
             raise ValueError(f"{strange[0]!r} is no name of a method")
         if wrong := [one.value for one in bundle.thresholds if one.value is not None and not 0 <= one.value <= 1]:
@@ -226,8 +228,8 @@ def read_reader(file: Path, plugins: Sequence[str] = ()) -> FittedReader:
         ArtifactError: The file is no reader, is damaged, or has weights that are not finite.
     """
     try:
-        reader = load_reader(file, plugins=plugins)
-    except (ArtifactError, ConfigError, AttributeError, TypeError, ValueError) as error:
+        reader = load_reader(check_size(plain(file), HEADER_BYTES, header=True), plugins=plugins)
+    except (OSError, ArtifactError, ConfigError, AttributeError, TypeError, ValueError) as error:
         raise ArtifactError(
             f"{file}: not a reader ({error}). Expected the reader.safetensors that stage fit_readers writes, or one of"
             " a folder that `dualread export` wrote."
