@@ -240,11 +240,11 @@ def deciding(thresholds: Sequence[Threshold], target_risk_percent: int | None, *
     )
 
 
-def decide(confidence: float | None, threshold: Threshold | None, no_confidence: str | None = None) -> Decision:
-    """Return whether an answer with this confidence is kept; never without one, and `no_confidence` says why."""
+def decide(confidence: float | None, threshold: Threshold | None, why: str | None = None) -> Decision:
+    """Return whether an answer with this confidence is kept; never without one, and `why` says why."""
     if confidence is None:
         value, target = (None, None) if threshold is None else (threshold.value, threshold.target_risk_percent)
-        reason = f"no confidence: {no_confidence}"
+        reason = f"no confidence: {why}"
         return Decision(keep=False, threshold=value, target_risk_percent=target, reason=reason)
     if threshold is None:
         reason = "no threshold travels with this reader; dualread export writes those of a study beside its readers"

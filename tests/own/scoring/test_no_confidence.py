@@ -20,7 +20,7 @@ from dualread.grading.canonical import is_correct
 from dualread.models.actor import Completion, Finished, PromptRead, TokenEvent
 from dualread.own.scoring import answering
 from dualread.own.scoring.results import Scored, ShownQuestion
-from dualread.own.serving.record import Record
+from dualread.own.serving.record import Record, read_record
 from dualread.own.serving.service import Answer, AnsweringService, Before, NextToken
 from dualread.readers.base import FittedReader, fit, settings_of
 from tests.readers import synthetic
@@ -92,18 +92,18 @@ def answered(texts, states=None, log_probs=None):
 
 
 def scored(reading, threshold=THRESHOLD, donor=None):
-    return Scored(**vars(reading), decision=decide(reading.confidence, threshold, reading.no_confidence), donor=donor)
+    return Scored(**vars(reading), decision=decide(reading.confidence, threshold, reading.reason), donor=donor)
 
 
 def no_confidence(reading):
     assert reading.confidence is None
-    assert reading.no_confidence
+    assert reading.reason
     assert reading.per is None
     assert {(of.confidence, of.score, of.imputed) for of in reading.methods.values()} == {(None, None, False)}
     for threshold in (THRESHOLD, None, replace(THRESHOLD, value=None, reason="none")):
-        decision = decide(reading.confidence, threshold, reading.no_confidence)
+        decision = decide(reading.confidence, threshold, reading.reason)
         assert decision.keep is False
-        assert reading.no_confidence in decision.reason
+        assert reading.reason in decision.reason
     json.dumps(scored(reading).to_json(), allow_nan=False)
 
 
@@ -114,7 +114,7 @@ def test_what_grading_counts_as_wrong_whatever_the_reference_is_has_no_confidenc
     for reading in found[1:]:
         no_confidence(reading)
         assert 0 < reading.psr < 1  # it is read before the answer, and says whether there will be one
-    assert decide(found[0].confidence, THRESHOLD, found[0].no_confidence).keep
+    assert decide(found[0].confidence, THRESHOLD, found[0].reason).keep
 
 
 def test_others_have_the_confidence_that_they_have_alone(readers):
@@ -134,7 +134,7 @@ def test_a_state_that_is_missing_or_not_finite(readers, name, value):
     states[name][1, 0] = value
     found = answering.readings(readers, "dualread", answered([TEXTS["valid"]] * 3, states))
     no_confidence(found[1])
-    assert name in found[1].no_confidence
+    assert name in found[1].reason
     assert None not in (found[0].confidence, found[2].confidence)
 
 
@@ -153,7 +153,7 @@ def test_a_reader_whose_score_is_not_finite_says_so_for_this_answer_alone(reader
     table = given.answers.table.with_columns(verbalized_confidence=stated)
     found = answering.readings(readers, "rlvr", replace(given, answers=replace(given.answers, table=table)))
     assert [one.confidence for one in found] == [0.9, None, 0.9]
-    assert "nan" in found[1].no_confidence
+    assert "nan" in found[1].reason
 
 
 def test_before_the_answer_a_state_that_is_not_finite_says_nothing(readers):
@@ -174,7 +174,7 @@ def test_score_and_demo_show_the_reason(readers, name):
         result = scored(first, donor=second)
         assert result.drop is None
         for shown in (lines.text(result, "dualread"), page.result(result, "dualread")):
-            assert missing.no_confidence in shown
+            assert missing.reason in shown
             assert "nan" not in shown.lower()
     assert "do not keep" in lines.text(scored(missing), "dualread")
     assert "Do not keep" in page.result(scored(missing), "dualread")
@@ -283,10 +283,19 @@ def test_evaluate_refuses_every_other_confidence_that_is_missing(rows):
         dualread.evaluate(rows, replicates=0)
 
 
+def test_evaluate_takes_the_frame_of_confidences():
+    """With one column per method, and one that says why there is none."""
+    rows = table(reason=[None, None, "x", "y", None]).rename({"confidence": "confidence_p"})
+    found = dualread.evaluate(rows.with_columns(confidence_q="confidence_p"), replicates=0)
+    assert found.metrics.filter(metric="accuracy")["estimate"].to_list() == [2 / 5, 2 / 5]
+    assert any("reason" in said for said in found.unused)
+
+
 def test_a_record_of_a_server_can_be_evaluated(tmp_path):
     record = Record(tmp_path / "record.jsonl")
     for i, (answer, _, confidence) in enumerate(ROWS):
         record.add({"sample_id": f"{i}", "image_id": f"{i}", "method": "m", "answer": answer, "confidence": confidence})
     record.close()
+    assert read_record(tmp_path / "record.jsonl", "m").confidence.tolist() == [0.9, 0.4, 0.7]
     rows = pl.read_ndjson(tmp_path / "record.jsonl").with_columns(reference_answer=pl.lit("yes"))
     assert metric(dualread.evaluate(rows, replicates=0), "accuracy") == 2 / 5

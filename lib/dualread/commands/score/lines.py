@@ -112,7 +112,7 @@ def text(scored: Scored, method: str) -> str:
 def _confidence(reading: Reading) -> str:
     parts = {"PSR {:.4f} before the answer": reading.psr, "PER {:.4f} after it": reading.per}
     shown = ", ".join(text.format(value) for text, value in parts.items() if value is not None)
-    confidence = f"none: {reading.no_confidence}" if reading.confidence is None else f"{reading.confidence:.4f}"
+    confidence = f"none: {reading.reason}" if reading.confidence is None else f"{reading.confidence:.4f}"
     return confidence + (f"  {shown}" if shown else "")
 
 

@@ -256,7 +256,7 @@ def readings(readers: Mapping[str, FittedReader], method: str, answered: Answere
                 psr=_number(parts.get(_PSR, {}).get(i)),
                 per=_number(parts.get(_PER, {}).get(i)),
                 methods={name: of if isinstance(of, Confidence) else _NO_CONFIDENCE for name, of in methods.items()},
-                no_confidence=None if isinstance(said, Confidence) else said,
+                reason=None if isinstance(said, Confidence) else said,
             )
         )
     return read

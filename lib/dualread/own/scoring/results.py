@@ -142,12 +142,12 @@ class Reading:
         completion: All that the actor said.
         parse_status: Whether answer and stated confidence are valid, see `grading.parse.Parsed.status`.
         finish_reason: "stop", or "length" if the completion was cut off at its largest number of tokens.
-        confidence: The reader's probability that the answer is correct; None where there is none, see `no_confidence`.
+        confidence: The reader's probability that the answer is correct; None where there is none, see `reason`.
         psr: PSR, the part of it that is read before the answer; None without such a part, or without a finite state.
         per: PER, the part of it that is read after the answer; None if the reader has no such part, or there is no
             confidence.
         methods: What each method that was asked for says, by name.
-        no_confidence: Why there is no confidence: no answer, or numbers of the model that are not finite. None if there
+        reason: Why there is no confidence: no answer, or numbers of the model that are not finite. None if there
             is one.
     """
 
@@ -159,7 +159,7 @@ class Reading:
     psr: float | None
     per: float | None
     methods: Mapping[str, Confidence]
-    no_confidence: str | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -157,7 +157,7 @@ class Scorer:
         return [
             Scored(
                 **vars(reading),
-                decision=decide(reading.confidence, loaded.threshold, reading.no_confidence),
+                decision=decide(reading.confidence, loaded.threshold, reading.reason),
                 donor=donor_of.get(i),
                 notes=(
                     *self.notes,

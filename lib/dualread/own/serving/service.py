@@ -224,7 +224,7 @@ class AnsweringService:
                 self._actor.abort(event.name)
                 self._finish(event.name, Failure(error=reading))
                 continue
-            reasons = why[id(event)] if reading is None or reading.no_confidence is None else (reading.no_confidence,)
+            reasons = why[id(event)] if reading is None or reading.reason is None else (reading.reason,)
             notes = (
                 *(f"no confidence: {reason}" for reason in reasons),
                 *self.loaded.notes,
@@ -232,7 +232,7 @@ class AnsweringService:
             )
             decision = None
             if reading is not None:
-                decision = decide(reading.confidence, self.loaded.threshold, reading.no_confidence)
+                decision = decide(reading.confidence, self.loaded.threshold, reading.reason)
             for index in _numbers(request, event.index):
                 answer = Answer(
                     index=index,
