@@ -330,13 +330,13 @@ class Chats:
         if reply.abstained is not None:
             count.add("abstentions_total")
         for answer in reply.answers:
-            judged = (
-                answer.reading is not None and answer.reading.confidence is not None and answer.decision is not None
-            )
-            keep = _KEPT[answer.decision.keep] if judged else "without a confidence"
+            confidence = None if answer.reading is None else answer.reading.confidence
+            keep = "without a confidence"
+            if confidence is not None and answer.decision is not None:
+                keep = _KEPT[answer.decision.keep]
             count.add("answers_total", decision=keep)
-            if answer.reading is not None and answer.reading.confidence is not None:
-                count.see("confidence", answer.reading.confidence)
+            if confidence is not None:
+                count.see("confidence", confidence)
 
 
 _KEPT = {True: "kept", False: "not kept", None: "undecided"}
