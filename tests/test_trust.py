@@ -1,10 +1,36 @@
-"""Nothing that was downloaded is ever executed: the library loads no pickle and trusts no remote code."""
+"""Nothing that was downloaded is ever executed; and the table of docs/trust.md, line by line."""
 
 import ast
+import gzip
+import json
+import os
+import re
+import struct
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
+
+from dualread import limits
+from dualread.artifacts.tables import for_spreadsheets
+from dualread.artifacts.tensors import write_tensors
+from dualread.commands.ask import sending
+from dualread.commands.demo.asked import MAX_IMAGE_MEGABYTES
+from dualread.commands.serve.chats import ClientLimits
+from dualread.data import dicom_decoder, dicom_items, images
+from dualread.data.foreign_tables import content
+from dualread.data.logs import _files, _workbook
+from dualread.errors import ArtifactError, DataError, DualReadError, printable
+from dualread.models.backbones import _checkpoint_files, trial
+from dualread.own.scoring.bundle import find, read_bundle
+from dualread.stages.download_dataset import MOST_EXPANSION, unpack
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.key import Action
+from dualread.store.manifest import Manifest, read_manifest
+from dualread.study import files
 
 LIBRARY = Path(__file__).resolve().parents[1] / "lib" / "dualread"
 EXECUTING_FORMATS = {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
@@ -52,3 +78,197 @@ def test_no_file_executes_what_was_downloaded():
 )
 def test_the_search_finds_what_it_looks_for(code):
     assert list(dangers(ast.parse(code)))
+
+
+DOC = Path(__file__).resolve().parents[1] / "docs" / "trust.md"
+TABLE = [line.strip("| ").split(" | ") for line in DOC.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
+LINES = {cells[0]: " ".join(cells[1:]) for cells in TABLE if cells[0] not in ("File", "---")}
+TESTED = set()
+
+
+def line(name):
+    """Mark the test of one line of the table, and give it what the line says."""
+
+    def marked(test):
+        TESTED.add(name)
+        return pytest.mark.parametrize("said", [LINES[name]], ids=[name])(test)
+
+    return marked
+
+
+def says(said, **numbers):
+    """Whether a line says these numbers of the code, in its own words."""
+    for words, number in numbers.items():
+        assert re.search(rf"(?<![\d,]){re.escape(str(number))} {words.replace('_', ' ')}", said), (words, number)
+
+
+def sparse(file, size):
+    file.touch()
+    os.truncate(file, size)
+    return file
+
+
+@line("A reader or bundle")
+def test_a_reader_names_what_is_ours_and_its_header_is_bounded(tmp_path, said):
+    """`tests/security/test_named_modules.py` tries every text of a header, and every field that names a plugin."""
+    says(said, MB_of_JSON=limits.JSON_BYTES // 10**6, MB_of_header=limits.HEADER_BYTES // 10**6)
+    header = {"format": 2, "module": "some.module", "settings": {}, "weights": [], "notes": {}}
+    write_tensors(tmp_path / "reader.safetensors", {}, {**header, "provenance": {}, "parents": {}})
+    with pytest.raises(limits.UntrustedNameError, match=r"'some\.module'"):
+        find(tmp_path)
+    for size in (limits.HEADER_BYTES + 1, 2**63):
+        (tmp_path / "reader.safetensors").write_bytes(size.to_bytes(8, "little") + b"{}")
+        with pytest.raises(ArtifactError, match=f"{size:,} bytes"):
+            find(tmp_path)
+    for name in ("bundle.json", "thresholds.json"):
+        (tmp_path / "bundle.json").write_text('{"format": 1}')
+        sparse(tmp_path / name, limits.JSON_BYTES + 1)
+        with pytest.raises(ArtifactError):
+            read_bundle(tmp_path)
+        (tmp_path / name).unlink()
+
+
+@pytest.mark.parametrize("place", ["bundle.json", "thresholds.json", "readers/psr.safetensors", "reader.safetensors"])
+@pytest.mark.parametrize("kind", ["device", "pipe", "folder", "nowhere"])
+def test_what_is_no_file_of_a_bundle_is_refused_at_once(tmp_path, place, kind):
+    text = {"readers": {"psr": "0" * 64}, "study": "s", "backbone": "b", "actor": "a", "seed": 1, "method": "psr"}
+    if place != "reader.safetensors":
+        (tmp_path / "bundle.json").write_text(json.dumps({**text, "scoring": {}, "format": 1}))
+        (tmp_path / "thresholds.json").write_text("[]")
+    file = tmp_path / place
+    file.parent.mkdir(exist_ok=True)
+    file.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.symlink_to("/dev/zero" if kind == "device" else tmp_path / "nowhere")
+    with pytest.raises(DualReadError):
+        find(tmp_path).load("psr")
+
+
+@line("A checkpoint or adapter")
+def test_a_checkpoint_has_bounded_numbers(tmp_path, said):
+    """`tests/security/test_remote_code.py` and `test_checkpoints.py` try code, kernels, and what a config may say."""
+    says(said, layers=f"{_checkpoint_files._MOST_LAYERS:,}")
+    assert f"10^{len(str(_checkpoint_files._LARGEST)) - 1} in config.json" in said
+    for name, value in (("num_hidden_layers", 1001), ("x", 10**12 + 1), ("attn_implementation", "a/b")):
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen3_vl", "text_config": {name: value}}))
+        with pytest.raises(ArtifactError, match=name):
+            _checkpoint_files.read_config(tmp_path)
+
+
+@line("A chat template")
+def test_a_chat_template_ends(monkeypatch, said):
+    """`tests/security/test_templates.py` tries templates."""
+    says(said, seconds=f"{trial.SECONDS:.0f}", GB=trial.BYTES // 10**9)
+    monkeypatch.setattr(trial, "SECONDS", 0.1)
+
+    def endless():
+        while True:
+            pass
+
+    assert trial.trouble(endless)
+    assert trial.trouble(lambda: bytearray(10**11))
+    assert trial.trouble(list) is None
+
+
+@line("A study")
+def test_a_study_is_bounded_yaml_without_tags(said):
+    """`tests/security/test_studies.py` tries aliases and depth."""
+    says(said, MB_of_YAML=files._MOST_BYTES // 10**6)
+    assert files._MOST_ENTRIES == 10**6
+    assert "a million entries" in said
+    with pytest.raises(ValueError, match="bytes"):
+        files.parsed(b"#" * (files._MOST_BYTES + 1))
+    for text in (b"a: !!python/object/apply:os.getcwd []", b"a: 1\na: 2"):
+        with pytest.raises(files.yaml.YAMLError):
+            files.parsed(text)
+
+
+@line("Results and stores of others")
+def test_a_manifest_names_files_inside_of_its_entry(tmp_path, said):
+    """`tests/store/test_any_manifest.py` tries any other field."""
+    assert "Files inside of an entry" in said
+    action = Action(stage="grade", code="c", spec={"module": "some.module"}, inputs={}, packages={})
+    for name in ("../a.txt", "/etc/passwd", "a/../../b"):
+        manifest = Manifest(action=action, files={name: {"sha256": "0" * 64, "size": 1}})
+        (tmp_path / MANIFEST_NAME).write_bytes(manifest.to_bytes())
+        with pytest.raises(ArtifactError):
+            read_manifest(tmp_path / MANIFEST_NAME)
+
+
+@line("A table")
+def test_a_table_is_unpacked_to_a_bound(tmp_path, said):
+    """`tests/security/test_tables.py` tries columns, depth and Parquet."""
+    says(said, times_its_size=content._LARGEST_RATIO, MB=content._ALWAYS_UNPACKED // 10**6)
+    says(said, GB=content._LARGEST_UNPACKED // 10**9, million_characters=content._LONGEST_LINE // 10**6)
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"0\n" * (content._ALWAYS_UNPACKED // 2 + 10)))
+    with content.unpacked(tmp_path / "x.csv.gz") as stream, pytest.raises(DataError, match=r"x\.csv\.gz"):
+        stream.read()
+
+
+@line("A log")
+def test_a_log_is_read_up_to_a_bound(tmp_path, said):
+    """`tests/security/test_logs.py` tries archives and sheets."""
+    says(said, GB=_files._LARGEST // 10**9, times_its_size=_files._LARGEST_RATIO)
+    says(said, MB=_files._ALWAYS_UNPACKED // 10**6, million_cells=_workbook._LARGEST_SHEET // 10**6)
+    with pytest.raises(DataError, match="bytes"):
+        _files.read_bytes(sparse(tmp_path / "log.jsonl", _files._LARGEST + 1))
+
+
+@line("A picture")
+def test_a_picture_has_bounded_pixels_and_bytes(tmp_path, said):
+    """`tests/security/test_images.py` tries formats, scans and DICOM."""
+    says(said, GB=images.MAX_FILE_BYTES // 10**9, million_pixels=images.MAX_IMAGE_PIXELS // 10**6)
+    says(said, scans=images._MOST_SCANS, GB_of_memory=dicom_decoder._BYTES // 10**9, items=f"{dicom_items._MOST:,}")
+    assert "no SVG and no EPS" in said
+    side = int(images.MAX_IMAGE_PIXELS**0.5) + 1
+    body = b"IHDR" + struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + body + struct.pack(">I", zlib.crc32(body))
+    (tmp_path / "x.png").write_bytes(head + struct.pack(">I", 0) + b"IDAT" + struct.pack(">I", zlib.crc32(b"IDAT")))
+    with pytest.raises(DataError, match="too large"):
+        images.decode(tmp_path / "x.png")
+    with pytest.raises(DataError, match="bytes"):
+        images.decode(sparse(tmp_path / "y.png", images.MAX_FILE_BYTES + 1))
+
+
+@line("A reply of a service")
+def test_a_reply_is_bounded(said):
+    """`tests/security/test_service_replies.py` tries bombs, drips, redirects and keys."""
+    says(said, MB_unpacked=f"{sending._MOST_BYTES / 1e6:.0f}")
+    assert "`--timeout`" in said
+
+
+@line("A request")
+def test_a_request_is_bounded(said):
+    """`tests/commands/serve` and `tests/commands/demo` send requests: large, slow, many, and of other sites."""
+    defaults = ClientLimits()
+    says(said, MB=defaults.megabytes, images=defaults.images, requests=defaults.requests)
+    assert f"images of {MAX_IMAGE_MEGABYTES} MB" in said
+
+
+@line("An archive of a data set")
+def test_an_archive_stays_in_its_folder(tmp_path, said):
+    """`tests/stages/test_hostile_archives.py` tries damage and links."""
+    says(said, times_its_size=MOST_EXPANSION)
+    for name, body in (("../x.txt", b"x"), ("/x.txt", b"x"), ("bomb", b"0" * 10**7)):
+        with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(zipfile.ZipInfo(name), body, zipfile.ZIP_DEFLATED)
+        with pytest.raises(DataError, match=r"a\.zip"):
+            unpack(tmp_path / "a.zip")
+
+
+@line("Text from any of these")
+def test_text_moves_no_cursor_and_starts_no_formula(said):
+    """`tests/security/test_terminal.py` and `test_spreadsheets.py` try what is printed and written."""
+    assert "`\\u001b`" in said
+    assert printable("\x1b[2J\u202e") == "\\u001b[2J\\u202e"
+    table = pl.DataFrame({"a": ["=cmd()", "-1.5"]})
+    assert for_spreadsheets(table)["a"].to_list() == ["'=cmd()", "-1.5"]
+
+
+def test_each_line_of_the_table_has_its_test():
+    assert set(LINES) == TESTED
+    assert len(LINES) == 12

@@ -46,6 +46,10 @@ class ReaderError(DualReadError):
     """A reader, perhaps a user's plugin, returned invalid scores or probabilities."""
 
 
+class UndefinedScoreError(ReaderError):
+    """A reader has no finite score of an answer, or no probability; the message is the reason."""
+
+
 class UnfittedError(ReaderError):
     """A reader cannot be fitted on these answers; the message is the reason. It ends this method, not the study."""
 

@@ -36,6 +36,22 @@ def test_black_8_bits_spread_over_16_and_bright_pictures_are_read(values):
     assert _levels(values) == [int(value / 257 + 0.5) for value in values]
 
 
+@pytest.mark.parametrize("top", [1023, 4095, 16383])
+@pytest.mark.parametrize("bright", [16384, 30000, 65535])
+@pytest.mark.parametrize("n", [1, 5])
+def test_a_few_bright_pixels_do_not_make_a_dark_picture_bright(top, bright, n):
+    """A burned-in mark, a border, a defect: 12 bits in a file of 16 stay black with them."""
+    values = [1, top, *[top // 2] * 998, *[bright] * n]
+    with pytest.raises(DataError, match=rf"end at {top} but for {n} of {1000 + n} pixels up to {bright}, "):
+        _levels(values)
+    assert _levels(values, given=16)[1] == int(top * 255 / 65535 + 0.5)
+    assert not right_aligned(np.array([values]), 9)
+    assert right_aligned(np.array([values]), 14)
+    assert _levels([*values, *[bright] * 5])  # one in a hundred is a part of the picture
+    assert _levels([0] * 1000 + [bright])  # black, and a mark
+    assert _levels([257 * 3] * 1000 + [65535])  # 8 bits over 16
+
+
 def test_more_than_the_bits_hold_is_refused():
     with pytest.raises(DataError, match="values up to 4096, but 12 bits the file says"):
         _levels([4096], stated=12)

@@ -50,7 +50,8 @@ def test_one_row_per_example_with_its_own_columns(asked):
 
 
 def test_methods_that_cannot_be_fitted_are_null_and_the_others_are_there(asked):
-    assert asked["confidence_verbalized"].to_list() == [0.5] * 6  # an answer without a stated confidence
+    assert asked["confidence_verbalized"].null_count() == 6  # no answer has a valid form
+    assert asked["reason"].null_count() == 0
     assert asked["confidence_sequence_likelihood"].null_count() == 6
     assert asked["confidence_sc2"].null_count() == 6
 

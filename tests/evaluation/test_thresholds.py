@@ -4,7 +4,7 @@ import pytest
 
 from dualread.evaluation.columns import Columns
 from dualread.evaluation.statistics.proportion import share_interval
-from dualread.evaluation.thresholds import choose, is_rate, threshold_rows
+from dualread.evaluation.thresholds import Threshold, choose, decide, is_rate, threshold_rows
 
 
 def answers(confidence, correct, images=None):
@@ -96,3 +96,14 @@ def test_what_keeps_nothing_has_an_interval_of_coverage_alone():
     test = {row["metric"]: row for row in threshold_rows(answers([0.1, 0.2], [True, True]), choose(VALIDATION, [10]))}
     assert test["coverage_at_risk_10"]["high"] == pytest.approx(1 - 0.025 ** (1 / 2))
     assert test["kept_risk_at_risk_10"]["low"] is None
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, None])
+def test_an_answer_without_a_confidence_is_kept_at_no_threshold(value):
+    limit = Threshold(method="m", rule="empirical", target_risk_percent=10, value=value, reason="none")
+    for threshold in (limit, None):
+        decision = decide(None, threshold, "it has no answer")
+        assert decision.keep is False
+        assert "it has no answer" in decision.reason
+    assert decide(0.6, limit).keep is (None if value is None else True)
+    assert decide(0.6, None).keep is None

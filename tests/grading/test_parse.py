@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dualread.grading.answers import graded_answer, why_no_answer
 from dualread.grading.parse import STATUSES, Parsed, answer_span, block_span
 from dualread.grading.stated import stated_percent
 from tests.grading.contracts import parse
@@ -245,3 +246,11 @@ def test_no_reply_raises_an_error(text):
 @given(st.integers(0, 100))
 def test_every_integer_and_its_block_mean_the_same(percent):
     assert stated_percent(f"{percent}") == stated_percent(single(confidence=str(percent))) == percent
+
+
+@pytest.mark.parametrize(
+    ("inside", "is_there"), [("yes", True), ("0", True), (" ", False), ("...", False), ("<img src=x onerror=y>", True)]
+)
+def test_an_answer_of_nothing_but_punctuation_is_none(inside, is_there):
+    graded = graded_answer(parse(f"<answer>{inside}</answer><confidence>90</confidence>"))
+    assert (why_no_answer(graded["answer"], graded["canonical_answer"]) is None) == is_there

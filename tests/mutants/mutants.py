@@ -27,6 +27,35 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = (
+    # --- trust
+    Mutant(
+        "a parent in a reader's file may name any module",
+        "readers/artifact.py",
+        'check_plugin("readers", module, plugins, f"{path}: {place}module")',
+        'check_plugin("readers", module if not prefix else "psr", plugins, f"{path}: {place}module")',
+        ("security/test_named_modules.py", "readers/test_artifact.py"),
+    ),
+    Mutant(
+        "a package whose name begins like one that was named may be named",
+        "limits.py",
+        "if not plugins.is_foreign(name) or name in ours or {name, package} & set(packages):",
+        "if not plugins.is_foreign(name) or name in ours or any(package.startswith(one) for one in packages):",
+        ("security/test_named_modules.py", "readers/test_artifact.py"),
+    ),
+    Mutant(
+        "an answer without a confidence is undecided",
+        "evaluation/thresholds.py",
+        "return Decision(keep=False, threshold=value, target_risk_percent=target, reason=reason)",
+        "return Decision(keep=None, threshold=value, target_risk_percent=target, reason=reason)",
+        ("own/scoring/test_no_confidence.py", "evaluation/test_thresholds.py"),
+    ),
+    Mutant(
+        "an answer of punctuation counts as one",
+        "grading/answers.py",
+        'return None if canonical_answer else "the answer is nothing but punctuation"',
+        "return None",
+        ("own/scoring/test_no_confidence.py", "grading/test_parse.py"),
+    ),
     # --- models
     Mutant(
         "the answer block ends one token late",

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from dualread.artifacts.tensors import read_tensors
+from dualread.limits import UntrustedNameError
 from dualread.readers.artifact import features_read, load_reader, save_reader
 from dualread.readers.base import score
 from tests.readers import synthetic
@@ -38,3 +41,12 @@ def test_features_read_include_the_parents(reader):
     assert features_read("readers.psr") == ["h_pre"]
     parents = reader.parents.values()
     assert features_read("readers.dualread", parents) == ["h_ans", "h_close", "h_evid", "h_global", "h_pre"]
+
+
+@pytest.mark.parametrize("named", [(), ("chest",), ("chest_reader.b",), ("chest_reader_2",)])
+def test_a_file_names_readers_of_packages_that_were_named_alone(tmp_path, reader, named):
+    foreign = replace(reader.parents["pre"], module="chest_reader.a")
+    for one, place in ((foreign, "module"), (replace(reader, parents={"pre": foreign}), "parents.pre.module")):
+        save_reader(tmp_path / "a", one)
+        with pytest.raises(UntrustedNameError, match=f"a: {place}: 'chest_reader.a'"):
+            load_reader(tmp_path / "a", plugins=named)

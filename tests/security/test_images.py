@@ -1,26 +1,29 @@
 """Images that mean harm: programs, bombs, files without an end, damaged files, DICOM about a patient."""
 
 import ast
+import contextlib
 import io
 import os
 import random
 import struct
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import EpsImagePlugin, Image
+from PIL import EpsImagePlugin, Image, ImageFile
 
 import dualread
 from dualread.data.given_images import read, unreadable
-from dualread.data.images import open_image, shown_alike
+from dualread.data.images import decode, open_image, shown_alike
 from dualread.data.questions.pictures import Pictures
 from dualread.errors import DataError
 from dualread.models.service.bodies import image_url
 from tests.data.dicoms import PATIENT, dataset, dicom, item, saved
 from tests.data.questions.test_pictures import row_of
+from tests.drawn import attempt
 
 LIBRARY = Path(dualread.__file__).parent
 POSTSCRIPT = b"""%!PS-Adobe-3.0 EPSF-3.0
@@ -251,3 +254,27 @@ def test_changed_bytes_end_in_a_picture_or_in_a_sentence(seed):
             said.append(str(error))
     assert said
     assert not any(PATIENT in sentence for sentence in said)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF", "GIF", "BMP", "PPM"])
+def test_half_of_a_picture_is_refused_whatever_another_library_has_told_pillow(tmp_path, monkeypatch, kind):
+    """Pillow would fill the rest with gray, without a word."""
+    content = io.BytesIO()
+    noise = np.random.default_rng(0).integers(0, 255, (64, 64, 3)).astype(np.uint8)
+    Image.fromarray(noise).save(content, kind)
+    half = content.getvalue()[: len(content.getvalue()) // 2]
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    (tmp_path / "x").write_bytes(half)
+    lazy = None
+    with contextlib.suppress(OSError):
+        lazy = Image.open(io.BytesIO(half))
+    for given in (half, tmp_path / "x", lazy):
+        if given is not None:
+            with pytest.raises(DataError):
+                decode(given)
+    with ThreadPoolExecutor(4) as pool:
+        assert {
+            type(error) for error in pool.map(lambda _: attempt(lambda: decode(half), DataError)[1], range(40))
+        } == {DataError}
+    assert ImageFile.LOAD_TRUNCATED_IMAGES is True
+    assert decode(content.getvalue())

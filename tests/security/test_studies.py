@@ -91,3 +91,18 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     for file in (tmp_path / "pipe.yaml", tmp_path, "/dev/zero"):
         with pytest.raises(ConfigError, match="cannot be read"):
             read(type(tmp_path)(file))
+
+
+@pytest.mark.parametrize(
+    "text", ["seeds: [1]\nseeds: [2]", "a: {b: 1, 'b': 1}", "- {x: 1}\n- &a {1: y, 1: z}\n- *a", "? a\n? a\n"]
+)
+def test_an_entry_that_is_there_twice_is_refused_wherever_it_is(tmp_path, text):
+    assert "twice" in refused(tmp_path, text)
+
+
+def test_what_only_looks_like_the_same_entry_is_none():
+    text = b"1: a\n'1': b\nx: &x {p: 1}\ny: &y {q: 2}\nz: {<<: *x, p: 3}\nw: {<<: *x, <<: *y}\n"
+    found = parsed(text)
+    assert found[1] == "a"
+    assert found["1"] == "b"
+    assert found["z"] == {"p": 3}

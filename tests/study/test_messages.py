@@ -124,6 +124,8 @@ OF_GIVEN = {
 FILES = {
     "a file: a list": "- 1",
     "a file: an unknown alias": "a: 1\nb: *netwrok",
+    "a file: an entry twice": "study: x\nseeds: [1]\nmethods: {a: 1}\nseeds: [2]",
+    "a file: an entry twice inside of others": "a:\n  - {b: {c: 1, 'c': 2}}",
     "a file: mappings in a line": "a: 1\n  b: 2",
     "a file: a list that does not end": "a: [1\nb: 2\n",
     "a file: a tab": "a:\n\tb: 1",

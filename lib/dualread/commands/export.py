@@ -32,6 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--method", default="dualread", help="the method whose reader gives the confidence (%(default)s)"
     )
     parser.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="other methods whose readers to add")
+    parser.add_argument(
+        "--plugins",
+        nargs="+",
+        default=[],
+        metavar="PACKAGE",
+        help="other packages whose plugins the study's readers name",
+    )
     parser.add_argument("--with-checkpoint", action="store_true", help="add the actor itself")
     parser.add_argument(
         "--license",
@@ -52,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
         methods=options.methods,
         with_checkpoint=options.with_checkpoint,
         license=options.license,
+        plugins=options.plugins,
     )
     with_actor = "its actor" if options.with_checkpoint else "without its actor"
     counts = ", ".join(

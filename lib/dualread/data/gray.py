@@ -6,6 +6,7 @@ from dualread.errors import DataError
 
 # A picture whose values stay below a quarter of 16 bits is dark, or has 14 bits or fewer.
 _DARK = 1 << 14
+_FEW = 200  # one pixel in so many is a mark, a border or a defect, and no part of what the picture shows
 _SHARE = 8  # a picture that uses less than this part of its range shows little
 SAY_BITS = "`bits` of the data set, --bits, or bits= in Python"
 
@@ -31,15 +32,27 @@ def to_8_bits(values: np.ndarray, name: str, *, stated: int | None, given: int |
     if high >> bits:
         whose = "the file says" if stated else f"was given ({SAY_BITS})"
         raise DataError(f"{name}: gray values up to {high}, but {bits} bits {whose}. Correct the number of bits.")
-    if stated is None and given is None and 0 < high < _DARK and (values % 257).any():
-        likely = next(n for n in (8, 10, 12, 14) if high < 1 << n)
+    if stated is None and given is None and 0 < (end := _end(values)) < _DARK and (values % 257).any():
+        likely = next(n for n in (8, 10, 12, 14) if end < 1 << n)
+        but, advice = "", f"Say it: {SAY_BITS}. {likely} would fit; 16 shows it dark, as it is."
+        if high > end:
+            but = f" but for {int((values > end).sum())} of {values.size} pixels up to {high}"
+            advice = f"Set these to {(1 << likely) - 1} and say {likely}: {SAY_BITS}; 16 shows it dark, as it is."
         raise DataError(
-            f"{name}: its 16-bit gray values end at {high}, and the file does not say how many bits count: with all 16"
-            f" it would be nearly black. Say it: {SAY_BITS}. {likely} would fit; 16 shows it dark, as it is."
+            f"{name}: its 16-bit gray values end at {end}{but}, and the file does not say how many bits count: with all"
+            f" 16 it would be nearly black. {advice}"
         )
     top = (1 << bits) - 1
     table = (np.arange(1 << bits, dtype=np.int64) * 510 + top) // (2 * top)  # v * 255 / top, rounded half up
     return table.astype(np.uint8)[values], little_contrast(low, high, top)
+
+
+def _end(values: np.ndarray) -> int:
+    """Return the largest value; that below the few brightest pixels, if these alone are bright enough for 16 bits."""
+    if not values.size or values.max() < _DARK:
+        return int(values.max(initial=0))
+    dark = values[values < _DARK]
+    return int(dark.max()) if (values.size - dark.size) * _FEW <= values.size else int(values.max())
 
 
 def little_contrast(low: int, high: int, top: int) -> list[str]:
@@ -53,4 +66,4 @@ def right_aligned(values: np.ndarray, bits: int) -> bool:
 
     The standard has them scaled to the full range, so that the lower bits are zero or repeat the upper ones.
     """
-    return not values.max() >> bits and bool((values % (1 << (16 - bits)) > 1).any())
+    return not _end(values) >> bits and bool((values % (1 << (16 - bits)) > 1).any())

@@ -4,17 +4,19 @@ Nothing else in the library lets Pillow open a file (DICOM is `dualread.data.dic
 to be shown is followed, or the file is refused by name.
 """
 
+import contextlib
 import hashlib
 import io
 import stat
 import struct
+import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from dualread.data.frames import choose, locate
 from dualread.data.gray import SAY_BITS, right_aligned, to_8_bits
@@ -192,7 +194,7 @@ def _decoded(source: "Path | bytes | Image.Image", bits: int | None) -> Decoded:
     elif isinstance(source, bytes):
         name, content = f"an image of {len(source)} bytes", source
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _whole_files():
             warnings.simplefilter("ignore")  # what Pillow finds odd but reads
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             if isinstance(source, Image.Image):
@@ -214,6 +216,25 @@ def _decoded(source: "Path | bytes | Image.Image", bits: int | None) -> Decoded:
     except Exception as error:  # Pillow's decoders raise errors of all kinds for damaged files
         reason = f"cannot be decoded ({error}); it is truncated or not an image"
         raise DataError(f"{name}: {reason}. Restore the file.") from error
+
+
+_turn = threading.Lock()
+_told: list[bool] = []  # what Pillow had been told when each of the pictures was begun that are being decoded
+
+
+@contextlib.contextmanager
+def _whole_files() -> Iterator[None]:
+    """Let Pillow refuse half of a file, which it would fill with gray where another library has told it to."""
+    with _turn:
+        _told.append(ImageFile.LOAD_TRUNCATED_IMAGES)
+        ImageFile.LOAD_TRUNCATED_IMAGES = False
+    try:
+        yield
+    finally:
+        with _turn:
+            before = _told.pop()  # the last one out takes what the first one found
+            if not _told:
+                ImageFile.LOAD_TRUNCATED_IMAGES = before
 
 
 def _opened(content: bytes) -> Image.Image:

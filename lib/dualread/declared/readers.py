@@ -56,6 +56,11 @@ class MethodReference(Plugin):
     method: str
     parents: "dict[str, MethodReference]"
 
+    @property
+    def modules(self) -> set[str]:
+        """The modules of its reader, and of those of the methods that it builds on."""
+        return {self.module}.union(*(parent.modules for parent in self.parents.values()))
+
 
 class ReaderSpec(Section):
     """A reader of one actor."""

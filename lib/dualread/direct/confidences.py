@@ -24,6 +24,8 @@ from dualread.direct.study import (
     study_of,
 )
 from dualread.errors import ConfigError, DataError, ReaderError, did_you_mean
+from dualread.grading.answers import why_no_answer
+from dualread.grading.canonical import canonical
 from dualread.models.backbones.user_model import look
 from dualread.own.tables import WIDE
 from dualread.progress import say, work_on
@@ -77,8 +79,10 @@ def confidences(
     Returns:
         One row per example, in their order, as a frame of polars, or of pandas if `examples` is one: sample_id, part,
         image_id, question, answer_type, answer (null if it has no valid form), reference_answer and correct (null
-        without a reference), `confidence_<method>` for each method, and the examples' own further columns. Where a
-        method could not be fitted, its column is null. `dualread.evaluate` takes this frame.
+        without a reference), `confidence_<method>` for each method, `reason`, and the examples' own further
+        columns. Where a method could not be fitted, its column is null. An answer that does not exist, or of which
+        nothing is left in canonical form, has no confidence, and `reason` says why; a study's own tables keep
+        what readers say of it, as the paper does. `dualread.evaluate` takes this frame.
 
     Raises:
         ConfigError: A method, prompt or setting is unknown or wrong.
@@ -176,13 +180,17 @@ def _frame(long: pl.DataFrame, asked: Sequence[UserExample], methods: Sequence[s
         pl.when(has_reference | pl.col("says_type")).then("answer_type"),
         sample_id="name",
     )
+    why = [why_no_answer(answer, canonical(answer or "")) for answer in found["answer"]]
+    found = found.with_columns(reason=pl.Series(why, dtype=pl.String))
+    found = found.with_columns(pl.when(pl.col("reason").is_null()).then(pl.col(f"^{WIDE}.*$")))
     own = {name: None for example in asked for name in example.others}
     others = [
         pl.Series(name, [example.others.get(name) for example in asked], strict=False)
         for name in own
         if name not in found.columns
     ]
-    return found.select("sample_id", "part", *_OF_ANSWERS[1:], pl.col(f"^{WIDE}.*$")).with_columns(others)
+    chosen = found.select("sample_id", "part", *_OF_ANSWERS[1:], pl.col(f"^{WIDE}.*$"), "reason")
+    return chosen.with_columns(others)
 
 
 def _asked(examples: Any, fit: Any, validation: Any) -> list[UserExample]:

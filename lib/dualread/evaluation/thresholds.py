@@ -209,7 +209,7 @@ class Decision:
     """Whether to keep an answer.
 
     Attributes:
-        keep: Whether the confidence reaches the threshold; None if there is no threshold.
+        keep: Whether the confidence reaches the threshold; False without a confidence, None if there is no threshold.
         threshold: The threshold; None if there is none.
         target_risk_percent: The target risk that the threshold is for; None without thresholds.
         reason: The rule, or why nothing was decided.
@@ -240,8 +240,12 @@ def deciding(thresholds: Sequence[Threshold], target_risk_percent: int | None, *
     )
 
 
-def decide(confidence: float, threshold: Threshold | None) -> Decision:
-    """Return whether an answer with this confidence is kept."""
+def decide(confidence: float | None, threshold: Threshold | None, why: str | None = None) -> Decision:
+    """Return whether an answer with this confidence is kept; never without one, and `why` says why."""
+    if confidence is None:
+        value, target = (None, None) if threshold is None else (threshold.value, threshold.target_risk_percent)
+        reason = f"no confidence: {why}"
+        return Decision(keep=False, threshold=value, target_risk_percent=target, reason=reason)
     if threshold is None:
         reason = "no threshold travels with this reader; dualread export writes those of a study beside its readers"
         return Decision(keep=None, threshold=None, target_risk_percent=None, reason=reason)

@@ -6,6 +6,20 @@ from dualread.grading.canonical import canonical
 from dualread.grading.parse import Parsed
 
 
+def why_no_answer(answer: str | None, canonical_answer: str | None) -> str | None:
+    """Return why a completion is wrong whatever the reference answer is; None if there is an answer to be judged.
+
+    No method has a confidence in an answer that does not exist, and it is never kept.
+
+    Args:
+        answer: The answer, as `graded_answer` returns it.
+        canonical_answer: Its canonical form.
+    """
+    if answer is None:
+        return "the completion has no valid answer block"
+    return None if canonical_answer else "the answer is nothing but punctuation"
+
+
 def graded_answer(parsed: Parsed) -> dict[str, Any]:
     """Return the answer, its canonical form (None if it is empty), the stated confidence, and the status of both.
 

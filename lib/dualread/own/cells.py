@@ -10,7 +10,7 @@ from dualread.data.foreign_tables.values import plain_ids
 from dualread.evaluation.join import Joined, join
 from dualread.grading.canonical import question_key
 from dualread.own.given import ANSWER_TYPES, UserTable, some
-from dualread.own.grades import all_alike, disagreement, empty, graded, mixed_forms
+from dualread.own.grades import all_alike, disagreement, empty, graded, mixed_forms, unjudged, without_confidence
 from dualread.own.scale import Outside, outside, ranks, refuse_mixed, same_scale
 
 IMAGE = "image_id"
@@ -31,10 +31,14 @@ def answers_of(given: UserTable, cluster: str | None) -> pl.DataFrame:
     Raises:
         DataError: A column or a value is missing or wrong.
     """
+    methods = (
+        given.identity("method") if given.has("method") else pl.repeat(_name(given.path), len(given.rows), eager=True)
+    )
+    grades = graded(given)
     columns = {
-        "method": given.identity("method") if given.has("method") else [_name(given.path)] * len(given.rows),
-        "confidence": given.number("confidence"),
-        **graded(given),
+        "method": methods,
+        "confidence": _confidences(given, "confidence", methods, grades),
+        **grades,
         "answer_type": given.one_of("answer_type", ("open", "closed"), ANSWER_TYPES)
         if given.has("answer_type")
         else "",
@@ -71,13 +75,15 @@ def donors_of(given: UserTable, answers: pl.DataFrame, source: UserTable, cluste
     methods = sorted(set(answers["method"]))
     if len(methods) > 1:
         given.need("method", f"which is needed because {source.path} has {len(methods)} methods")
+    of_rows = given.identity("method") if given.has("method") else pl.Series(methods * len(given.rows))
+    grades = graded(given, "donor_")
     donors = pl.DataFrame(
         {
-            "method": given.identity("method") if given.has("method") else methods * len(given.rows),
+            "method": of_rows,
             "sample_id": given.identity("sample_id"),
             "donor_image_id": given.identity(f"donor_{cluster}"),
-            "confidence": given.number("donor_confidence"),
-            **graded(given, "donor_"),
+            "confidence": _confidences(given, "donor_confidence", of_rows, grades),
+            **grades,
             "row": given.rows,
         }
     )
@@ -102,6 +108,28 @@ def donors_of(given: UserTable, answers: pl.DataFrame, source: UserTable, cluste
         raise given.error(f"row {own.min()}: the donor's image is that of the question; expected another image.")
     _refuse_same_gold(given, donors, answers)
     return donors
+
+
+def _confidences(given: UserTable, column: str, methods: pl.Series, grades: Mapping[str, pl.Series]) -> pl.Series:
+    """Return the confidences, float64 [n]; an answer that does not exist needs none.
+
+    Such an answer is wrong whatever the reference is, and nobody keeps it: without a confidence, it counts as 0, and
+    as the least of its method where these are no probabilities.
+
+    Raises:
+        DataError: An answer that exists has no confidence, or a value is no number.
+    """
+    none = without_confidence(given, column, grades)
+    if not none.any():
+        return given.number(column)
+    exists = ~none
+    numbers = given.where(exists).number(column) if exists.any() else pl.Series(dtype=pl.Float64)
+    known = pl.DataFrame({"method": methods.filter(exists), "number": numbers})
+    least = known.group_by("method").agg(
+        least=pl.when(pl.col("number").is_between(0, 1).all()).then(0.0).otherwise(pl.col("number").min())
+    )
+    filled = pl.DataFrame({"method": methods}).join(least, on="method", how="left", maintain_order="left")["least"]
+    return filled.fill_null(0.0).scatter(exists.arg_true(), numbers).alias(column)
 
 
 def _refuse_written_otherwise(given: UserTable, column: str, ids: pl.Series, known: pl.Series) -> None:
@@ -356,7 +384,7 @@ def _cells(given: UserTable, pairs: UserTable | None, cluster: str | None, pairs
         warnings=tuple(
             said
             for table, prefix in ((given, ""), (pairs, "donor_"))
-            for doubt in (empty, mixed_forms, disagreement)
+            for doubt in (empty, unjudged, mixed_forms, disagreement)
             if table is not None and (said := doubt(table, prefix))
         )
         + tuple(all_alike(given, answers)),

@@ -6,7 +6,7 @@ wrong: such tables are refused by name. With the options of multiple-choice ques
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -242,6 +242,33 @@ def empty(given: UserTable, prefix: str = "") -> str | None:
     return (
         f"warning: {given.path}: {given.column(answer)} is empty in {len(rows)} of {len(given.rows)} rows, which count"
         f" as wrong answers: {some(rows)}"
+    )
+
+
+def without_confidence(given: UserTable, column: str, grades: Mapping[str, pl.Series]) -> pl.Series:
+    """Return bool [n]: the answers that do not exist, and have no confidence, as those of `dualread score` have none.
+
+    Args:
+        given: The table.
+        column: Its column of confidences.
+        grades: From `graded`.
+    """
+    if "canonical_answer" not in grades or not given.has(column):
+        return pl.repeat(False, len(given.rows), eager=True)
+    text = given.optional_text(column)
+    missing = text.is_null() | (text.str.to_lowercase() == "nan").fill_null(False)
+    return missing & grades["canonical_answer"].is_null() & ~grades["correct"]
+
+
+def unjudged(given: UserTable, prefix: str = "") -> str | None:
+    """Return a sentence about the answers that do not exist and have no confidence; None if there are none."""
+    column = f"{prefix}confidence"
+    if not given.has(column) or not given.optional_text(column).str.to_lowercase().replace("nan", None).has_nulls():
+        return None
+    n = int(without_confidence(given, column, graded(given, prefix)).sum())
+    return (
+        f"warning: {given.path}: {n} of {len(given.rows)} rows have no answer and no value in {given.column(column)}."
+        " They count as wrong, and as less certain than all others: with 0 among probabilities."
     )
 
 

@@ -5,7 +5,7 @@ parents, nested. The name of a parent's tensor starts with its role: "post.state
 DualRead's post-answer branch. Where a reader could not be fitted, there are no weights, and `unfitted` is the reason.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError
+from dualread.limits import check_plugin
 from dualread.readers.base import FittedReader, Weights, settings_of
 from dualread.readers.declarations import declared
 
@@ -24,10 +25,15 @@ def save_reader(path: Path, reader: FittedReader) -> None:
     write_tensors(path, dict(_prefixed(reader, "")), {"format": FORMAT, **_header(reader)})
 
 
-def load_reader(path: Path) -> FittedReader:
+def load_reader(path: Path, *, plugins: Collection[str] = ()) -> FittedReader:
     """Read a reader that `save_reader` wrote.
 
+    Args:
+        path: The file, which may come from anybody.
+        plugins: Other packages, or single modules of them, that the user has named: the file may name readers of them.
+
     Raises:
+        UntrustedNameError: The file, or a parent in it, names a reader of another package.
         ArtifactError: The file is damaged, of another format, lacks a tensor that its header names, or has weights that
             are not finite.
     """
@@ -42,7 +48,7 @@ def load_reader(path: Path) -> FittedReader:
             f"{path}: the weights {', '.join(broken)} hold NaN or infinite values. Fit the reader again."
         )
     try:
-        return _reader(header, tensors, "")
+        return _reader(header, tensors, "", plugins, path)
     except KeyError as error:
         raise ArtifactError(
             f"{path}: {error} is missing from the header or the tensors. Fit the reader again."
@@ -75,13 +81,22 @@ def _header(reader: FittedReader) -> dict[str, Any]:
     }
 
 
-def _reader(header: Mapping[str, Any], tensors: Mapping[str, np.ndarray], prefix: str) -> FittedReader:
+def _reader(
+    header: Mapping[str, Any], tensors: Mapping[str, np.ndarray], prefix: str, plugins: Collection[str], path: Path
+) -> FittedReader:
+    module, place = str(header["module"]), "".join(f"parents.{role}." for role in prefix.split(".")[:-1])
+    check_plugin("readers", module, plugins, f"{path}: {place}module")
     weights = {name: tensors[prefix + name] for name in header["weights"]}
+    if not isinstance(header["provenance"], Mapping):
+        raise TypeError(f"{place}provenance is {header['provenance']!r:.100}, expected a mapping")
     return FittedReader(
-        module=header["module"],
-        settings=settings_of(header["module"], header["settings"]),
+        module=module,
+        settings=settings_of(module, header["settings"]),
         weights=Weights(tensors=weights, notes=header["notes"]),
-        parents={role: _reader(parent, tensors, f"{prefix}{role}.") for role, parent in header["parents"].items()},
+        parents={
+            role: _reader(parent, tensors, f"{prefix}{role}.", plugins, path)
+            for role, parent in header["parents"].items()
+        },
         provenance=header["provenance"],
         unfitted=header.get("unfitted"),
     )

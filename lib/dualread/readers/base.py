@@ -13,7 +13,7 @@ import numpy as np
 from dualread import plugins
 from dualread.declared.base import Section, Wire
 from dualread.declared.plugin_settings import NoSettings
-from dualread.errors import ConfigError, ReaderError, UnfittedError, in_a_line
+from dualread.errors import ConfigError, ReaderError, UndefinedScoreError, UnfittedError, in_a_line
 from dualread.readers.answers import COLUMNS, Answers, Examples, ViewAnswers
 from dualread.readers.declarations import name_of
 
@@ -150,8 +150,8 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     """Score `answers` with the module that `reader` names.
 
     Raises:
-        ReaderError: The reader could not be fitted; or `score` returned something else, a score is not finite, a
-            confidence is not in [0, 1], or there is not one value per answer.
+        UndefinedScoreError: A score is not finite, or a confidence is not in [0, 1].
+        ReaderError: The reader could not be fitted; or `score` returned something else, or not one value per answer.
     """
     if reader.unfitted is not None:
         raise ReaderError(f"{reader.module}: there is no fitted reader: {reader.unfitted}")
@@ -222,7 +222,7 @@ def _check_scores(scores: Scores, answers: Answers, module: str) -> None:
     for name, good, expected in rules:
         if bad := np.flatnonzero(~good).tolist():
             value, sample = getattr(scores, name)[bad[0]], answers.table["sample_id"][bad[0]]
-            raise ReaderError(
+            raise UndefinedScoreError(
                 f"{module}: {name} of {sample} is {value}, and {len(bad)} of {len(answers)} values are wrong."
                 f" Expected {expected}. Where the reader has no value, give a finite score, the confidence 0.5, and set"
                 " imputed."

@@ -4,14 +4,17 @@ Stage fit_readers records it in the provenance of every reader, under `NAME`, so
 on. How the states were read (`declared.recorded.States`) is beside it under `STATES`.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TypeVar
 
 from dualread import plugins
 from dualread.artifacts.tensors import read_header
+from dualread.declared.answers import name_and_settings
 from dualread.declared.base import Section
 from dualread.declared.recorded import RequiredView, Requirements, ShardStates, States
 from dualread.errors import ArtifactError, ConfigError
+from dualread.limits import check_plugin
 from dualread.readers.base import FittedReader
 
 NAME, STATES = "scoring", "replay"
@@ -30,12 +33,36 @@ def requirements_of(reader: FittedReader, *, where: str) -> Requirements:
         ArtifactError: The reader does not say it, because it was fitted by an earlier version of the library; or it
             says something that no study may say.
     """
-    found = _said(reader, NAME, Requirements, f"{where}: the reader does not say how its actor has to be asked")
+    found = _scoring(reader, where)
     try:
         plugins.file_of("contracts", found.contract)
     except ConfigError as error:
         raise ArtifactError(f"{where}: {NAME}.contract: {error}") from error
     return found
+
+
+def check_plugins(reader: FittedReader, packages: Collection[str], *, where: str, place: str = "") -> None:
+    """Check which plugins a reader's file names for its actor; those of scoring are imported when a question is asked.
+
+    Args:
+        reader: A reader that somebody else may have fitted.
+        packages: See `limits.check_plugin`.
+        where: The file that errors name.
+        place: Where in the file the reader is; "" unless it is a parent.
+
+    Raises:
+        UntrustedNameError: It names a plugin of another package.
+        ArtifactError: It says something that no study may say.
+    """
+    if NAME in reader.provenance:
+        found, inside = _scoring(reader, where), f"{where}: {place}provenance.{NAME}"
+        check_plugin("contracts", found.contract, packages, f"{inside}.contract")
+        for view in found.views:
+            check_plugin("images", name_and_settings(view.image)[0], packages, f"{inside}.views.{view.name}.image")
+            if view.measure is not None:
+                check_plugin("measures", view.measure.name, packages, f"{inside}.views.{view.name}.measure")
+    for role, parent in reader.parents.items():
+        check_plugins(parent, packages, where=where, place=f"{place}parents.{role}.")
 
 
 def all_requirements(reader: FittedReader, *, where: str) -> list[Requirements]:
@@ -79,6 +106,10 @@ def states_of_shard(features: Path, where: str) -> ShardStates:
         return ShardStates.of(read_header(features), "header")
     except ConfigError as error:
         raise ArtifactError(f"{where}: {features.name} does not say how its states were read: {error}") from error
+
+
+def _scoring(reader: FittedReader, where: str) -> Requirements:
+    return _said(reader, NAME, Requirements, f"{where}: the reader does not say how its actor has to be asked")
 
 
 def _said(reader: FittedReader, name: str, kind: type[T], problem: str) -> T:

@@ -26,7 +26,10 @@ from dualread.store.digest import artifact_digest
 def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write reader.safetensors."""
     module, where = spec.reader.module, spec.name
-    parents = {role: load_reader(inputs[f"parent/{role}"] / "reader.safetensors") for role in spec.reader.parents}
+    parents = {
+        role: load_reader(inputs[f"parent/{role}"] / "reader.safetensors", plugins=parent.modules)
+        for role, parent in spec.reader.parents.items()
+    }
     features = features_read(module, parents.values())
     given = (spec.examples, spec.views, spec.of_parents or ())
     examples = read_examples(*given, inputs, where) if "graded" in inputs else Examples.none()

@@ -29,7 +29,7 @@ from dualread.stages._views import read_views
 def compute(spec: ScoreAnswersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write predictions.parquet, sorted by sample_id and condition; without rows where there is no reader, and why."""
     where = spec.name
-    reader = load_reader(inputs["reader"] / "reader.safetensors")
+    reader = load_reader(inputs["reader"] / "reader.safetensors", plugins=spec.reader.modules)
     if reader.unfitted is not None:
         nothing = empty_table(PREDICTIONS)
         write_table(out / "predictions.parquet", nothing, PREDICTIONS, reason=f"no reader: {reader.unfitted}")

@@ -112,7 +112,7 @@ def parsed(text: bytes) -> Any:
 
     Raises:
         ValueError: The text is too long, nested too deeply, or its aliases stand for too much.
-        yaml.YAMLError: It is no YAML.
+        yaml.YAMLError: It is no YAML, or a mapping has an entry twice, of which the last would count.
     """
     if len(text) > _MOST_BYTES:
         raise ValueError(f"it has {len(text)} bytes, expected at most {_MOST_BYTES}")
@@ -137,10 +137,22 @@ def _entries(node: yaml.Node, known: dict[int, int]) -> int:
     """Return how many nodes a node stands for, each alias written out; `known` are those counted before."""
     if (found := known.get(id(node))) is None:
         known[id(node)] = _MOST_ENTRIES + 1  # a node inside itself
+        _refuse_doubles(node)
         inside = node.value if isinstance(node, yaml.CollectionNode) else ()
         parts = (part for one in inside for part in (one if isinstance(one, tuple) else (one,)))
         found = known[id(node)] = 1 + sum(_entries(part, known) for part in parts)
     return found
+
+
+def _refuse_doubles(node: yaml.Node) -> None:
+    first: dict[tuple[str, str], int] = {}
+    for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+        if isinstance(key, yaml.ScalarNode) and not key.tag.endswith(":merge"):
+            name, line = (key.tag, key.value), key.start_mark.line + 1
+            if name in first:
+                problem = f"{key.value!r} is there twice, first in line {first[name]}"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            first[name] = line
 
 
 def _place(error: yaml.MarkedYAMLError) -> str:

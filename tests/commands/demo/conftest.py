@@ -8,6 +8,9 @@ from dualread.commands.demo.application import application, listen, server
 from dualread.own.scoring.scorer import Scorer
 from tests import tiny
 from tests.own.scoring import small
+from tests.own.scoring.small import answers_exist
+
+__all__ = ["answers_exist"]
 
 
 @dataclass(frozen=True, kw_only=True)

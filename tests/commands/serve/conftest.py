@@ -4,6 +4,9 @@ from dualread.own.scoring.scorer import Scorer
 from tests import tiny
 from tests.commands.serve.running import opened, serving
 from tests.own.scoring import small
+from tests.own.scoring.small import answers_exist
+
+__all__ = ["answers_exist"]
 
 METHODS = ["question_prior", "rlvr", "expected"]
 

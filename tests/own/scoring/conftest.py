@@ -2,6 +2,9 @@ import pytest
 
 from dualread.own.scoring.scorer import Scorer
 from tests.own.scoring import small
+from tests.own.scoring.small import answers_exist
+
+__all__ = ["answers_exist"]
 
 OTHERS = ["rlvr", "question_prior", "expected", "sequence_likelihood"]
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 import polars as pl
+import pytest
 
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.declared.answers import Choices, Decoding, Measure
@@ -56,6 +57,12 @@ METHODS = {
     "per": ("p_visual", {**synthetic.P_VISUAL, "steps": 20}, {"state": "p_state"}, []),
     "dualread": ("dualread", {}, {"pre": "psr", "post": "per"}, []),
 }
+
+
+@pytest.fixture(autouse=True)
+def answers_exist(monkeypatch):
+    """What an untrained actor says has no valid form; here it counts as an answer, so that readers judge it."""
+    monkeypatch.setattr("dualread.own.scoring.answering.why_no_answer", lambda *given: None)
 
 
 @dataclass(frozen=True, kw_only=True)

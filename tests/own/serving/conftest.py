@@ -2,6 +2,9 @@ import pytest
 
 from tests import tiny
 from tests.own.scoring import small
+from tests.own.scoring.small import answers_exist
+
+__all__ = ["answers_exist"]
 
 
 @pytest.fixture(scope="package")

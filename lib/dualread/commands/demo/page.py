@@ -53,7 +53,7 @@ def result(scored: Scored, method: str) -> str:
 def _rows(scored: Scored, method: str) -> Iterator[dict[str, Any]]:
     """Yield one row per confidence: its name, its value on each image, and by how much it drops."""
     sides = [scored] if scored.donor is None else [scored, scored.donor]
-    has_parts = scored.psr is not None and scored.per is not None
+    has_parts = any(reading.psr is not None and reading.per is not None for reading in sides)
     names = [
         *([_PSR, _PER] if has_parts else []),
         *(name for name in scored.methods if name != method),
@@ -61,17 +61,16 @@ def _rows(scored: Scored, method: str) -> Iterator[dict[str, Any]]:
     ]
     for name in names:
         values = [_value(reading, name) for reading in sides]
-        drop = values[0][0] - values[1][0] if len(values) > 1 else None
+        numbers = [value for value, _ in values if value is not None]
+        drop = numbers[0] - numbers[1] if len(numbers) > 1 else None
         shown = f"{name}, both together" if name == method and has_parts else name
         yield {"name": shown, "values": values, "drop": drop, "decides": name == method}
 
 
-def _value(reading: Reading, name: str) -> tuple[float, bool]:
-    """Return the confidence `name`, and whether it is imputed."""
+def _value(reading: Reading, name: str) -> tuple[float | None, bool]:
+    """Return the confidence `name`, or None, and whether it is imputed."""
     if name in (_PSR, _PER):
-        value = reading.psr if name == _PSR else reading.per
-        assert value is not None, "a reader has both parts or none"
-        return value, False
+        return (reading.psr if name == _PSR else reading.per), False
     return reading.methods[name].confidence, reading.methods[name].imputed
 
 

@@ -14,6 +14,7 @@ import yaml
 from dualread.commands.new.data import UserQuestions
 from dualread.errors import ConfigError
 from dualread.models.backbones.user_model import UserModel
+from dualread.study import files
 
 # Tables and figures that make sense for one data set and one actor.
 _TABLES = ("main", "cascade", "sc_tradeoff", "data", "base_models", "significance", "thresholds", "costs", "intervals")
@@ -29,7 +30,7 @@ def laid_over(name: str, found: UserQuestions, model: UserModel, root: Path = Pa
     Raises:
         ConfigError: config.yaml has a data set of the study's name.
     """
-    config = yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
+    config = files.read(root / "config.yaml")
     if name in config["datasets"]:
         raise ConfigError(f"{name}: config.yaml has a data set of this name. Choose another name for the study.")
     backbone = f"{model.name}-own" if model.name in config["backbones"] else model.name

@@ -84,17 +84,16 @@ def _key(line: bytes) -> str | None:
         return None
 
 
-_NO_ANSWER = "none; the completion has no valid answer block"
 _DECISIONS = {True: "keep", False: "do not keep", None: "undecided"}
 
 
 def text(scored: Scored, method: str) -> str:
     """Return a few aligned lines: answer, confidences, decision, and what differs on the donor's image."""
     rows = [
-        ["answer", scored.answer or _NO_ANSWER],
+        ["answer", scored.answer or "none"],
         ["confidence", _confidence(scored)],
         *(
-            [name, f"{of.confidence:.4f}{_imputed(of.imputed)}"]
+            [name, "none" if of.confidence is None else f"{of.confidence:.4f}{_imputed(of.imputed)}"]
             for name, of in scored.methods.items()
             if name != method
         ),
@@ -102,9 +101,9 @@ def text(scored: Scored, method: str) -> str:
     ]
     if scored.donor is not None:
         rows += [
-            ["on the donor's image", scored.donor.answer or _NO_ANSWER],
+            ["on the donor's image", scored.donor.answer or "none"],
             ["  confidence", f"{_confidence(scored.donor)}"],
-            ["  drop", f"{scored.drop:+.4f}"],
+            ["  drop", "none" if scored.drop is None else f"{scored.drop:+.4f}"],
         ]
     rows += [["note", note] for note in scored.notes]
     return "\n".join(aligned(rows, numbers=()))
@@ -113,7 +112,8 @@ def text(scored: Scored, method: str) -> str:
 def _confidence(reading: Reading) -> str:
     parts = {"PSR {:.4f} before the answer": reading.psr, "PER {:.4f} after it": reading.per}
     shown = ", ".join(text.format(value) for text, value in parts.items() if value is not None)
-    return f"{reading.confidence:.4f}" + (f"  {shown}" if shown else "")
+    confidence = f"none: {reading.reason}" if reading.confidence is None else f"{reading.confidence:.4f}"
+    return confidence + (f"  {shown}" if shown else "")
 
 
 def _imputed(imputed: bool) -> str:

@@ -23,6 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser, *, reader: bool = True) -> No
     parser.add_argument("--revision", help="commit, tag or branch of the reader's hub repository")
     parser.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="other methods, such as p_true")
     parser.add_argument(
+        "--plugins",
+        nargs="+",
+        default=[],
+        metavar="PACKAGE",
+        help="other packages whose code the reader's file may name",
+    )
+    parser.add_argument(
         "--target-risk",
         type=int,
         metavar="PERCENT",
@@ -74,4 +81,5 @@ def choice(options: argparse.Namespace) -> "ScorerChoice":
         prompt=options.prompt,
         revision=options.revision,
         allow_other=options.allow_other,
+        plugins=options.plugins,
     )

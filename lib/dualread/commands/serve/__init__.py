@@ -153,7 +153,8 @@ def _log(reply: "Outcome", *, texts: bool) -> None:
     usage, now = reply.usage(), time.strftime("%Y-%m-%dT%H:%M:%S%z")
     said = [f"{usage['prompt_tokens']}+{usage['completion_tokens']} tokens", f"{time.monotonic() - reply.began:.3f} s"]
     for answer in reply.answers:
-        said.append("no confidence" if answer.reading is None else f"confidence {answer.reading.confidence:.4f}")
+        confidence = None if answer.reading is None else answer.reading.confidence
+        said.append("no confidence" if confidence is None else f"confidence {confidence:.4f}")
     if reply.abstained is not None:
         said.append(f"abstained, PSR {reply.abstained.psr:.4f}")
     if texts and reply.sent is not None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
@@ -239,7 +240,8 @@ class Chats:
 
     def _choice(self, answer: Answer, reply: Outcome) -> dict[str, Any]:
         made = answer.completion
-        log_probs = self._log_probs(zip(made.token_ids, made.token_log_probs, strict=True), reply)
+        finite = (one if math.isfinite(one) else None for one in made.token_log_probs)
+        log_probs = self._log_probs(zip(made.token_ids, finite, strict=True), reply)
         return {
             **_ended(answer.index, made.finish_reason, log_probs),
             "message": {"role": "assistant", "content": made.text, "refusal": None},
@@ -328,10 +330,13 @@ class Chats:
         if reply.abstained is not None:
             count.add("abstentions_total")
         for answer in reply.answers:
-            keep = "without a confidence" if answer.decision is None else _KEPT[answer.decision.keep]
+            confidence = None if answer.reading is None else answer.reading.confidence
+            keep = "without a confidence"
+            if confidence is not None and answer.decision is not None:
+                keep = _KEPT[answer.decision.keep]
             count.add("answers_total", decision=keep)
-            if answer.reading is not None:
-                count.see("confidence", answer.reading.confidence)
+            if confidence is not None:
+                count.see("confidence", confidence)
 
 
 _KEPT = {True: "kept", False: "not kept", None: "undecided"}

@@ -14,8 +14,8 @@ from dualread import plugins
 from dualread.declared.answers import Decoding, Image, name_and_settings
 from dualread.declared.base import ConfiguredPlugin
 from dualread.declared.recorded import Facts, RequiredView, Requirements
-from dualread.errors import ConfigError, DualReadError, ReaderError, in_a_line
-from dualread.grading.answers import graded_answer
+from dualread.errors import ConfigError, DualReadError, ReaderError, UndefinedScoreError, in_a_line
+from dualread.grading.answers import graded_answer, why_no_answer
 from dualread.grading.canonical import question_key
 from dualread.models import prompts
 from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, Stream, read_states, take_measure
@@ -25,7 +25,7 @@ from dualread.models.generation._transformers_stream import TransformersStream
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.images.base import Change, changes_of, shown_image
-from dualread.models.replay.forward import VECTORS
+from dualread.models.replay.forward import TENSORS, VECTORS
 from dualread.models.replay.replayed import stacked
 from dualread.own.scoring.results import Confidence, Reading, ShownQuestion
 from dualread.plugins import module_of
@@ -225,30 +225,91 @@ _PSR, _PER = "pre", "post"
 def readings(readers: Mapping[str, FittedReader], method: str, answered: Answered) -> list[Reading]:
     """Return what the readers say about each answer; the confidence is that of `method`.
 
+    An answer that does not exist, or whose logits or states are not finite, has no confidence, and a reason.
+
     Raises:
         ReaderError: A reader does not fit the actor's states.
     """
-    own = readers[method]
-    scores = {name: _scores(name, reader, answered) for name, reader in readers.items()}
-    parts = {role: _scores(role, own.parents[role], answered) for role in (_PSR, _PER) if role in own.parents}
-    statuses = answered.answers.table["parse_status"].to_list()
-    return [
-        Reading(
-            answer=answer,
-            completion=completion.text,
-            parse_status=statuses[i],
-            finish_reason=completion.finish_reason,
-            confidence=float(scores[method].confidence[i]),
-            psr=float(parts[_PSR].confidence[i]) if _PSR in parts else None,
-            per=float(parts[_PER].confidence[i]) if _PER in parts else None,
-            methods={name: _confidence(of, i) for name, of in scores.items()},
+    own, table = readers[method], answered.answers.table
+    not_finite = _not_finite(readers, answered)
+    no_answer = list(map(why_no_answer, answered.texts, table["canonical_answer"]))
+    finite = [i for i, why in enumerate(not_finite) if why is None]
+    judged = [i for i in finite if no_answer[i] is None]
+    found = {name: _confidences(name, reader, answered, judged) for name, reader in readers.items()}
+    parts = {
+        role: _confidences(role, own.parents[role], answered, finite if role == _PSR else judged)
+        for role in (_PSR, _PER)
+        if role in own.parents
+    }
+    read = []
+    for i, completion in enumerate(answered.completions):
+        why = not_finite[i] or no_answer[i]
+        methods = {name: of.get(i, why) for name, of in found.items()}
+        said = methods[method]
+        read.append(
+            Reading(
+                answer=answered.texts[i],
+                completion=completion.text,
+                parse_status=table["parse_status"][i],
+                finish_reason=completion.finish_reason,
+                confidence=_number(said),
+                psr=_number(parts.get(_PSR, {}).get(i)),
+                per=_number(parts.get(_PER, {}).get(i)),
+                methods={name: of if isinstance(of, Confidence) else _NO_CONFIDENCE for name, of in methods.items()},
+                reason=None if isinstance(said, Confidence) else said,
+            )
         )
-        for i, (answer, completion) in enumerate(zip(answered.texts, answered.completions, strict=True))
+    return read
+
+
+_NO_CONFIDENCE = Confidence(confidence=None, score=None, imputed=False)
+
+
+def _number(said: Confidence | str | None) -> float | None:
+    return said.confidence if isinstance(said, Confidence) else None
+
+
+def _not_finite(readers: Mapping[str, FittedReader], answered: Answered) -> list[str | None]:
+    """Return which numbers of the model are NaN or infinite for each answer; None where all are finite."""
+    found: list[str | None] = [
+        None
+        if np.isfinite(completion.token_log_probs).all()
+        else "the model's logits are NaN or infinite: its numbers overflow in this dtype or on this hardware"
+        for completion in answered.completions
     ]
+    names = {name for reader in readers.values() for name in reader.provenance.get("features") or ()}
+    for name in sorted(names & set(TENSORS)):
+        for i in np.flatnonzero(~np.isfinite(answered.answers.features(name)).all(axis=1)):
+            found[i] = found[i] or f"the model's state {name} is missing, NaN or infinite"
+    return found
 
 
-def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.ndarray) -> np.ndarray | None:
-    """Return what `method` says before there is an answer, float64 [n]; None if it has no such part.
+def _confidences(
+    name: str, reader: FittedReader, answered: Answered, rows: Sequence[int]
+) -> dict[int, Confidence | str]:
+    """Return what a reader says about some of the answers, by row: a confidence, or why it has none."""
+    if not rows:
+        return {}
+    index = np.array(rows)
+    views = {view: of.take(index) for view, of in answered.views.items()}
+    try:
+        scores = scores_of(name, reader, replace(answered, answers=answered.answers.take(index), views=views))
+    except UndefinedScoreError as error:
+        if len(rows) == 1:
+            return {rows[0]: str(error)}
+        return {row: said for one in rows for row, said in _confidences(name, reader, answered, [one]).items()}
+    return {
+        row: Confidence(
+            confidence=float(scores.confidence[k]), score=float(scores.score[k]), imputed=bool(scores.imputed[k])
+        )
+        for k, row in enumerate(rows)
+    }
+
+
+def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.ndarray) -> list[float | None] | None:
+    """Return what `method` says before there is an answer, and None where a state is not finite.
+
+    There is nothing for a method without such a part.
 
     Args:
         readers: The readers by method.
@@ -258,9 +319,11 @@ def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.n
     reader = readers[method].parents.get(_PSR, readers[method])
     if reader.provenance.get("features") != ["h_pre"]:
         return None
-    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * len(states), schema=dict.fromkeys(COLUMNS, pl.String))
-    answers = Answers(table=table, source={"h_pre": states}.__getitem__, rows=np.arange(len(states)))
-    return _scored(method, reader, answers).confidence
+    finite = np.flatnonzero(np.isfinite(states).all(axis=1))
+    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * len(finite), schema=dict.fromkeys(COLUMNS, pl.String))
+    answers = Answers(table=table, source={"h_pre": states}.__getitem__, rows=finite)
+    found = _scored(method, reader, answers).confidence.tolist() if len(finite) else []
+    return [dict(zip(finite.tolist(), found, strict=True)).get(i) for i in range(len(states))]
 
 
 def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
@@ -278,7 +341,13 @@ def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
             _scored(name, reader, answers)
 
 
-def _scores(name: str, reader: FittedReader, answered: Answered) -> Scores:
+def scores_of(name: str, reader: FittedReader, answered: Answered) -> Scores:
+    """Return what a reader says about all answers, also about those that do not exist.
+
+    Raises:
+        UndefinedScoreError: A score is not finite.
+        ReaderError: The reader does not fit the actor's states.
+    """
     if not answered.views:  # which a reader reads would take longer to find out than to score one answer
         return _scored(name, reader, answered.answers)
     views = tuple(answered.views[view.name] for view in views_read(reader, where=name))
@@ -295,9 +364,3 @@ def _scored(name: str, reader: FittedReader, answers: Answers) -> Scores:
             f"{name}: the reader's weights do not fit the states of this actor ({in_a_line(error)}). Expected the actor"
             " on whose answers it was fitted."
         ) from error
-
-
-def _confidence(scores: Scores, i: int) -> Confidence:
-    return Confidence(
-        confidence=float(scores.confidence[i]), score=float(scores.score[i]), imputed=bool(scores.imputed[i])
-    )

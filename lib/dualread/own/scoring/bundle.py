@@ -24,11 +24,13 @@ from dualread.declared.base import Section
 from dualread.declared.recorded import Requirements
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.evaluation.thresholds import Threshold
+from dualread.limits import HEADER_BYTES, JSON_BYTES, check_size
 from dualread.models.adapters import is_adapter
 from dualread.models.backbones.checkpoint import download
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import FittedReader
-from dualread.store.digest import read_json, sha256_file
+from dualread.readers.requirements import check_plugins
+from dualread.store.digest import plain, read_json, sha256_file
 
 CHECKPOINT = "checkpoint"
 METRICS_FILE = "metrics.csv"
@@ -85,10 +87,11 @@ def read_bundle(folder: Path) -> Bundle:
         ArtifactError: A file is missing, damaged or of another format.
     """
     try:
-        known = read_json(folder / _BUNDLE)
+        known = read_json(check_size(folder / _BUNDLE, JSON_BYTES))
         if known.pop("format") != _FORMAT:
             raise ValueError(f"its format is not {_FORMAT}")
-        bundle = Bundle.of({**known, "thresholds": read_json(folder / _THRESHOLDS)}, _BUNDLE)
+        thresholds = read_json(check_size(folder / _THRESHOLDS, JSON_BYTES))
+        bundle = Bundle.of({**known, "thresholds": thresholds}, _BUNDLE)
         if strange := [name for name in bundle.readers if Path(name).name != name]:
             raise ValueError(f"{strange[0]!r} is no name of a method")
         if wrong := [one.value for one in bundle.thresholds if one.value is not None and not 0 <= one.value <= 1]:
@@ -138,6 +141,7 @@ class ReaderSource:
         thresholds: The thresholds that travel with the readers; none with a bare file.
         checkpoint: The actor, where it travels with the readers.
         bundle: The exported folder; None for a bare reader.
+        plugins: Other packages whose plugins these files may name, because the user has named the packages.
     """
 
     where: str
@@ -146,6 +150,7 @@ class ReaderSource:
     thresholds: Sequence[Threshold] = ()
     checkpoint: Path | None = None
     bundle: Path | None = None
+    plugins: Sequence[str] = ()
 
     def load(self, method: str) -> FittedReader:
         """Read the reader of `method`.
@@ -159,7 +164,7 @@ class ReaderSource:
             raise ConfigError(
                 f"{self.where}: no reader of {method!r}. Known: {known}.{did_you_mean(method, self.files)}"
             )
-        reader = read_reader(self.files[method])
+        reader = read_reader(self.files[method], self.plugins)
         if reader.unfitted is not None:
             raise ArtifactError(
                 f"{self.where}: {method} could not be fitted, so that it cannot score: {reader.unfitted}"
@@ -167,7 +172,13 @@ class ReaderSource:
         return reader
 
 
-def find(reader: str | Path, *, revision: str | None = None, with_checkpoint: bool = True) -> ReaderSource:
+def find(
+    reader: str | Path,
+    *,
+    revision: str | None = None,
+    with_checkpoint: bool = True,
+    plugins: str | Sequence[str] = (),
+) -> ReaderSource:
     """Return the readers that `reader` names.
 
     Args:
@@ -175,12 +186,13 @@ def find(reader: str | Path, *, revision: str | None = None, with_checkpoint: bo
             a folder that `dualread export` wrote; or the id of a repository of the hub with such a folder.
         revision: The commit, tag or branch of the repository.
         with_checkpoint: Whether to download the actor, too, if the repository has it.
+        plugins: Other packages that the readers' files may name, because the user has named them.
 
     Raises:
         ConfigError: A `revision` of something that is not on the hub.
         ArtifactError: There is no such reader.
     """
-    path = Path(reader)
+    path, plugins = Path(reader), [plugins] if isinstance(plugins, str) else list(plugins)
     if not path.exists():
         if not isinstance(reader, str) or not _REPOSITORY.fullmatch(reader):
             raise ArtifactError(
@@ -191,39 +203,42 @@ def find(reader: str | Path, *, revision: str | None = None, with_checkpoint: bo
     elif revision is not None:
         raise ConfigError(f"{reader}: revision {revision!r} of a local path. Give a revision only of a hub repository.")
     if is_bundle(path):
-        return _of_bundle(path)
+        return _of_bundle(path, plugins)
     file = path / _READER if path.is_dir() else path
     if not file.is_file():
         raise ArtifactError(
             f"{path}: no {_READER} here. Expected a reader's folder such as"
             " results/<study>/readers/<backbone>/<actor>/<seed>/<method>, or one that `dualread export` wrote."
         )
-    method = str(read_reader(file).provenance.get("method"))
+    method = str(read_reader(file, plugins).provenance.get("method"))
     beside = {one.parent.name: one for one in sorted(file.parent.parent.glob(f"*/{_READER}"))}
     return ReaderSource(
-        where=str(reader), method=method, files={**(beside if file.name == _READER else {}), method: file}
+        where=str(reader),
+        method=method,
+        files={**(beside if file.name == _READER else {}), method: file},
+        plugins=plugins,
     )
 
 
-def read_reader(file: Path) -> FittedReader:
-    """Read a reader that stage fit_readers wrote.
+def read_reader(file: Path, plugins: Sequence[str] = ()) -> FittedReader:
+    """Read a reader that stage fit_readers wrote, here or elsewhere; `plugins` is as in `find`.
 
     Raises:
+        UntrustedNameError: The file names a plugin of a package that the user has not named.
         ArtifactError: The file is no reader, is damaged, or has weights that are not finite.
     """
     try:
-        reader = load_reader(file)
-        if not isinstance(reader.provenance, Mapping):
-            raise TypeError(f"its provenance is {reader.provenance!r}")
-        return reader
-    except (ArtifactError, ConfigError, AttributeError, TypeError, ValueError) as error:
+        reader = load_reader(check_size(plain(file), HEADER_BYTES, header=True), plugins=plugins)
+    except (OSError, ArtifactError, ConfigError, AttributeError, TypeError, ValueError) as error:
         raise ArtifactError(
             f"{file}: not a reader ({error}). Expected the reader.safetensors that stage fit_readers writes, or one of"
             " a folder that `dualread export` wrote."
         ) from error
+    check_plugins(reader, plugins, where=str(file))
+    return reader
 
 
-def _of_bundle(folder: Path) -> ReaderSource:
+def _of_bundle(folder: Path, plugins: Sequence[str]) -> ReaderSource:
     bundle = read_bundle(folder)
     own = folder / CHECKPOINT
     return ReaderSource(
@@ -233,6 +248,7 @@ def _of_bundle(folder: Path) -> ReaderSource:
         thresholds=bundle.thresholds,
         checkpoint=own if own.is_dir() else None,
         bundle=folder,
+        plugins=plugins,
     )
 
 

@@ -208,6 +208,7 @@ def export(
     methods: Sequence[str] = (),
     with_checkpoint: bool = False,
     license: str | None = None,
+    plugins: str | Sequence[str] = (),
 ) -> Bundle:
     """Write the bundle of a run into the folder `out`.
 
@@ -220,12 +221,13 @@ def export(
         with_checkpoint: Whether the actor travels along.
         license: The hub's name of the licence; by default that of this library if all data and the actor were made by
             it, and "other" if not.
+        plugins: Other packages whose plugins the study's readers name.
 
     Raises:
         ConfigError: There is no such run or method, or `out` holds something else.
         ArtifactError: The study's metrics are missing, or a reader does not say what it depends on.
     """
-    source = find(_run_folder(study, run) / method)
+    source = find(_run_folder(study, run) / method, plugins=plugins)
     readers = {name: source.load(name) for name in dict.fromkeys((method, *methods))}
     required = requirements_of(readers[method], where=f"{study}: {method}")
     check_is_own(required, f"{study}: {method}")
@@ -242,20 +244,20 @@ def export(
     actor = _actor_folder(study, run)
     if with_checkpoint:
         shutil.copytree(checkpoint_folder(actor), out / CHECKPOINT)
-        _store_answers(out)
+        _store_answers(out, source.plugins)
     _store_validation(study, run, list(readers), readers[method].provenance["examples"]["dataset"], out)
     # A method that is no longer in the study may have left a reader whose plugin is gone.
     evaluated = sorted(set(metrics["method"]) & set(source.files))
-    nulls = [name for name in evaluated if declared(read_reader(source.files[name]).module, "NULL")]
+    nulls = [name for name in evaluated if declared(read_reader(source.files[name], source.plugins).module, "NULL")]
     write_card(out, bundle, metrics, _card_facts(study, run, readers[method], nulls, with_checkpoint, license))
     return bundle
 
 
-def _store_answers(out: Path) -> None:
+def _store_answers(out: Path, named: Sequence[str]) -> None:
     """Ask the actor a few questions, so that another engine can be checked; where it cannot be opened, say why."""
     try:
         opens = partial(OpenActor.open, batch_size=4)
-        stored.write(out, load(ScorerChoice(reader=out), opens))
+        stored.write(out, load(ScorerChoice(reader=out, plugins=named), opens))
     except (DualReadError, ImportError, RuntimeError) as error:  # RuntimeError: torch, for instance without memory
         say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
 

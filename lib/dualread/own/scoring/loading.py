@@ -156,6 +156,7 @@ class ScorerChoice:
     prompt: str | None = None
     revision: str | None = None
     allow_other: bool = False
+    plugins: str | Sequence[str] = ()
 
 
 def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
@@ -164,7 +165,12 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
     Raises:
         ConfigError, ArtifactError: See `scorer.Scorer.load`.
     """
-    source = find(choice.reader, revision=choice.revision, with_checkpoint=choice.checkpoint is None)
+    source = find(
+        choice.reader,
+        revision=choice.revision,
+        with_checkpoint=choice.checkpoint is None,
+        plugins=choice.plugins,
+    )
     readers = {name: source.load(name) for name in dict.fromkeys((source.method, *choice.methods))}
     required = {name: requirements_of(one, where=source.where) for name, one in readers.items()}
     for one in required.values():

@@ -123,13 +123,13 @@ class Confidence:
     """What one method says about an answer.
 
     Attributes:
-        confidence: The probability in [0, 1] that the answer is correct.
-        score: The raw score, on the method's own scale; higher is more confident.
+        confidence: The probability in [0, 1] that the answer is correct; None where the reading has none.
+        score: The raw score, on the method's own scale; higher is more confident. None where the reading has none.
         imputed: Whether the method has no value here, so that its confidence is 0.5.
     """
 
-    confidence: float
-    score: float
+    confidence: float | None
+    score: float | None
     imputed: bool
 
 
@@ -142,20 +142,24 @@ class Reading:
         completion: All that the actor said.
         parse_status: Whether answer and stated confidence are valid, see `grading.parse.Parsed.status`.
         finish_reason: "stop", or "length" if the completion was cut off at its largest number of tokens.
-        confidence: The reader's probability that the answer is correct.
-        psr: PSR, the part of it that is read before the answer; None if the reader has no such part.
-        per: PER, the part of it that is read after the answer; None if the reader has no such part.
+        confidence: The reader's probability that the answer is correct; None where there is none, see `reason`.
+        psr: PSR, the part of it that is read before the answer; None without such a part, or without a finite state.
+        per: PER, the part of it that is read after the answer; None if the reader has no such part, or there is no
+            confidence.
         methods: What each method that was asked for says, by name.
+        reason: Why there is no confidence: no answer, or numbers of the model that are not finite. None if there
+            is one.
     """
 
     answer: str | None
     completion: str
     parse_status: str
     finish_reason: str
-    confidence: float
+    confidence: float | None
     psr: float | None
     per: float | None
     methods: Mapping[str, Confidence]
+    reason: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,8 +179,10 @@ class Scored(Reading):
 
     @property
     def drop(self) -> float | None:
-        """By how much confidence is lower on the donor's image; negative if it is higher, None without a donor."""
-        return None if self.donor is None else self.confidence - self.donor.confidence
+        """By how much confidence is lower on the donor's image; negative if it is higher, None without both."""
+        if self.donor is None or self.confidence is None or self.donor.confidence is None:
+            return None
+        return self.confidence - self.donor.confidence
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""

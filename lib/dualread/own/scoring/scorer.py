@@ -60,6 +60,7 @@ class Scorer:
         prompt: str | None = None,
         revision: str | None = None,
         allow_other: bool = False,
+        plugins: str | Sequence[str] = (),
         batch_size: int = BATCH_SIZE,
         bits: int | None = None,
         ct_windows: Sequence[Sequence[float]] | None = None,
@@ -80,12 +81,15 @@ class Scorer:
             revision: The commit, tag or branch of the reader's repository of the hub.
             allow_other: Whether to score although the checkpoint, a prompt, or how states are read is not as it was
                 when the reader was fitted. Every result then says so.
+            plugins: Other packages, or single modules of them, that the reader's file may name: their code runs. A file
+                that names a module of any other package is refused.
             batch_size: Number of questions that are answered at once.
             bits: How many bits of 16-bit gray images count, 9 to 16, where their files do not say it.
             ct_windows: Three windows (low, high) of Hounsfield units through which CT in DICOM is shown, as in the
                 entry of the data set that the reader was fitted on.
 
         Raises:
+            UntrustedNameError: The reader's file names a module of a package that `plugins` does not.
             ConfigError: There is no such method, prompt or threshold, `bits` is no such number, or `ct_windows` are not
                 three windows.
             ArtifactError: There is no such reader or checkpoint, a file is damaged, or the checkpoint, a prompt or the
@@ -104,6 +108,7 @@ class Scorer:
             prompt=prompt,
             revision=revision,
             allow_other=allow_other,
+            plugins=plugins,
         )
         loaded = load(choice, partial(OpenActor.open, batch_size=batch_size))
         return cls(loaded, batch_size=batch_size, bits=bits, ct_windows=windows)
@@ -152,7 +157,7 @@ class Scorer:
         return [
             Scored(
                 **vars(reading),
-                decision=decide(reading.confidence, loaded.threshold),
+                decision=decide(reading.confidence, loaded.threshold, reading.reason),
                 donor=donor_of.get(i),
                 notes=(
                     *self.notes,

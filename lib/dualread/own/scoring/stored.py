@@ -17,7 +17,7 @@ from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.declared.base import Section
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.replay.forward import TENSORS
-from dualread.own.scoring.answering import OpenActor, readings
+from dualread.own.scoring.answering import OpenActor, scores_of
 from dualread.own.scoring.loading import LoadedScorer
 from dualread.own.scoring.results import Question, shown
 
@@ -65,10 +65,10 @@ def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
         for image, question in zip(images, _QUESTIONS, strict=True)
     ]
     answered = loaded.actor.answer(asked, loaded.views, states=loaded.reads_states)
-    found = readings(loaded.readers, loaded.method, answered)
+    found = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
     said = [
-        {"question": question, "token_ids": list(completion.token_ids), "confidence": reading.confidence}
-        for question, completion, reading in zip(_QUESTIONS, answered.completions, found, strict=True)
+        {"question": question, "token_ids": list(completion.token_ids), "confidence": confidence}
+        for question, completion, confidence in zip(_QUESTIONS, answered.completions, found, strict=True)
     ]
     tensors = {name: answered.answers.features(name) for name in (TENSORS if loaded.reads_states else ())}
     write_tensors(

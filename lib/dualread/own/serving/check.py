@@ -11,7 +11,7 @@ import numpy as np
 from dualread.data.images import Decoded
 from dualread.errors import ArtifactError
 from dualread.models.actor import BrokenRequest, Finished
-from dualread.own.scoring.answering import readings
+from dualread.own.scoring.answering import scores_of
 from dualread.own.scoring.loading import LoadedScorer
 from dualread.own.scoring.stored import StoredAnswer
 from dualread.own.serving.actor import ServingActor
@@ -37,7 +37,7 @@ def check(loaded: LoadedScorer[ServingActor], stored: Sequence[StoredAnswer]) ->
         raise _other(f"{len(stored) - len(same)} of {len(stored)} answers are other ones")
     asked = [_asked(requests, stored[k], str(k)) for k in same]
     answered = loaded.actor.read(asked, [ended[k] for k in same], loaded.views)
-    found = readings(loaded.readers, loaded.method, answered)
+    found = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
     worst = 0.0
     for name in sorted(
         {name for reader in loaded.readers.values() for name in reader.provenance.get("features") or ()}
@@ -48,7 +48,7 @@ def check(loaded: LoadedScorer[ServingActor], stored: Sequence[StoredAnswer]) ->
             worst = max(worst, apart)
             if not apart <= allowed[0]:
                 raise _other(f"{name} of {stored[k].question!r} is {apart:.1%} of its length apart")
-    apart = max(abs(one.confidence - stored[k].confidence) for k, one in zip(same, found, strict=True))
+    apart = max(abs(confidence - stored[k].confidence) for k, confidence in zip(same, found, strict=True))
     if not apart <= allowed[1]:
         raise _other(f"confidences are up to {apart:.4f} apart")
     return (

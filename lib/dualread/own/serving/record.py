@@ -1,7 +1,7 @@
 """What a server keeps of its answers if asked to: no text of a question, and enough to judge the answers later.
 
-A record is a table for `dualread evaluate`, one JSON line per answer with a confidence: as soon as the gold answers are
-known, a column with them is all that is missing.
+A record is a table for `dualread evaluate`, one JSON line per answer that readers judge; one that does not exist has no
+confidence. As soon as the gold answers are known, a column with them is all that is missing.
 """
 
 import errno
@@ -76,6 +76,8 @@ def read_record(file: Path, method: str) -> ConfidenceSample:
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
             try:
                 row = json.loads(line)
+                if row["confidence"] is None:  # an answer that does not exist
+                    continue
                 confidence, image, of = float(row["confidence"]), str(row["image_id"]), row["method"]
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise DataError(

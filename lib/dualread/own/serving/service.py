@@ -4,6 +4,7 @@ Whoever submits a request is told what happens to it, in order: `Before` (once),
 completion; or `Abstained` or `Failure`, after which nothing comes.
 """
 
+import math
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,10 @@ class Before:
 
 @dataclass(frozen=True, kw_only=True)
 class NextToken:
-    """One more token of the completion with this number; without a log-probability if the request wants none."""
+    """One more token of the completion with this number.
+
+    It has no log-probability if the request wants none, or if it is NaN or infinite, which JSON cannot hold.
+    """
 
     index: int
     token: int
@@ -188,8 +192,9 @@ class AnsweringService:
         self._before(begun)
         for event in said:
             if (request := self._running.get(event.name)) is not None:
+                log_prob = event.log_prob if event.log_prob is not None and math.isfinite(event.log_prob) else None
                 for index in _numbers(request, event.index):
-                    request.listener(NextToken(index=index, token=event.token, log_prob=event.log_prob))
+                    request.listener(NextToken(index=index, token=event.token, log_prob=log_prob))
         self._answer([event for event in ended if event.name in self._running])
 
     def _before(self, begun: Sequence[PromptRead]) -> None:
@@ -199,7 +204,7 @@ class AnsweringService:
         if known:
             states = np.stack([state for _, state in known])
             found = before_answer(self.loaded.readers, self.loaded.method, states)
-        psr = {} if found is None else {name: float(value) for (name, _), value in zip(known, found, strict=True)}
+        psr = {} if found is None else {name: value for (name, _), value in zip(known, found, strict=True)}
         for event in begun:
             request = self._running[event.name]
             request.psr = psr.get(event.name)
@@ -219,12 +224,15 @@ class AnsweringService:
                 self._actor.abort(event.name)
                 self._finish(event.name, Failure(error=reading))
                 continue
+            reasons = why[id(event)] if reading is None or reading.reason is None else (reading.reason,)
             notes = (
-                *(f"no confidence: {reason}" for reason in why[id(event)]),
+                *(f"no confidence: {reason}" for reason in reasons),
                 *self.loaded.notes,
                 *request.asked.notes,
             )
-            decision = None if reading is None else decide(reading.confidence, self.loaded.threshold)
+            decision = None
+            if reading is not None:
+                decision = decide(reading.confidence, self.loaded.threshold, reading.reason)
             for index in _numbers(request, event.index):
                 answer = Answer(
                     index=index,

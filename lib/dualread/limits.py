@@ -1,0 +1,64 @@
+"""What a file of somebody else may name; docs/trust.md says it for each kind of file, and what it may cost.
+
+A name in a downloaded file is looked up among our own plugins. It leads to the import of another package only if the
+user has named that package: on the command line (`--plugins`), as an argument `plugins`, or in a study.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from dualread import plugins
+from dualread.errors import ArtifactError, DualReadError
+
+JSON_BYTES = 10_000_000  # of bundle.json and of thresholds.json; those of a study have some thousand
+HEADER_BYTES = 50_000_000  # of a reader's header, which may hold the questions of the training data
+
+
+class UntrustedNameError(DualReadError):
+    """A file names a module of a package that the user has not named, so that nothing of it is imported."""
+
+
+def check_plugin(family: str, name: str, packages: Iterable[str], where: str) -> None:
+    """Check that a file may name this plugin; nothing is imported or looked for.
+
+    Args:
+        family: The plugin family.
+        name: The plugin, as the file names it. That a name without a package is one of ours is checked where it is
+            loaded.
+        packages: The packages, or single modules of them, that the user has named.
+        where: File and field, for the message.
+
+    Raises:
+        UntrustedNameError: The name is that of a module of another package.
+    """
+    known, package = plugins.known(family), name.partition(".")[0]
+    ours = {f"dualread.{plugins.package_of(family)}.{one}" for one in known}
+    if not plugins.is_foreign(name) or name in ours or {name, package} & set(packages):
+        return
+    raise UntrustedNameError(
+        f"{where}: {name!r:.200} is a module of another package, and no file can have such a module imported. Expected"
+        f" one of our {family}, such as {known[0]!r}. If you know that package and trust its code, name it yourself:"
+        f" --plugins {package:.200}, in Python plugins=[{package!r:.200}]."
+    )
+
+
+def check_size(file: Path, most: int, *, header: bool = False) -> Path:
+    """Return a file that is short enough to be read as JSON, which takes up to 30 times its length in memory.
+
+    Args:
+        file: The file.
+        most: The largest number of bytes.
+        header: Whether they are those of the header of a safetensors file alone.
+
+    Raises:
+        OSError: There is no such file, or it cannot be read.
+        ArtifactError: It is longer.
+    """
+    size = file.stat().st_size
+    if header:
+        with file.open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+    if size > most:
+        what = "its header has" if header else "has"
+        raise ArtifactError(f"{file}: {what} {size:,} bytes, expected at most {most:,}. Download or export it again.")
+    return file

@@ -1,0 +1,185 @@
+"""A reader's file names our plugins, or those of packages that the user has named; nothing else is imported (E1)."""
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dualread import plugins
+from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.errors import ArtifactError, DualReadError
+from dualread.limits import UntrustedNameError
+from dualread.own.scoring.bundle import find
+from dualread.readers import base
+from dualread.readers.requirements import all_requirements, requirements_of, views_read
+from tests import golden
+from tests.own.scoring import small
+from tests.readers import synthetic
+
+PACKAGE = "chest_reader"
+NAMES = (f"{PACKAGE}.weights_io", "dualread.commands.gc", "dualread.readers._linear", "antigravity.x", f"{PACKAGE}.")
+# Where a file may name a plugin: (place in the header, value). Views are those of the methods `expected` and `per`.
+NAMED = {
+    "module": f"{PACKAGE}.weights_io",
+    "parents.pre.module": f"{PACKAGE}.weights_io",
+    "parents.post.parents.state.module": f"{PACKAGE}.weights_io",
+    "provenance.scoring.contract": f"{PACKAGE}.weights_io",
+    "parents.pre.provenance.scoring.contract": f"{PACKAGE}.weights_io",
+    "provenance.scoring.views": [{**small.CORE.model_dump(), "image": f"{PACKAGE}.weights_io"}],
+    "parents.post.provenance.scoring.views": [
+        {**small.CORE.model_dump(), "image": {"name": f"{PACKAGE}.weights_io", "settings": {}}}
+    ],
+    "parents.post.parents.state.provenance.scoring.views": [
+        {**small.CORE.model_dump(), "measure": {"name": f"{PACKAGE}.weights_io", "settings": {}}}
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def study(tiny, tmp_path_factory):
+    return small.build(tiny, tmp_path_factory.mktemp(f"named {tiny.family}") / "results" / "small")
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package that is a reader, a format, an image change and a measure; whoever looks for it is noted."""
+    folder = tmp_path / "path" / PACKAGE
+    folder.mkdir(parents=True)
+    code = Path(plugins.file_of("readers", "verbalized")).read_text()
+    more = ["def parse(text): ...", "def change(*given): ...", "def measure(*given): ..."]
+    (folder / "weights_io.py").write_text("\n\n".join([code, *more]))
+    monkeypatch.syspath_prepend(folder.parent)
+    monkeypatch.chdir(folder.parent)
+    looked = []
+
+    class Watch:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name.partition(".")[0] in (PACKAGE, "antigravity") or name == "dualread.commands.gc":
+                looked.append(name)
+
+    monkeypatch.setattr(sys, "meta_path", [Watch, *sys.meta_path])
+    importlib.invalidate_caches()
+    yield looked
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]
+
+
+def edited(study, out, place, value):
+    """Return a copy of the reader `dualread` that says something else in one place."""
+    file = study.reader("dualread") / "reader.safetensors"
+    header = of = read_header(file)
+    *inside, last = place.split(".")
+    for name in inside:
+        of = of[name]
+    of[last] = value
+    if last == "module" and value == NAMED["module"]:
+        of["settings"] = {}
+    out.mkdir(exist_ok=True)
+    write_tensors(out / "reader.safetensors", read_tensors(file), header)
+    return out / "reader.safetensors"
+
+
+def opened(file, *named):
+    """Return a reader, as whatever scores opens it, with all that it says of its actor."""
+    reader = find(file, plugins=named).load("dualread")
+    requirements_of(reader, where="here"), all_requirements(reader, where="here"), views_read(reader, where="here")
+    return reader
+
+
+def places(of, inside=""):
+    """Yield the place of each text, and of each name of a mapping's entry."""
+    for name, value in of.items() if isinstance(of, dict) else enumerate(of):
+        if isinstance(value, dict | list):
+            yield from places(value, f"{inside}{name}.")
+        elif isinstance(value, str) and isinstance(of, dict):
+            yield f"{inside}{name}"
+
+
+@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
+def test_what_refuses_a_name_says_which_in_which_file_and_field_and_what_to_do(study, tmp_path, package):
+    found = {
+        place: golden.message_of(
+            lambda place=place, value=value: opened(edited(study, tmp_path, place, value)), tmp_path
+        )
+        for place, value in NAMED.items()
+    }
+    assert package == []
+    golden.check(Path(__file__).with_name("named_modules.txt"), found)
+
+
+@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
+@pytest.mark.parametrize("name", NAMES)
+def test_no_text_of_a_header_is_ever_looked_up_as_a_module(study, tmp_path, package, name):
+    header = read_header(study.reader("dualread") / "reader.safetensors")
+    lists = [f"{of}provenance.features" for of in ("", "parents.pre.", "parents.post.")]
+    for place in [place for place in places(header) if ".checkpoint." not in place]:
+        try:
+            opened(edited(study, tmp_path, place, name))
+        except DualReadError:
+            continue
+        assert place.rpartition(".")[2] not in ("module", "contract"), place
+    for place in lists:
+        opened(edited(study, tmp_path, place, [name]))
+    assert package == []
+    assert not [module for module in sys.modules if module.partition(".")[0] == PACKAGE]
+
+
+@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
+@pytest.mark.parametrize("place", NAMED)
+@pytest.mark.parametrize("named", [PACKAGE, f"{PACKAGE}.weights_io"])
+def test_a_package_that_the_user_has_named_may_be_named(study, tmp_path, package, place, named):
+    file = edited(study, tmp_path, place, NAMED[place])
+    assert opened(file, "another_package", named)
+    with pytest.raises(UntrustedNameError):
+        opened(file, "another_package", f"{PACKAGE}.other", "chest", "")
+
+
+@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
+def test_a_reader_of_a_named_package_scores(study, tmp_path, package):
+    file = study.reader("rlvr") / "reader.safetensors"
+    (tmp_path / "own").mkdir()
+    write_tensors(
+        tmp_path / "own" / "reader.safetensors",
+        read_tensors(file),
+        {**read_header(file), "module": f"{PACKAGE}.weights_io"},
+    )
+    reader = find(tmp_path / "own" / "reader.safetensors", plugins=PACKAGE).load("rlvr")
+    answers = synthetic.examples(5).answers
+    ours = base.score(find(file).load("rlvr"), answers)
+    assert np.array_equal(base.score(reader, answers).confidence, ours.confidence)
+    assert package  # now it was looked for
+
+
+@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("parents.pre.module", "dualread.readers.psr"),
+        ("provenance.scoring.contract", "dualread.grading.contracts.single"),
+    ],
+)
+def test_old_files_may_have_the_whole_name_of_a_module_of_ours(study, tmp_path, place, value):
+    assert opened(edited(study, tmp_path, place, value))
+
+
+@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
+@pytest.mark.parametrize("place", ["provenance", "parents.pre.provenance"])
+def test_a_provenance_that_is_no_mapping_is_no_way_around(study, tmp_path, place):
+    with pytest.raises(ArtifactError):
+        opened(edited(study, tmp_path, place, [["scoring", {"contract": NAMES[0]}]]))
+
+
+def test_a_folder_in_the_working_directory_takes_no_package_s_place(tmp_path):
+    """`python -m` looks there first; a bundle that was cloned has the name that its owner gave it."""
+    for name in ("polars", "yaml", "numpy"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('ran')")
+    command = [sys.executable, "-m", "dualread", "schema", "predictions"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, "confidence" in done.stdout) == (0, True), done.stderr
