@@ -1,6 +1,8 @@
 """Specs of stages for tests: ordinary values, and whatever a test changes."""
 
+import atexit
 import json
+import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -39,6 +41,7 @@ def manifest(loader: str = "slake", **changes: Any) -> BuildManifestSpec:
 def facts() -> Path:
     """An artifact with the facts of most models."""
     folder = Path(tempfile.mkdtemp(prefix="facts-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "facts.json").write_text(json.dumps({"facts": Facts().model_dump()}))
     return folder
 

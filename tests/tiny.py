@@ -86,4 +86,5 @@ GRPO = {
     "clip_low": 0.2,
     "clip_high": 0.2,
     "kl_coefficient": 0.0,
+    "may_learn_nothing": True,  # an untrained model answers nothing
 }

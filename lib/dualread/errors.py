@@ -39,7 +39,7 @@ class ReplayDisagreementError(DualReadError):
 
 
 class TrainingError(DualReadError):
-    """A trainer does not compute the log-probabilities of the model that it trains."""
+    """A training does not do what it was told, or learns nothing: other log-probabilities, completions, rewards."""
 
 
 class ReaderError(DualReadError):

@@ -119,7 +119,7 @@ MUTANTS = (
     ),
     Mutant(
         "top_p leaves out the token that reaches it",
-        "models/generation/transformers_engine.py",
+        "models/generation/_transformers_stream.py",
         "outside = ordered.cumsum(dim=-1) - ordered >= decoding.top_p",
         "outside = ordered.cumsum(dim=-1) >= decoding.top_p",
         (
@@ -133,6 +133,16 @@ MUTANTS = (
         "math.ceil((self.passes or 0) * math.ceil(n_rows / self.prompts_per_step))",
         "math.ceil((self.passes or 0) * (n_rows // self.prompts_per_step))",
         ("models/training/test_order.py::test_steps", "reporting/tables/test_hparams.py"),
+    ),
+    Mutant(
+        "a step without a gradient counts as one that moved something",
+        "models/training/trainer.py",
+        "norm == 0 or rate == 0",
+        "norm == 0 and rate == 0",
+        (
+            "models/training/test_grpo.py::test_groups_and_steps_are_counted_by_hand",
+            "stages/test_train_actor.py::test_seconds_are_recorded_and_not_published_and_steps_are_beside_the_log_of_the_job",
+        ),
     ),
     # --- readers
     Mutant(

@@ -73,6 +73,8 @@ def test_seconds_are_recorded_and_not_published_and_steps_are_beside_the_log_of_
     assert "seconds" not in log["name"].to_list()
     record = Store(tmp_path / "store").record(read_manifest(output / "MANIFEST.json").key)
     assert record["summary"].startswith("took 4 steps of ")
+    # An untrained model answers nothing.
+    assert record["summary"].endswith("; 8 of 8 groups had rewards without spread, 4 of 4 steps moved nothing")
     assert record["seconds"] > 0
     steps = progress.read_steps(tmp_path / "logs/17.steps")
     assert [(one.step, one.of) for one in steps] == [(1, 4), (2, 4), (3, 4), (4, 4)]

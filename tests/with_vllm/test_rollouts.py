@@ -17,6 +17,22 @@ PROGRAM = Path(__file__).with_name("trained.py")
 RIGHT = ("plain", "again", "apart", "asleep", "lora", "corrected", "dcpo", "vl_calibration", "resumed", "bfloat16")
 WRONG = ("stale", "stale head", "stale vision", "stale prefixes", "stale images", "causal image tokens")
 
+# Planted in how vLLM draws, and a word of what ends the training in its first step.
+DRAWN = {
+    **{
+        "temperature 0.0": "temperature: 0.0",
+        "temperature 0.7": "temperature: 0.7",
+        "temperature 2.0": "temperature: 2.0",
+    },
+    **{
+        "top_p 0.5": "top_p: 0.5",
+        "top_k 5": "top_k: 5",
+        "one seed": "seed: 1",
+        "cut short": "max_completion_tokens: 3",
+    },
+    **{"failing": "RuntimeError: planted"},
+}
+
 
 def run(command, folder, *cases, expected=0):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
@@ -30,13 +46,13 @@ def folder(vllm_python, tmp_path_factory):
     """What `trained.py` writes about all cases, each a training of six steps."""
     folder = tmp_path_factory.mktemp("trained")
     run([vllm_python], folder, "killed", expected=-signal.SIGKILL)
-    run([vllm_python], folder, *RIGHT, *WRONG)
+    run([vllm_python], folder, *RIGHT, *WRONG, *DRAWN, "sampler")
     return folder
 
 
 @pytest.fixture(scope="module")
 def found(folder):
-    return {name: json.loads((folder / f"{name}.json").read_text()) for name in (*RIGHT, *WRONG)}
+    return {name: json.loads((folder / f"{name}.json").read_text()) for name in (*RIGHT, *WRONG, *DRAWN, "sampler")}
 
 
 def of(result, name):
@@ -114,6 +130,17 @@ def test_other_weights_caches_or_attention_end_the_training(found, name):
     assert said > 10 * FLOAT32
     assert result["differences"][-1] > said  # of single-row passes, the largest one and not the mean
     assert all(difference < 1e-4 for difference in result["differences"][:-1])
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_vllm_is_asked_by_what_it_drew(found, name):
+    assert found[name]["error"].startswith("TrainingError: training: in step 1, ")
+    assert DRAWN[name] in found[name]["error"]
+
+
+def test_tokens_of_another_distribution_are_found_although_vllm_was_told_the_right_one(found):
+    assert "are not drawn from the policy" in found["sampler"]["error"]
+    assert max(found["sampler"]["differences"]) < 1e-4
 
 
 @pytest.mark.parametrize("family", ["qwen3_vl", "gemma3"])

@@ -11,6 +11,7 @@ GPU": what vLLM would be told there.
 """
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -34,6 +35,7 @@ from dualread.errors import DualReadError
 from dualread.models import own_pass, prompts
 from dualread.models.backbones.checkpoint import copy_processor, load
 from dualread.models.conditions import Asked
+from dualread.models.generation import vllm_engine
 from dualread.models.generation._vllm import Core
 from dualread.models.training import _sampled, dcpo, grpo, trainer, vl_calibration
 from dualread.models.training._lora import base_of
@@ -148,6 +150,31 @@ def keeping(*caches: str) -> Iterator[None]:
         yield
 
 
+def told(name: str, value: float) -> Any:
+    """Tell vLLM another sampling parameter than was said."""
+    right = vllm_engine.sampling
+    return replaced(vllm_engine, "sampling", lambda *given: {**right(*given), name: value})
+
+
+def sharpened(temperature: float) -> Any:
+    """Let vLLM draw at another temperature than its parameters and its log-probabilities say."""
+    from vllm.v1.sample.sampler import Sampler
+
+    right = Sampler.sample
+    drawn = lambda self, logits, *given, **named: right(self, logits / temperature, *given, **named)  # noqa: E731
+    return replaced(Sampler, "sample", drawn)
+
+
+def failing() -> Any:
+    """Let vLLM raise an error of its own at its first step."""
+    from vllm.v1.engine.llm_engine import LLMEngine
+
+    def step(_: Any) -> Any:
+        raise RuntimeError("planted")
+
+    return replaced(LLMEngine, "step", step)
+
+
 @contextlib.contextmanager
 def sleeping() -> Iterator[None]:
     """Let vLLM sleep on a CPU: it pauses, wakes up in two parts, and goes on, but gives no memory back."""
@@ -204,6 +231,20 @@ CASES: dict[str, tuple[Any, dict[str, Any], Callable[[], Any]]] = {
     "stale vision": (grpo, {}, lambda: without("visual")),
     "stale prefixes": (grpo, {}, lambda: keeping("reset_prefix_cache")),
     "stale images": (grpo, {}, lambda: keeping(*IMAGES)),
+    **{
+        f"{name} {value}": (grpo, {}, functools.partial(told, name, value))
+        for name, value in (
+            ("temperature", 0.0),
+            ("temperature", 0.7),
+            ("temperature", 2.0),
+            ("top_p", 0.5),
+            ("top_k", 5),
+        )
+    },
+    "one seed": (grpo, {}, lambda: told("seed", 1)),
+    "cut short": (grpo, {}, lambda: told("max_tokens", 3)),
+    "sampler": (grpo, {}, lambda: sharpened(0.05)),
+    "failing": (grpo, {}, failing),
     "causal image tokens": (grpo, {"family": "gemma3"}, contextlib.nullcontext),
 }
 

@@ -17,7 +17,7 @@ from dualread.declared.columns import TRAIN_LOG
 from dualread.errors import ArtifactError
 from dualread.models.training.job import Assignment
 from dualread.models.training.settings import LAYOUT
-from dualread.models.training.trainer import SECONDS
+from dualread.models.training.trainer import SECONDS, counted
 from dualread.models.training.worker import train_together
 from dualread.progress import steps_file
 from dualread.store import partial
@@ -29,8 +29,8 @@ def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Train the actor."""
     settings = spec.settings
     nodes = settings.get("nodes", 1)
-    shared = out if nodes > 1 else None  # all nodes see the store, and each has its own folder for temporary files
-    with tempfile.TemporaryDirectory(prefix="dualread-", dir=shared) as scratch:
+    # In the store, which all nodes see, and where `store gc` removes what a killed training has left.
+    with tempfile.TemporaryDirectory(prefix="scratch-", dir=out) as scratch:
         assignment = Assignment(
             spec=spec,
             checkpoint=inputs["base"] / "checkpoint",
@@ -49,9 +49,11 @@ def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
     seconds = frame.filter(pl.col("name") == SECONDS)["value"]
     write_table(out / "train_log.parquet", frame.filter(pl.col("name") != SECONDS), TRAIN_LOG)
     rewards = frame.filter(pl.col("name") == "reward")["value"]
+    without_spread, groups, unmoved, steps = counted(log, settings["prompts_per_step"])
     return (
-        f"took {len(rewards)} steps of {seconds.mean():.1f} s on average, {seconds.sum():.0f} s in all:"
-        f" reward {rewards[0]:.3f} -> {rewards[-1]:.3f}"
+        f"took {steps} steps of {seconds.mean():.1f} s on average, {seconds.sum():.0f} s in all:"
+        f" reward {rewards[0]:.3f} -> {rewards[-1]:.3f}; {without_spread} of {groups} groups had rewards without"
+        f" spread, {unmoved} of {steps} steps moved nothing"
     )
 
 

@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -75,10 +76,19 @@ def test_results_are_in_the_order_of_the_requests_and_each_part_has_its_own_gpu(
 def test_an_error_in_a_process_is_raised_here(two):
     with pytest.raises(DataError, match="row 1: bad"):
         two.answer(requests("a", "bad data"), GREEDY)
-    with pytest.raises(RuntimeError, match="ZeroDivisionError: unexpected"):
+    with pytest.raises(DualReadError, match="ZeroDivisionError: unexpected"):
         two.answer(requests("a", "a defect"), GREEDY)
     with pytest.raises(DualReadError, match=r"process 1 of 2 ended without an answer.*max_num_seqs"):
         two.answer(requests("a", "death"), GREEDY)
+
+
+def test_a_process_that_is_killed_between_two_calls_ends_in_a_sentence(two):
+    two.answer(requests("a", "b"), GREEDY)
+    for child in multiprocessing.active_children():
+        child.kill()
+        child.join()
+    with pytest.raises(DualReadError, match="ended without an answer"):
+        two.answer(requests("a", "b"), GREEDY)
 
 
 SLOW = """
@@ -113,8 +123,10 @@ def test_the_gpus_of_a_killed_job_are_free_when_its_engines_have_ended(tmp_path,
     names = [f"test-{uuid.uuid4()}" for _ in range(2)]
     monkeypatch.setenv(devices.VISIBLE, ",".join(names))
     (tmp_path / "slow.py").write_text(SLOW)
-    command = [sys.executable, "-c", KILLED]
-    assert subprocess.run(command, cwd=tmp_path, check=False, env={**os.environ, "PYTHONPATH": "."}).returncode == -9
+    (tmp_path / "temporary").mkdir()
+    command, environment = [sys.executable, "-c", KILLED], {"PYTHONPATH": ".", "TMPDIR": str(tmp_path / "temporary")}
+    assert subprocess.run(command, cwd=tmp_path, check=False, env={**os.environ, **environment}).returncode == -9
+    assert not list((tmp_path / "temporary").iterdir())
     with devices.taken(2):
         assert sorted(path.name for path in tmp_path.glob("ended-*")) == sorted(f"ended-{name}" for name in names)
     for name in names:

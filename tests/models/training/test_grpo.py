@@ -9,13 +9,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.tiny import MODEL
 
-from dualread.errors import ArtifactError, ConfigError, DataError
+from dualread.errors import ArtifactError, ConfigError, DataError, TrainingError
 from dualread.models.backbones.checkpoint import load
 from dualread.models.rewards import dcpo as dcpo_reward
 from dualread.models.rewards import rlcr, rlvr
 from dualread.models.training import dcpo, grpo
 from dualread.models.training.grpo import train
-from dualread.models.training.trainer import _reward_function
+from dualread.models.training.trainer import _reward_function, counted
 
 
 @pytest.fixture
@@ -80,14 +80,15 @@ def test_terms_are_logged_over_the_defined_values_of_all_processes(monkeypatch):
     )
     reward = types.SimpleNamespace(
         CONTRACT="single",
-        reward=lambda found, bonus: bonus,
-        terms=lambda found, bonus: {"seen": [0.5, math.nan], "none": [math.nan] * 2},
+        reward=lambda found, bonus, **_: bonus,
+        terms=lambda found, bonus, **_: {"seen": [0.5, math.nan], "none": [math.nan] * 2},
     )
     logged = {}
     values = _reward_function(reward)(
         completions=[[{"content": "<answer>gold</answer>"}], [{"content": "b"}]],
         reference_answers=[["gold"], ["gold"]],
         log_metric=logged.__setitem__,
+        sample_id=["a", "b"],
         bonus=[1.0, 0.0],
     )
     assert values == [1.0, 0.0]
@@ -157,3 +158,53 @@ def test_processes_that_train_together_keep_no_second_copy_of_the_gradients(job,
     monkeypatch.setattr(GRPOTrainer, "training_step", record)
     train(job("actor", steps=1))
     assert [made["gradient_as_bucket_view"] for made in seen] == [True]
+
+
+def always(value):
+    calls = []
+
+    def reward(found, **columns):
+        calls.append(len(found))
+        return value(found) if callable(value) else [1.0, value] * (len(found) // 2)
+
+    return types.SimpleNamespace(CONTRACT="single", reward=reward, calls=calls)
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, None, math.inf, -math.inf, 1e39, "high", lambda found: [0.5]], ids=lambda value: str(value)[:9]
+)
+def test_a_reward_that_is_no_finite_number_ends_the_first_step(job, value):
+    reward = always(value)
+    with pytest.raises(TrainingError, match="the reward"):
+        train(job("actor", reward=reward))
+    assert reward.calls == [4]
+    assert not job("actor").out.exists()
+
+
+def test_rewards_without_spread_are_an_error_at_the_end(job):
+    with pytest.raises(TrainingError, match=r"4 of 4 groups .*, 2 of 2 steps moved"):
+        train(job("actor", reward=always(1.0), may_learn_nothing=False))
+    assert not job("actor").out.exists()
+    assert train(job("actor", reward=always(1.0)))
+    assert job("actor").out.exists()
+    assert train(job("other", may_learn_nothing=False))  # rewards that differ
+
+
+def test_a_gradient_that_is_no_number_ends_its_step(job, monkeypatch):
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    right = GRPOTrainer._compute_loss
+    monkeypatch.setattr(GRPOTrainer, "_compute_loss", lambda self, *given: right(self, *given) * math.nan)
+    with pytest.raises(TrainingError, match="in step 1, the norm"):
+        train(job("actor"))
+
+
+def test_groups_and_steps_are_counted_by_hand():
+    # Step 1 has the rate 0; in step 2, one of four groups has a spread; step 3 has no gradient.
+    values = {"groups_without_spread": (0, 0.75, 1), "gradient_norm": (1, 2, 0), "learning_rate": (0, 0.1, 0.1)}
+    log = [
+        {"step": step, "name": name, "value": value}
+        for name, of_steps in values.items()
+        for step, value in enumerate(of_steps)
+    ]
+    assert counted(log, 4) == (7, 12, 2, 3)

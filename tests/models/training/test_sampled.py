@@ -13,6 +13,7 @@ from dualread.models import own_pass
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.rewards import dcpo as dcpo_reward
+from dualread.models.rollouts.base import Rollout, drawn_with
 from dualread.models.training import _sampled, dcpo, grpo
 from dualread.models.training._reference import FLOAT32, RATIO
 from dualread.models.training._sampled import check
@@ -22,18 +23,33 @@ from dualread.seeding import generator
 class Engine:
     """A model of its own, which gets the weights and samples from full passes, one token after the other.
 
-    `added` is added to each log-probability that it gives back, `lost` are weights that do not reach it.
+    `added` is added to each log-probability that it gives back, `lost` are weights that do not reach it, `told` differs
+    in what it reports. It draws from the `likeliest` ids alone, by the seeds of `seeded`, and gives back what `cut`
+    makes of ids and log-probabilities.
     """
 
-    def __init__(self, checkpoint, model, *, added=0.0, lost=()):
+    def __init__(
+        self, checkpoint, model, *, added=0.0, lost=(), told=None, likeliest=None, seeded=None, cut=lambda *row: row
+    ):
         self.opened, self.added, self.lost = open_checkpoint(checkpoint, model), added, lost
+        self.told, self.likeliest, self.seeded, self.cut = told or {}, likeliest, seeded, cut
         self.asked, self.closed = [], False
 
     def roll_out(self, weights, prompts, decoding, seeds):
         given = {name: tensor for name, tensor in weights if name not in self.lost}
         self.opened.model.load_state_dict({**self.opened.model.state_dict(), **given})
         self.asked.append((decoding.temperature, list(seeds)))
-        return [self._complete(prompt, decoding, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
+        by = seeds if self.seeded is None else [self.seeded(i) for i in range(len(seeds))]
+        return [self._drawn(*row[:1], decoding, *row[1:]) for row in zip(prompts, seeds, by, strict=True)]
+
+    def _drawn(self, prompt, decoding, seed, drawn_by):
+        ids, log_probs = self.cut(*self._complete(prompt, decoding, drawn_by))
+        told = {
+            **{"temperature": decoding.temperature, "top_p": decoding.top_p, "seed": seed},
+            **{"max_completion_tokens": decoding.max_completion_tokens},
+            **{"stop": self.opened.stop, "forbidden": self.opened.forbidden},
+        }
+        return Rollout(token_ids=ids, log_probs=log_probs, drawn_with=drawn_with(**told) | self.told)
 
     def _complete(self, prompt, decoding, seed):
         opened, ids, log_probs = self.opened, [], []
@@ -44,6 +60,8 @@ class Engine:
             log_p = logits.log_softmax(dim=-1).numpy()
             p = np.exp(log_p)
             p[list(opened.forbidden)] = 0
+            if self.likeliest:
+                p[np.argsort(p)[: -self.likeliest]] = 0
             ids.append(int(np.searchsorted(p.cumsum(), u * p.sum())))
             log_probs.append(float(log_p[ids[-1]]) + self.added)
             if ids[-1] in opened.stop:
@@ -170,3 +188,63 @@ def test_other_algorithms_are_sampled_for_as_well(sampled):
     job, opened = sampled(reward=dcpo_reward, gamma=0.5, kl_coefficient=1e-3)
     assert max(of(dcpo.train(job), "rollout_difference")) < 1e-5
     assert len(opened[0].asked) == 3
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"temperature": 0.7},
+        {"top_p": 0.5},
+        {"seed": 1},
+        {"max_completion_tokens": 9},
+        {"top_k": 5},
+        {"forbidden ids": []},
+    ],
+    ids=lambda told: next(iter(told)),
+)
+def test_parameters_that_are_not_those_that_were_said_end_the_training(sampled, told):
+    job, opened = sampled(fault={"told": told})
+    with pytest.raises(TrainingError, match=f"in step 1, .* {next(iter(told))}: "):
+        grpo.train(job)
+    assert opened[0].closed
+
+
+# Each gives back other ids than were drawn; none is a stop token.
+CUTS = {
+    "cut short": lambda ids, log_probs: (ids[:3], log_probs[:3]),
+    "without its end": lambda ids, log_probs: ([*ids, ids[0]], [*log_probs, -1.0]),
+    "empty": lambda ids, log_probs: ([], []),
+    "without log-probabilities": lambda ids, log_probs: (ids, log_probs[:-1]),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
+def test_completions_that_do_not_end_as_they_were_told_end_the_training(sampled, cut):
+    job, _ = sampled(fault={"cut": cut})
+    with pytest.raises(TrainingError, match="in step 1, completion 1 of 4"):
+        grpo.train(job)
+
+
+def test_tokens_of_another_distribution_end_the_training_although_their_log_probabilities_are_right(sampled):
+    job, _ = sampled(fault={"likeliest": 20}, prompts_per_step=3, group_size=4, completions_per_pass=12)
+    with pytest.raises(TrainingError, match="too likely"):
+        grpo.train(job)
+
+
+@pytest.mark.parametrize("seeded", [lambda i: i // 2, lambda i: i], ids=["one for its group", "the same in each step"])
+def test_copies_end_the_training(sampled, seeded):
+    job, _ = sampled(fault={"seeded": seeded}, prompts_per_step=3, completions_per_pass=6, learning_rate=1e-12)
+    with pytest.raises(TrainingError, match="copies of others"):
+        grpo.train(job)
+
+
+def test_an_engine_that_fails_in_the_trainers_process_ends_in_a_sentence(sampled):
+    def failing(*_):
+        raise RuntimeError("CUDA out of memory")
+
+    job, opened = sampled(fault={"cut": failing})
+    with pytest.raises(TrainingError, match=r"in step 1, .*RuntimeError: CUDA out of memory"):
+        grpo.train(job)
+    assert opened[0].closed
+    with pytest.raises(TrainingError, match="cannot be opened"):
+        grpo.train(dataclasses.replace(job, rollouts=types.SimpleNamespace(open_rollouts=failing)))

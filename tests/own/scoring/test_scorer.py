@@ -3,6 +3,9 @@
 import dataclasses
 import io
 import shutil
+import subprocess
+import sys
+import tempfile
 
 import numpy as np
 import polars as pl
@@ -21,6 +24,7 @@ from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay import example, forward
 from dualread.models.replay.forward import replay_batch
 from dualread.models.replay.positions import locate
+from dualread.own.scoring import loading
 from dualread.own.scoring.results import Failed, Question, Scored, shown
 from dualread.own.scoring.scorer import Scorer
 from dualread.readers.answers import COLUMNS, Answers
@@ -407,3 +411,26 @@ def test_ct_is_shown_through_the_windows_that_are_said(study, scorer, tmp_path):
 def test_half_of_a_character_is_refused(study, scorer):
     with pytest.raises(DataError, match="half of a character"):
         scorer(study.image(1), "Is \ud800 a lesion?")
+
+
+KILLED = """
+import os
+from dualread.own.scoring import loading
+
+with loading._temporary_folder() as folder:
+    (folder / "model.safetensors").touch()
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_merged_model_that_a_killed_process_has_left_is_removed_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    subprocess.run([sys.executable, "-c", KILLED], check=False)
+    [left] = tmp_path.iterdir()
+    with loading._temporary_folder():
+        assert left.exists()  # it could be one that its process has not locked yet
+    monkeypatch.setattr(loading, "_SECONDS_TO_LOCK", -1.0)
+    with loading._temporary_folder() as first, loading._temporary_folder() as second:
+        assert sorted(tmp_path.iterdir()) == sorted([first, second])
+    assert not list(tmp_path.iterdir())

@@ -28,6 +28,7 @@ from dualread.errors import ConfigError, DataError, DualReadError
 from dualread.models.actor import SeededDecoding
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.generation._vllm_states import AnswerStates, image_spans
+from dualread.models.rollouts.base import drawn_with
 
 # vLLM 0.32 has two model runners. Without this variable it takes the second one where Triton works, so on CUDA, and the
 # first one in the build for CPUs. By its source, each knows all that is used here: raw log-probabilities, those of
@@ -252,8 +253,8 @@ class Core:
             for head, dtype in zip(heads, before, strict=True):
                 head.head_dtype = dtype
 
-    def run(self, asked: Iterable[tuple[str, dict[str, Any], dict[str, Any]]]) -> Iterator[tuple[int, Any]]:
-        """Yield (position in `asked`, vLLM's output) of each request when it is finished.
+    def run(self, asked: Iterable[tuple[str, dict[str, Any], dict[str, Any]]]) -> Iterator[tuple[int, Any, Any]]:
+        """Yield (position in `asked`, vLLM's output, its sampling parameters) of each request when it is finished.
 
         Args:
             asked: (name for error messages, the result of `given`, sampling parameters) of each request. They are
@@ -266,6 +267,7 @@ class Core:
         from vllm.sampling_params import RequestOutputKind
 
         waiting, running = enumerate(asked), 0
+        held: dict[str, Any] = {}
         following = next(waiting, None)
         while following or running:
             while following and running < self.in_flight:
@@ -273,13 +275,16 @@ class Core:
                 self.check_length(name, len(given["prompt_token_ids"]) + parameters["max_tokens"])
                 last_only = RequestOutputKind.FINAL_ONLY
                 wanted = SamplingParams(**parameters, detokenize=False, output_kind=last_only, ignore_eos=True)
-                self._engine.add_request(str(position), given, wanted)
+                named = self._engine.add_request(str(position), given, wanted)
+                # As vLLM has them: it has a copy of its own.
+                scheduler = self._engine.engine_core.engine_core.scheduler
+                held[str(position)] = scheduler.requests[named].sampling_params
                 running += wanted.n
                 following = next(waiting, None)
             for output in self._engine.step():
                 if output.finished:
                     running -= len(output.outputs)
-                    yield int(output.request_id), output
+                    yield int(output.request_id), output, held.pop(output.request_id)
 
     def check_length(self, name: str, length: int) -> None:
         """Refuse a request that may have `length` tokens with its completion, if they are too many.
@@ -332,6 +337,36 @@ def sampling(decoding: SeededDecoding, seed: int, forbidden: Iterable[int], stop
         "logit_bias": dict.fromkeys(forbidden, -float("inf")),
         "stop_token_ids": sorted(stop),
     }
+
+
+# What of vLLM's sampling parameters is read back, and what changes nothing of what is drawn.
+_READ_BACK = {"temperature", "top_p", "max_tokens", "seed", "stop_token_ids", "logit_bias"}
+_HARMLESS = {"n", "logprobs", "ignore_eos", "detokenize", "output_kind", "output_text_buffer_length", "skip_clone"}
+_HARMLESS |= {"skip_reading_prefix_cache", "_eos_token_id", "_all_stop_token_ids"}
+
+
+def read_back(parameters: Any) -> dict[str, Any]:
+    """Return by what vLLM draws a completion, as `rollouts.base.drawn_with` says it.
+
+    `parameters` are those of one request as vLLM has them. What is not as by default has vLLM's name.
+    """
+    from vllm import SamplingParams
+
+    default, bias = SamplingParams(), dict(parameters.logit_bias or {})
+    forbidden = [token for token, of in bias.items() if of == -float("inf")]
+    names = set(parameters.__struct_fields__) - _READ_BACK - _HARMLESS
+    given = {name: (getattr(parameters, name) or None, getattr(default, name) or None) for name in names}
+    others = {name: value for name, (value, by_default) in given.items() if value != by_default}
+    ends = set(parameters.stop_token_ids or ()) | (set() if parameters.ignore_eos else {parameters.eos_token_id})
+    found = drawn_with(
+        temperature=parameters.temperature,
+        top_p=parameters.top_p,
+        max_completion_tokens=parameters.max_tokens,
+        seed=parameters.seed,
+        stop=ends,
+        forbidden=forbidden,
+    )
+    return found | others | ({"logit_bias": bias} if len(bias) > len(forbidden) else {})
 
 
 def _executor() -> str | None:

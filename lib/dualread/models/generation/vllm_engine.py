@@ -29,9 +29,10 @@ from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.backbones.processor import forbidden_token_ids, load_processor
-from dualread.models.generation._vllm import Core, prepare, sampling
+from dualread.models.generation._vllm import Core, prepare, read_back, sampling
 from dualread.models.generation._vllm_stream import VllmStream
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, visible_gpus
+from dualread.models.rollouts.base import Rollout
 from dualread.progress import track
 
 ENVIRONMENT = "vllm"  # its lock file is in envs/; `machine.vllm` in the config chooses the build for CUDA or CPUs
@@ -122,10 +123,8 @@ class VllmEngine:
                         del open_[event.name]
                         yield done
 
-    def sample(
-        self, prompts: Sequence[EncodedPrompt], decoding: SeededDecoding, seeds: Sequence[int]
-    ) -> list[tuple[list[int], list[float]]]:
-        """Return the ids of one completion per prompt, each of a random stream of its own, and their log-probabilities.
+    def sample(self, prompts: Sequence[EncodedPrompt], decoding: SeededDecoding, seeds: Sequence[int]) -> list[Rollout]:
+        """Return one completion per prompt, each of a random stream of its own.
 
         Args:
             prompts: The encoded prompts; equal ones are read once.
@@ -137,9 +136,12 @@ class VllmEngine:
             (prompt.row, self._core.given(prompt, ()), self._sampling(one, seed))
             for prompt, seed in zip(prompts, seeds, strict=True)
         )
-        made: dict[int, tuple[list[int], list[float]]] = {}
-        for position, output in self._core.run(asked):
-            made[position] = _tokens(output.outputs[0])
+        made: dict[int, Rollout] = {}
+        for position, output, parameters in self._core.run(asked):
+            [drawn] = output.outputs
+            tokens = list(drawn.token_ids)
+            log_probs = [by_id[token].logprob for by_id, token in zip(drawn.logprobs, tokens, strict=True)]
+            made[position] = Rollout(token_ids=tokens, log_probs=log_probs, drawn_with=read_back(parameters))
         return [made[i] for i in range(len(prompts))]
 
     def load(self, weights: Iterable[tuple[str, Any]]) -> None:
@@ -147,11 +149,10 @@ class VllmEngine:
         self._core.load(weights)
 
     def load_file(self, file: Path) -> None:
-        """Replace all weights by those of a file of safetensors; see `Core.load`."""
-        from safetensors import safe_open
+        """Replace all weights by those that `torch.save` wrote to a file; see `Core.load`."""
+        import torch
 
-        with safe_open(file, "pt") as opened:
-            self._core.load((name, opened.get_tensor(name)) for name in opened.keys())  # noqa: SIM118  # no mapping
+        self._core.load(torch.load(file, mmap=True, weights_only=True).items())
 
     def sleep(self) -> None:
         """Give the GPU's memory back until the next `load`; see `Core.sleep`."""
@@ -175,7 +176,7 @@ class VllmEngine:
         log_probs: dict[tuple[int, tuple[int, ...]], float] = {}
         prompts: list[Sequence[int]] = [()] * len(requests)
         run = self._core.run(self._single_tokens(requests, asked))
-        for position, output in track(run, total=len(asked), label="scoring continuations (prefixes)"):
+        for position, output, _ in track(run, total=len(asked), label="scoring continuations (prefixes)"):
             i, prefix, ids = asked[position]
             [of_token] = output.outputs[0].logprobs
             log_probs.update({(i, (*prefix, token)): of_token[token].logprob for token in ids})
@@ -206,12 +207,6 @@ class VllmEngine:
                 given, current = self._given(requests[i]), i
             extended = {**given, "prompt_token_ids": [*given["prompt_token_ids"], *prefix]}
             yield requests[i].row, extended, {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}
-
-
-def _tokens(made: Any) -> tuple[list[int], list[float]]:
-    """Return the ids of one of vLLM's outputs, and their log-probabilities."""
-    tokens = list(made.token_ids)
-    return tokens, [said[token].logprob for said, token in zip(made.logprobs, tokens, strict=True)]
 
 
 def next_ids(continuations: Sequence[Sequence[int]], most: int) -> Iterator[tuple[tuple[int, ...], list[int]]]:

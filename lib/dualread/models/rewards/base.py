@@ -3,11 +3,14 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dualread import plugins
+from dualread.errors import TrainingError
 from dualread.grading.canonical import is_correct
 from dualread.grading.parse import Parsed
 
+_LARGEST = 3.4e38  # what float32 holds, in which rewards are compared
 # R_fmt of a completion that violates the contract; it is 0 otherwise. The paper names the term but not its value.
 FORMAT_PENALTY = -0.5
 # Value of an invalid confidence in a calibration score, as in every metric.
@@ -68,6 +71,34 @@ def _verdict(completion: str, references: Sequence[str], parse: Callable[[str], 
         )
     parsed = parse(completion)
     return Verdict(completion=completion, parsed=parsed, correct=is_correct(parsed.answer, references))
+
+
+def checked(values: Sequence[Any], questions: Sequence[str]) -> list[float]:
+    """Return the rewards of completions, which have to be one finite number each.
+
+    Args:
+        values: What a reward plugin has returned.
+        questions: Name of the question of each completion.
+
+    Raises:
+        TrainingError: There is another number of them, or one is None, not a number, infinite, or too large.
+    """
+    if len(values) != len(questions):
+        raise TrainingError(
+            f"training: the reward gave {len(values)} values for {len(questions)} completions. Expected one for each."
+        )
+    for number, (value, question) in enumerate(zip(values, questions, strict=True)):
+        try:
+            is_finite = bool(abs(value) <= _LARGEST)
+        except (TypeError, ValueError):
+            is_finite = False
+        if not is_finite:
+            raise TrainingError(
+                f"training: the reward of completion {number + 1} of {len(values)} (question {question}) is {value!r}."
+                " Expected a finite number, by which groups are compared: give a completion that cannot be judged"
+                " a low one."
+            )
+    return [float(value) for value in values]
 
 
 def terms(found: Sequence[Verdict]) -> dict[str, list[float]]:

@@ -2,10 +2,12 @@
 
 All weights are replaced before each step. On the trainer's GPU, vLLM gives its memory back while the model learns, with
 `sleep`; without it, both have to fit beside each other, and `gpu_memory_utilization` says how much of the memory is
-vLLM's. GPUs of its own have one process each, which gets the weights as a file in memory.
+vLLM's. GPUs of its own have one process each. They get the weights as a file that is in memory alone, as long as a
+process has it open: nothing is left of it when they are killed.
 """
 
-import tempfile
+import os
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,14 +16,15 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dualread.declared.base import AS_GIVEN, Positive, Section, Wire
+from dualread.errors import ConfigError
 from dualread.models.actor import SeededDecoding
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.generation import vllm_engine
 from dualread.models.generation._vllm import prepare as prepare_vllm
 from dualread.models.generation.data_parallel import DataParallelEngine
+from dualread.models.rollouts.base import Rollout
 
 ENVIRONMENT = "vllm"
-_IN_MEMORY = Path("/dev/shm")  # a file system of Linux; elsewhere, weights go through a folder for temporary files
 
 
 class Settings(Section):
@@ -45,10 +48,19 @@ def prepare() -> None:
 def open_rollouts(
     checkpoint: Path, model: Wire, settings: Wire, gpus: Sequence[str] = ()
 ) -> "VllmRollouts | DistantRollouts":
-    """Open `checkpoint` in vLLM; see `dualread.models.rollouts`."""
+    """Open `checkpoint` in vLLM; see `dualread.models.rollouts`.
+
+    Raises:
+        ConfigError: There are GPUs of its own, and this is no Linux.
+    """
     arguments = (checkpoint, dict(model), Settings.of(settings, "rollout_settings").wire())
     if not gpus:
         return VllmRollouts(vllm_engine.VllmEngine(*arguments))
+    if sys.platform != "linux":
+        raise ConfigError(
+            f"training: rollout_gpus: this is {sys.platform}. Expected Linux, whose files in memory pass weights on."
+            " Leave it out: vLLM then samples in the process that trains."
+        )
     return DistantRollouts(vllm_engine.open_in_processes(*arguments, gpus), model["dtype"])
 
 
@@ -65,7 +77,7 @@ class VllmRollouts:
         prompts: Sequence[EncodedPrompt],
         decoding: SeededDecoding,
         seeds: Sequence[int],
-    ) -> list[tuple[list[int], list[float]]]:
+    ) -> list[Rollout]:
         """See `Rollouts.roll_out`."""
         self._engine.load(weights)
         made = self._engine.sample(prompts, decoding, seeds)
@@ -89,16 +101,16 @@ class DistantRollouts:
         prompts: Sequence[EncodedPrompt],
         decoding: SeededDecoding,
         seeds: Sequence[int],
-    ) -> list[tuple[list[int], list[float]]]:
+    ) -> list[Rollout]:
         """See `Rollouts.roll_out`."""
         import torch
-        from safetensors.torch import save_file
 
-        with tempfile.TemporaryDirectory(dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None) as folder:
-            file, dtype = Path(folder, "weights.safetensors"), getattr(torch, self._dtype)
-            # Copied, because safetensors refuses two names of one tensor.
-            save_file({name: tensor.to("cpu", dtype, copy=True).contiguous() for name, tensor in weights}, file)
-            self._engines.call_each("load_file", file)
+        dtype = getattr(torch, self._dtype)
+        with open(os.memfd_create("dualread-weights"), "wb") as file:
+            # Not as safetensors, which writes another file beside it and renames that one.
+            torch.save({name: tensor.to("cpu", dtype) for name, tensor in weights}, file)
+            file.flush()
+            self._engines.call_each("load_file", Path(f"/proc/{os.getpid()}/fd/{file.fileno()}"))
         parts = [(list(prompts[i:j]), decoding, list(seeds[i:j])) for i, j in self._engines.spans(len(prompts))]
         return [row for rows in self._engines.call("sample", parts) for row in rows]
 

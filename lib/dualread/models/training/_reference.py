@@ -53,7 +53,8 @@ def compared(trainer: type, completion_type: int) -> type:
         rounding_of_an_engine = 0.0
         _awaited: dict[int, Reference] | None = None  # by row of the first step; None before it
         _found: list[tuple[np.ndarray, Reference]]
-        _log_probs: Any
+        _log_probs: Any  # of the last pass, and the entropies
+        _entropies: Any
         _opened: Opened  # of this step; `trainer` sets it
 
         def training_step(self, *arguments: Any, **named: Any) -> Any:
@@ -75,6 +76,7 @@ def compared(trainer: type, completion_type: int) -> type:
         def _get_per_token_logps_and_entropies(self, *arguments: Any, **named: Any) -> Any:
             output = super()._get_per_token_logps_and_entropies(*arguments, **named)
             self._log_probs = output[0].detach()
+            self._entropies = None if output[1] is None else output[1].detach()
             return output
 
         def _compute_loss(self, model: Any, inputs: Any) -> Any:

@@ -56,6 +56,7 @@ def _segmented(trainer: type, reward: ModuleType, gamma: float) -> type:
     from accelerate.utils import gather_object
 
     class Segmented(trainer):
+        has_own_advantages = True
         _opened: Opened  # of this step; `trainer` sets it
 
         def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:

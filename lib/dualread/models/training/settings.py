@@ -127,6 +127,10 @@ class TrainingSettings(Section):
     """The correction for what `rollouts` sampled (TRL: `vllm_importance_sampling_correction`, there on by default);
     none by default."""
 
+    may_learn_nothing: bool = False
+    """Whether a training may end in which no step moved a weight, or all completions of every question had the same
+    reward; by default, that is an error."""
+
     @property
     def sampled_at_once(self) -> int:
         """The largest number of completions that the trained model samples at once."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dualread.errors import TrainingError
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import load_processor
@@ -95,8 +96,29 @@ def _train(job: Job, options: Any, rollouts: Rollouts | None, subclass: Callable
         # trl 1.16 uses a name that transformers 5.23 renamed, and warns at every step.
         warnings.simplefilter("ignore", FutureWarning)
         trainer.train(resume_from_checkpoint=_resume_from(job, first=trainer.is_world_process_zero()))
+    log = _log_rows(trainer.state.log_history)
+    without_spread, groups, unmoved, _ = counted(log, settings.prompts_per_step)
+    nothing = unmoved == steps or (without_spread == groups and not getattr(trainer, "has_own_advantages", False))
+    if nothing and not settings.may_learn_nothing:
+        raise TrainingError(
+            f"training: nothing was learned: {without_spread} of {groups} groups had rewards without spread, {unmoved}"
+            f" of {steps} steps moved nothing. Expected completions of one question whose rewards differ. Look at"
+            " samples (machine.samples_every): the reward may be constant, or all completions right, wrong or invalid."
+            " An actor that need not learn has `may_learn_nothing: true`."
+        )
     trainer.save()
-    return _log_rows(trainer.state.log_history)
+    return log
+
+
+def counted(log: Sequence[Mapping[str, Any]], prompts_per_step: int) -> tuple[int, int, int, int]:
+    """Return how many groups had rewards without spread, of how many, and how many steps moved nothing, of how many.
+
+    A step moves nothing where its gradient is 0, and where the learning rate is, as in the first step of a warm-up.
+    """
+    values = {name: [row["value"] for row in log if row["name"] == name] for name in {row["name"] for row in log}}
+    spread, norms, rates = (values[name] for name in ("groups_without_spread", "gradient_norm", "learning_rate"))
+    unmoved = sum(norm == 0 or rate == 0 for norm, rate in zip(norms, rates, strict=True))
+    return round(sum(spread) * prompts_per_step), len(spread) * prompts_per_step, unmoved, len(norms)
 
 
 def training_order(n_rows: int, *, steps: int, prompts_per_step: int, seed: int) -> np.ndarray:
@@ -224,22 +246,24 @@ def _dataset(questions: Sequence[Asked], references: Sequence[Sequence[str]], im
     return rows.with_transform(materialize)
 
 
-def _reward_function(reward: ModuleType) -> Callable[..., list[float | None]]:
+def _reward_function(reward: ModuleType) -> Callable[..., list[float]]:
     """Return TRL's reward function for a reward plugin; it also logs the reward's terms."""
     from accelerate.utils import gather_object
 
     def total(
         completions: list[Any],
         reference_answers: list[Sequence[str]],
+        sample_id: list[str],
         log_metric: Callable[[str, float], None],
         **columns: Any,
-    ) -> list[float | None]:
+    ) -> list[float]:
         texts = [completion[0]["content"] for completion in completions]
         found = base.verdicts(texts, reference_answers, reward.CONTRACT)
+        columns["sample_id"] = sample_id
         terms = base.terms(found) | (reward.terms(found, **columns) if hasattr(reward, "terms") else {})
         # Gathered from all processes: mean and deviation over the defined values cannot be computed from those of each.
         log_terms({name: gather_object(values) for name, values in terms.items()}, log_metric)
-        return reward.reward(found, **columns)
+        return base.checked(reward.reward(found, **columns), sample_id)
 
     return total
 
@@ -264,6 +288,11 @@ def _step_callback(job: Job, n_steps: int) -> Any:
             self._note(state, state.log_history, anew=True)  # those before an interruption
 
         def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if not math.isfinite(norm := state.log_history[-1].get("grad_norm", 0.0)):
+                raise TrainingError(
+                    f"training: in step {state.global_step}, the norm of the gradient is {norm}. Expected a finite"
+                    " number. Lower learning_rate, or look for what is not finite in the checkpoint."
+                )
             self._note(state, state.log_history[-1:])
 
         def _note(self, state: Any, history: Sequence[Mapping[str, Any]], **how: bool) -> None:

@@ -64,7 +64,8 @@ def launch(module: str, file: Path, n_processes: int, nodes: int = 1) -> None:
         DualReadError: A process failed. The message contains the process's own error, or the last lines of the output.
     """
     command = _on_this_machine(n_processes) if nodes == 1 else _on_nodes(n_processes, nodes)
-    command += ["-m", module, str(file)]
+    # Otherwise the launcher makes a folder for temporary files, which is left when it is killed.
+    command += ["--log_dir" if nodes == 1 else "--log-dir", str(file.parent), "-m", module, str(file)]
     last = deque(maxlen=80)
     pipe = subprocess.PIPE
     # The launcher outlives its workers. It holds this job's GPUs for them should this process be killed.

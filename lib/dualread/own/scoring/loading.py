@@ -4,9 +4,13 @@ What a reader was fitted on is compared with what it is used on now, and every d
 """
 
 import contextlib
+import fcntl
 import hashlib
+import os
 import re
+import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,6 +33,8 @@ from dualread.readers.base import FittedReader
 from dualread.readers.requirements import all_requirements, requirements_of, states_of, views_read
 from dualread.store.digest import digest_of, sha256_file
 
+_MERGED = "dualread-merged-"  # the beginning of the name of a folder for temporary files
+_SECONDS_TO_LOCK = 60.0  # a folder that is younger may be one that its process has not locked yet
 # Files of a checkpoint that a model or its tokenizer may be read from; others, such as README.md, change nothing.
 _READ = (".json", ".jinja", ".safetensors", ".model", ".txt")
 
@@ -236,9 +242,33 @@ def _checkpoint(source: ReaderSource, choice: ScorerChoice, settings: Wire) -> I
     if base is None:
         yield folder
         return
-    with tempfile.TemporaryDirectory(prefix="dualread-") as merged:
-        merge(folder, find_checkpoint(base), Path(merged), settings)
-        yield Path(merged)
+    with _temporary_folder() as merged:
+        merge(folder, find_checkpoint(base), merged, settings)
+        yield merged
+
+
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Provide a folder for a merged model, and remove it afterwards; and first, those of processes that were killed.
+
+    The kernel releases the lock on a folder when its process ends, however it ends.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_MERGED}*"):
+        with contextlib.suppress(OSError), _locked(left) as found:
+            if time.time() - found.st_mtime > _SECONDS_TO_LOCK:
+                shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=_MERGED) as folder, _locked(Path(folder)):
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[os.stat_result]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _in_common(required: Mapping[str, Requirements], where: str) -> Requirements:

@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import Pipe
-from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from dualread.models.actor import Event, Finished
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.generation._vllm import prepare
+from dualread.models.generation.data_parallel import send_as_arrays
 from dualread.models.generation.vllm_engine import encoder_of
 from dualread.own.scoring.answering import Answered, as_answered
 from dualread.own.serving import vllm_process
@@ -36,7 +36,7 @@ class OnVllm:
 
     def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, **options: Any):
         prepare()
-        _send_as_arrays()
+        send_as_arrays()
         check(folder, requirements.model)
         self.broken: str | None = None
         self._n_open, self._kappa, self._contract = 0, kappa, requirements.contract
@@ -131,10 +131,3 @@ class OnVllm:
         except Exception as error:  # of the other process
             self.broken = in_a_line(error)
             self.wake()
-
-
-def _send_as_arrays() -> None:
-    """Let connections send tensors as arrays: torch's way, by shared memory, takes a quarter of a millisecond each."""
-    import torch
-
-    ForkingPickler.register(torch.Tensor, lambda tensor: (torch.from_numpy, (tensor.numpy(),)))
