@@ -151,7 +151,7 @@ MUTANTS = (
         "grading/parse.py",
         "if text.count(opening) != 1 or text.count(closing) != 1:",
         "if text.count(opening) < 1 or text.count(closing) < 1:",
-        ("grading/test_parse.py", "own/test_log_confidences.py"),
+        ("grading/test_parse.py", "data/logs/test_logs.py"),
     ),
     Mutant(
         "an answer of punctuation alone equals an empty reference",
@@ -159,6 +159,13 @@ MUTANTS = (
         'return form != "" and any(form == canonical(reference) for reference in references)',
         "return any(form == canonical(reference) for reference in references)",
         ("grading/test_canonical.py", "grading/test_any_text.py"),
+    ),
+    Mutant(
+        "a stated 9 of 10 is 9 percent",
+        "own/log.py",
+        "(max(plain) <= 10 or min(plain) < 1)",
+        "(max(plain) < 10 or min(plain) < 1)",
+        ("data/logs/test_logs.py",),
     ),
     # --- evaluation
     Mutant(
