@@ -40,7 +40,6 @@ NOT_RUN = {
         re.sub(r" *\\\n *", " ", gallery.SHOTS["theirs"].command).splitlines(),
         "needs the network; benchmarks/gallery.py does it",
     ),
-    "dualread monitor answers.jsonl --bundle mine": "needs what a server has recorded; tests/own/test_drift.py runs it",
     "make release VERSION=0.4.0": "commits; tests/test_release.py releases a small checkout",
     "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/commands/demo runs it",
     "dualread demo --reader my-reader": "serves until it is interrupted; tests/commands/demo runs it",

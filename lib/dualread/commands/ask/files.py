@@ -3,11 +3,10 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from dualread.commands.ask.study import Asking, RequestBatch
 from dualread.models.service.bodies import ImageUrl, line_of
-from dualread.models.service.requests import ServiceRequest
 from dualread.models.service.responses import read_responses
 
 # The limits of OpenAI's Batch API, the narrowest that we know: requests, and bytes with room to spare.
@@ -16,28 +15,6 @@ _SHOWN = 3
 _README = """Put the output files of the service here: JSON lines (*.jsonl) in the output format of the Batch API.
 `dualread ask --run` appends its responses to sent.jsonl. See docs/given-answers.md.
 """
-
-
-class OpenBatch(Protocol):
-    """Requests that are written or sent: those of a shard of a study, or about a table."""
-
-    def open(self) -> Iterator[ServiceRequest]:
-        """Return the requests that are not answered."""
-        ...
-
-    def body(self, request: ServiceRequest, url_of: ImageUrl) -> dict[str, Any]:
-        """Return the body of a call."""
-        ...
-
-
-class ToSend(Protocol):
-    """What is sent: batches by the folder of their responses."""
-
-    folders: list[Path]
-
-    def batches(self, folder: Path) -> Iterator[Any]:
-        """Yield what is asked whose responses are in `folder`, each after what it is about."""
-        ...
 
 
 def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
@@ -87,7 +64,7 @@ def _problems(folder: Path) -> Iterator[str]:
         yield f"{responses.folder}: {responses.n_broken} lines are no response, such as {responses.first_broken}."
 
 
-def write_requests(folder: Path, batches: Sequence[OpenBatch], url_of: ImageUrl) -> Iterator[tuple[Path, int]]:
+def write_requests(folder: Path, batches: Sequence[Any], url_of: ImageUrl) -> Iterator[tuple[Path, int]]:
     """Write files that a batch service takes, in place of earlier ones, and yield each with its number of requests."""
     for old in folder.glob("requests-*.jsonl"):
         old.unlink()
@@ -104,7 +81,7 @@ def write_requests(folder: Path, batches: Sequence[OpenBatch], url_of: ImageUrl)
         yield path, n
 
 
-def _lines(batches: Sequence[OpenBatch], url_of: ImageUrl) -> Iterator[bytes]:
+def _lines(batches: Sequence[Any], url_of: ImageUrl) -> Iterator[bytes]:
     for batch in batches:
         for request in batch.open():
             yield json.dumps(line_of(request, batch.body(request, url_of))).encode() + b"\n"
