@@ -143,3 +143,9 @@ def test_deep_metadata_are_read_or_refused_in_one_sentence(tmp_path, depth):
         assert len(str(error)) < 500  # noqa: PT017
     else:
         assert confidences(found, "stated") == {"q1": 0.8}
+
+
+def test_an_archive_that_unpacks_to_very_much_is_refused(tmp_path):
+    zeros = [sample(f"q{k}", STATED.format("yes", 80), metadata={"zeros": "0" * 10_000_000}) for k in range(7)]
+    with pytest.raises(DataError, match="unpacks to 70,"):
+        evaluated(archive(tmp_path / "a.eval", zeros))

@@ -4,6 +4,7 @@ The first epoch is the answer that is judged; further epochs are draws. An image
 samples hold as attachments, unless every sample has `metadata.image_id`.
 """
 
+import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ CONFIDENCE = (
     " have the model state <confidence>NN</confidence>"
 )
 
+_ALWAYS_UNPACKED, _LARGEST_RATIO = 64_000_000, 200  # bytes; the logs in our tests: 3 to 4
 _NOT_READ = {"store", "events", "events_data", "messages", "timelines"}  # may be larger than all the rest
 
 
@@ -30,6 +32,11 @@ def read_log(path: Path) -> Log:
     from inspect_ai.log import read_eval_log  # pyright: ignore[reportMissingImports]
 
     try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                n_bytes = sum(member.file_size for member in archive.infolist())
+            if n_bytes > max(_ALWAYS_UNPACKED, _LARGEST_RATIO * path.stat().st_size):
+                raise ValueError(f"it unpacks to {n_bytes:,} bytes")
         log = read_eval_log(path, resolve_attachments=True, exclude_fields=_NOT_READ)
     except Exception as error:  # whatever its parsers raise
         raise DataError(f"{path}: inspect_ai cannot read it ({in_a_line(error)}). Copy it again.") from error
