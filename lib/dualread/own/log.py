@@ -97,19 +97,9 @@ def read_logged(
     if unknown := sorted(named - {*known}):
         meant = did_you_mean(unknown[0], known)
         raise ConfigError(f"{path}: the log has no column {unknown[0]!r}. Known: {_listed([*known])}.{meant}")
-    frame = pl.DataFrame(
-        [
-            pl.Series(name, [row.get(name) for row in rows], _TYPES.get(name, pl.String))
-            for name in known
-            if name in named or (name in _COLUMNS and any(row[name] is not None for row in rows))
-        ]
-    )
-    if "image_id" in frame.columns:
-        frame = frame.with_columns(pl.col("image_id").fill_null("question " + pl.col("sample_id")))
-    elif "image_id" not in columns:
+    frame = _frame(rows, [name for name in known if name in _COLUMNS or name in named])
+    if "image_id" not in {*frame.columns, *columns}:
         notes.append("the log does not identify images; name a column that does: --columns image_id=NAME")
-    if "question" in frame.columns and frame["question"].null_count():
-        frame = frame.drop("question")
     if "correct" not in columns:
         notes.append(
             f"the score {chosen!r} says what is correct" if chosen else "the answers are graded by their references"
@@ -134,6 +124,16 @@ def read_logged(
     if others := [name for name in known if name not in {*_COLUMNS, *named}]:
         notes.append(f"columns that --columns and --cluster can name besides: {_listed(others)}")
     return LogTable(frame=frame, notes=tuple(notes), left_out=left_out)
+
+
+def _frame(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> pl.DataFrame:
+    """Return these columns; of documented ones, those that are filled: a question in all rows, others in any."""
+    series = [pl.Series(name, [row.get(name) for row in rows], _TYPES.get(name, pl.String)) for name in names]
+    most = {name: 0 if name == "question" else len(rows) - 1 for name in _COLUMNS}  # rows without a value
+    frame = pl.DataFrame([one for one in series if one.null_count() <= most.get(one.name, len(rows))])
+    if "image_id" in frame.columns:
+        frame = frame.with_columns(pl.col("image_id").fill_null("question " + pl.col("sample_id")))
+    return frame
 
 
 def _read(path: Path, log_format: str) -> tuple[Log, str]:

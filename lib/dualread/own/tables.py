@@ -154,7 +154,7 @@ def _answers(table: Any, name: str, names: TableOptions, whole: list[tuple[UserT
         path,
         names.log_format,
         score=names.score,
-        columns=names.columns,
+        columns={name: own for name, own in names.columns.items() if name in ANSWERS},
         cluster=names.cluster,
         scale=names.stated_scale,
     )

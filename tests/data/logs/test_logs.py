@@ -293,6 +293,14 @@ def test_what_has_no_score_or_no_value_is_left_out_and_counted(tmp_path):
     assert named.left_out == {f"{path}: no stated": 1, f"{path}: no value for 'score.exact_match'": 1}
 
 
+def test_pairs_may_have_other_names_of_columns_than_the_log(tmp_path):
+    pairs = pl.DataFrame({"sample_id": ["0"], "donor_image_id": ["x"], "sure": [0.1], "donor_correct": [0]})
+    names = {"donor_confidence": "sure", "image_id": "doc.question"}
+    path = written(tmp_path, [{**row, "doc": {"question": f"i{row['doc_id']}"}} for row in STATED])
+    found = evaluated(path, "lm-eval", score="graded", pairs=pairs, columns=names)
+    assert found.metrics.filter(metric="natural_ccg_auc", subset="all")["estimate"].item() == 1.0  # .9 and .1
+
+
 def test_the_answers_may_be_graded_and_may_choose_thresholds(tmp_path):
     path = written(tmp_path, STATED)
     assert answers_of(evaluated(path, "lm-eval", score="graded"), "stated")["0"] == (0.9, True)
