@@ -167,6 +167,27 @@ MUTANTS = (
         "(max(plain) < 10 or min(plain) < 1)",
         ("data/logs/test_logs.py",),
     ),
+    Mutant(
+        "a majority vote judges the first draw of a log",
+        "data/logs/lm_eval.py",
+        "value if is_of_first else None for name",
+        "value for name",
+        ("data/logs/test_logs.py",),
+    ),
+    Mutant(
+        "a log's draws count with the first one",
+        "own/log.py",
+        "drawn[1:].count(drawn[0])",
+        "drawn.count(drawn[0])",
+        ("data/logs/test_logs.py",),
+    ),
+    Mutant(
+        "a key in base64 is written where a service sends it back",
+        "commands/ask/sending.py",
+        "forms |= {inside, inside.translate",
+        "forms |= {inside.translate",
+        ("security/test_service_replies.py",),
+    ),
     # --- evaluation
     Mutant(
         "a tie counts 1 in AUROC",

@@ -24,6 +24,7 @@ from tests.workflow.checkout import ROOT, Checkout
 
 # What is not run, and why. Everything else is.
 NOT_RUN = {
+    "dualread evaluate lesions.eval --from inspect --score pattern": "needs inspect_ai; tests/harnesses runs it beside",
     "pip install '.[plots]'": "replaces this environment's library; tests/test_installed.py installs the package",
     "uvx --from '.[plots]' dualread evaluate docs/example/predictions.csv --pairs docs/example/pairs.csv --out mine": (
         "needs uv and a package index"

@@ -65,7 +65,8 @@ def _of_choices(row: Mapping[str, Any], requests: Any, golds: list[str], values:
     for name, value in values.items():
         length = _LENGTHS.get(name.partition(",")[0])
         if length and n > 1 and all(map(math.isfinite, sums)):  # one choice is the gold answer: nothing was chosen
-            best = max(range(n), key=lambda k: sums[k] / max(length(choices[k]), 1))
+            scaled = [one / max(length(choice), 1) for one, choice in zip(sums, choices, strict=True)]
+            best = scaled.index(max(scaled))
             if (best in gold) == (value in (1, 1.0)):
                 share = 1 / math.fsum(math.exp(min(one - sums[best], 700)) for one in sums)
                 fields.setdefault("choice_likelihoods", {})[name] = share
