@@ -291,10 +291,10 @@ def self_consistency(sample: LoggedSample, chosen: str | None) -> float | None:
         return None
     drawn = [canonical(answer_to(sample, text) or "") for text in sample.completions]
     read = [canonical(answer_to(sample, text) or "") for text in sample.scored_answers.get(chosen or "", ())]
-    if read and read[0] != drawn[0] and not _TAG.search(_reply(sample.completions[0])):
-        if len(read) < len(drawn):
+    if read and not _TAG.search(_reply(sample.completions[0])):
+        if len(read) < len(drawn) and read[0] != drawn[0]:
             return None
-        drawn = read
+        drawn = read if len(read) == len(drawn) else drawn
     return 0.0 if drawn[0] == "" else drawn[1:].count(drawn[0]) / (len(drawn) - 1)
 
 

@@ -264,6 +264,7 @@ def test_the_likelihood_is_the_geometric_mean_of_the_answers_tokens(sample, expe
         (("<answer>", "<answer>"), (), 0.0),  # an invalid answer agrees with none
         (("yes",), (), None),
         (("I say B", "B of course", "A"), ("B", "B", "A"), 0.5),
+        (("B", "B of course", "A"), ("B", "B", "A"), 0.5),
         (("I say B", "B of course", "A"), ("B",), None),  # which it reads in the others is not known
         (("I say B", "I say B", "A"), ("I say B.",), 0.5),  # it judges the whole completion
     ],
