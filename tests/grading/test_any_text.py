@@ -1,9 +1,11 @@
 """Any text can be parsed as a completion and graded as an answer, without an error."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.grading.canonical import canonical, is_correct, question_key
+from dualread.grading.options import option_of
 from dualread.grading.parse import STATUSES, answer_span
 from dualread.grading.stated import stated_percent
 from tests.drawn import few, texts
@@ -51,3 +53,11 @@ def test_any_text_is_graded_and_grades_are_an_equivalence(one, other):
     assert not is_correct(None, [one])
     assert not is_correct(one, [])
     assert question_key(one) == question_key(f" {one.upper().lower() if one.isascii() else one}\t")
+
+
+@pytest.mark.parametrize("part", ["(and ", ",", "and,", "'", "the ", "-.", "\u200b", "5,5", "((", "s's "])
+def test_a_long_answer_is_graded_in_time_that_grows_with_its_length(part):
+    for text in (part * 100_000, f"{part * 100_000}x"):
+        assert canonical(canonical(text)) == canonical(text) or part == "the "
+        question_key(text)
+        option_of(text, ["left", "right"])

@@ -15,12 +15,12 @@ from dualread import evaluate
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
-INSPECT = "inspect_ai==0.3.285"
+INSPECT = (ROOT / "envs/inspect.txt").read_text().splitlines()[-1]
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    """What tests/harnesses/inspect_eval.py prints."""
+def environment(tmp_path_factory):
+    """An environment that has inspect_ai beside this one's packages."""
     folder = tmp_path_factory.mktemp("inspect")
     subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
     (site,) = folder.glob("env/lib/python*/site-packages")
@@ -29,12 +29,29 @@ def found(tmp_path_factory):
     done = subprocess.run(install, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"pip cannot install {INSPECT}: {done.stderr.strip().splitlines()[-1]}")
-    script, log = ROOT / "tests/harnesses/inspect_eval.py", ROOT / "tests/data/logs/made/lesions.eval"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
-    command = [folder / "env/bin/python", script, log]
+    return folder
+
+
+def run(folder, *arguments):
+    """What Python prints in this environment."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib"), "INSPECT_DISPLAY": "none"}
+    command = [folder / "env/bin/python", *arguments]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def found(environment):
+    """What tests/harnesses/inspect_eval.py prints."""
+    script, log = ROOT / "tests/harnesses/inspect_eval.py", ROOT / "tests/data/logs/made/lesions.eval"
+    return json.loads(run(environment, script, log).splitlines()[-1])
+
+
+def test_logs_of_inspect_are_read_by_its_own_reader(environment):
+    assert "skipped" not in run(
+        environment, "-m", "pytest", "--rootdir", ROOT, ROOT / "tests/data/logs/test_inspect.py"
+    )
 
 
 def test_inspect_shows_the_numbers_of_dualread_evaluate(found):

@@ -190,7 +190,7 @@ MUTANTS = (
         "grading/parse.py",
         "if text.count(opening) != 1 or text.count(closing) != 1:",
         "if text.count(opening) < 1 or text.count(closing) < 1:",
-        ("grading/test_parse.py", "own/test_log_confidences.py"),
+        ("grading/test_parse.py", "data/logs/test_logs.py"),
     ),
     Mutant(
         "an answer of punctuation alone equals an empty reference",
@@ -198,6 +198,34 @@ MUTANTS = (
         'return form != "" and any(form == canonical(reference) for reference in references)',
         "return any(form == canonical(reference) for reference in references)",
         ("grading/test_canonical.py", "grading/test_any_text.py"),
+    ),
+    Mutant(
+        "a stated 9 of 10 is 9 percent",
+        "own/log.py",
+        "(max(plain) <= 10 or min(plain) < 1)",
+        "(max(plain) < 10 or min(plain) < 1)",
+        ("data/logs/test_logs.py",),
+    ),
+    Mutant(
+        "a majority vote judges the first draw of a log",
+        "data/logs/lm_eval.py",
+        "value if is_of_first else None for name",
+        "value for name",
+        ("data/logs/test_logs.py",),
+    ),
+    Mutant(
+        "a log's draws count with the first one",
+        "own/log.py",
+        "drawn[1:].count(drawn[0])",
+        "drawn.count(drawn[0])",
+        ("data/logs/test_logs.py",),
+    ),
+    Mutant(
+        "a key in base64 is written where a service sends it back",
+        "commands/ask/sending.py",
+        "forms |= {inside, inside.translate",
+        "forms |= {inside.translate",
+        ("security/test_service_replies.py",),
     ),
     # --- evaluation
     Mutant(

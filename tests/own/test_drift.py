@@ -1,16 +1,17 @@
 """The test of drift: by hand, against scipy, without a drift and with one, and where it can say nothing."""
 
-import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from dualread.commands import main as program
-from dualread.errors import ArtifactError, DataError, UndefinedMetricError
+from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.own import drift as module
 from dualread.own.drift import ConfidenceSample, drift, read_validation, write_validation
-from dualread.own.serving.record import Record, read_record
+from dualread.own.serving.record import Record
+
+GUIDE = Path(__file__).parents[2] / "docs/serve.md"
 
 
 def sample(seed, n_images, per_image=3, shift=0.0, within=0.3):
@@ -94,12 +95,11 @@ def row(confidence, image, **more):
 
 
 @pytest.fixture
-def bundle(tmp_path, monkeypatch):
+def bundle(tmp_path):
     before = sample(0, 60)
     folder = tmp_path / "bundle"
     folder.mkdir()
     write_validation(folder, {"dualread": (before.confidence.tolist(), [f"x{i}" for i in before.image])})
-    monkeypatch.setattr("dualread.own.scoring.bundle.read_bundle", lambda _: type("Bundle", (), {"method": "dualread"}))
     return folder
 
 
@@ -113,41 +113,16 @@ def test_what_is_written_about_validation_is_read_again_without_a_name(bundle):
         read_validation(bundle, "psr")
 
 
-@pytest.mark.parametrize(
-    ("shift", "n", "wanted", "verdict"),
-    [(2.0, 60, "0.8", "drift: "), (0.0, 60, "0.8", "no drift was found"), (0.0, 20, "0.2", "not known")],
-)
-def test_the_command_says_drift_no_drift_or_that_nobody_knows(bundle, tmp_path, capsys, shift, n, wanted, verdict):
+def test_the_lines_of_the_guide_say_what_the_record_shows(bundle, tmp_path, monkeypatch, capsys):
     record = Record(tmp_path / "answers.jsonl")
-    now = sample(5, n, shift=shift)
-    for confidence, image in zip(*now, strict=True):
+    for confidence, image in zip(*sample(5, 60, shift=2.0), strict=True):
         record.add(row(confidence, image))
+        record.add(row(0.5, image, method="psr"))
     record.close()
-    arguments = ["monitor", str(tmp_path / "answers.jsonl"), "--bundle", str(bundle), "--shift", wanted]
-    assert program.main(arguments) == 0
+    (code,) = [block for block in GUIDE.read_text().split("```") if "read_validation" in block]
+    bundle.rename(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    found = drift(sample(0, 60), sample(5, 60, shift=2.0))
     said = capsys.readouterr().out
-    assert f"verdict      {verdict}" in said
-    assert "power " in said
-    assert program.main([*arguments, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["p"] < 0.05) == (verdict == "drift: ")
-    assert found["n_images"] == [60, n]
-
-
-def test_a_file_that_is_no_record_is_named(tmp_path):
-    file = tmp_path / "answers.jsonl"
-    for content, said in (
-        (b"", "has no answers yet"),
-        (b"{", "line 1 is no line of a record"),
-        (b"\xff", "cannot be read"),
-        (json.dumps(row(1.5, 1)).encode(), "the confidence 1.5"),
-        (json.dumps(row(0.5, 1) | {"method": "psr"}).encode(), "of 'psr'"),
-        (json.dumps(row(float("nan"), 1)).encode(), "the confidence nan"),
-    ):
-        file.write_bytes(content)
-        with pytest.raises(DataError, match=said):
-            read_record(file, "dualread")
-    with pytest.raises(DataError, match="cannot be read"):
-        read_record(tmp_path / "none", "dualread")
-    with pytest.raises(DataError, match="cannot be written"):
-        Record(tmp_path)
+    assert said.startswith(f"distance {found.distance:.4f}, p 0.0005, power ")

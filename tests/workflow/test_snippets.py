@@ -24,6 +24,7 @@ from tests.workflow.checkout import ROOT, Checkout
 
 # What is not run, and why. Everything else is.
 NOT_RUN = {
+    "dualread evaluate lesions.eval --from inspect --score pattern": "needs inspect_ai; tests/harnesses runs it beside",
     "pip install '.[plots]'": "replaces this environment's library; tests/test_installed.py installs the package",
     "uvx --from '.[plots]' dualread evaluate docs/example/predictions.csv --pairs docs/example/pairs.csv --out mine": (
         "needs uv and a package index"
@@ -40,7 +41,6 @@ NOT_RUN = {
         re.sub(r" *\\\n *", " ", gallery.SHOTS["theirs"].command).splitlines(),
         "needs the network; benchmarks/gallery.py does it",
     ),
-    "dualread monitor answers.jsonl --bundle mine": "needs what a server has recorded; tests/own/test_drift.py runs it",
     "make release VERSION=0.4.0": "commits; tests/test_release.py releases a small checkout",
     "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/commands/demo runs it",
     "dualread demo --reader my-reader": "serves until it is interrupted; tests/commands/demo runs it",

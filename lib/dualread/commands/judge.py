@@ -102,7 +102,7 @@ class Judging:
 
     def written(self) -> Iterator[str]:
         """Write what is still to be asked, in place of what was written before; yield lines about it."""
-        from dualread.commands.ask.files import write_requests
+        from dualread.commands.ask.study import write_requests
 
         (batch,) = self.batches(self._folder)
         n = batch.found.n_requests

@@ -20,7 +20,7 @@ from dualread.progress import say
 _VERBS = {
     "judge": ("evaluate", "answer", "judge"),
     "study": ("new", "ask", "plan", "report", "browse", "explain", "verify", "compare", "schema"),
-    "score": ("score", "demo", "serve", "monitor"),
+    "score": ("score", "demo", "serve"),
     "share": ("export",),
     "store": ("gc", "store"),
 }

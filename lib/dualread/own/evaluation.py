@@ -123,8 +123,8 @@ def evaluate(
             text with "|" or " / " is refused where the grade depends on it.
         options: The columns that hold the options of multiple-choice questions, such as ["A", "B", "C", "D"], or the
             one column that holds lists of them: letters and numbers of options are then read as their texts.
-        stated_scale: What stands for certainty in the confidences that a log states: 1, 10 or 100; needed if the
-            numbers in the log do not tell.
+        stated_scale: What stands for certainty in the confidences that a log states: 1, 10 or 100; needed where 100 may
+            not be meant, because no number is above 10, or one is between 0 and 1.
         methods: Only these methods; all if empty.
         datasets: Only these data sets; all if empty.
 

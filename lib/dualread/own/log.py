@@ -1,113 +1,69 @@
 """A log of another harness as a table of answers: one row per question and kind of confidence.
 
-Nothing is guessed: the score that says what is correct is chosen by name where there are several, and what the log
-lacks is said. A question that cannot be evaluated is counted, with the reason.
+Confidences are raw: nothing is fitted, unlike those of the methods of the same names in a study. What is stated has one
+rule: the number in the only `<confidence>` block of a reply, from 0 to 100, or to what --stated-scale says.
 """
 
+import math
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from dualread import plugins
-from dualread.data.logs.base import Log, LoggedSample, Score, flat, is_unscored, verdict
+from dualread.data.logs.base import Log, LoggedSample, flat
 from dualread.errors import ConfigError, DataError, did_you_mean, in_a_line
-from dualread.grading.options import option_of
-from dualread.own.given import ANSWERS, UserTable, mapped, some
-from dualread.own.log_confidences import Stated, answer_to, kinds_of, stated_of, stated_text
+from dualread.grading.canonical import canonical
+from dualread.grading.contracts.single import parse
+from dualread.grading.options import name_of, option_of
+from dualread.grading.parse import answer_span, parse_blocks
+from dualread.grading.spans import tokens_within
 
 GRADED = "graded"  # the name by which --score has answers graded instead
-_LONGEST = 60  # characters of an answer that a sentence shows
-_MOST_COLUMNS = 2_000
-_NAMED = 20  # columns that an error names
-_Judged = tuple[LoggedSample, Score | None]
+_LARGEST = 2_000_000_000  # bytes of a log
+_TRUTHS = {
+    **dict.fromkeys(("1", "1.0", "true", "yes", "c"), True),
+    **dict.fromkeys(("0", "0.0", "false", "no", "i", "n"), False),
+}
+_UNSCORED = ("", "nan", "none", "null", "inf", "-inf")
+_THOUGHT = re.compile(r"</think(?:ing)?>")
+_TAG = re.compile(r"</?(?:answer|confidence)>")
+_NUMBER = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})\s*(%?)")
+_COLUMNS = ("sample_id", "question", "image_id", "answer", "reference_answer", "correct")
+_TYPES = {"correct": pl.Boolean, "reference_answer": pl.List(pl.String)}
+_ROUNDING = 1e-6  # by which a log-probability may exceed 0
+_SHOWN = 20  # names that a sentence lists
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logged:
-    """A log, with the score that judges its answers.
+class LogTable:
+    """The answers of a log: documented columns of a table of answers, and those that the user named.
 
     Attributes:
-        whole: One row per question that can be evaluated, with every column that a user may name.
-        judged: The samples of these rows, and the score that judges each; None where the answers are graded.
-        chosen: The name of that score; None where the answers are graded, or a column says what is correct.
+        frame: One row per answer and kind of confidence.
+        notes: Sentences about how it was read.
         left_out: {why: number of answers that cannot be evaluated}.
-        notes: Sentences of the reader.
-        advice: How to have the harness log a confidence.
-        stated: Finds how the stated confidences of the log are read.
     """
 
-    whole: UserTable
-    judged: Sequence[_Judged]
-    chosen: str | None
+    frame: pl.DataFrame
+    notes: tuple[str, ...]
     left_out: Mapping[str, int]
-    notes: Sequence[str]
-    advice: str
-    stated: Callable[[], Stated]
-
-    def answers(self, columns: Mapping[str, str], *, keep: Collection[str] = ()) -> UserTable:
-        """Return a table of answers: one row per question and kind of confidence.
-
-        Args:
-            columns: {column of a table of answers: column of `whole` that takes its place}.
-            keep: Columns of `whole` to keep besides those.
-
-        Raises:
-            DataError: The log has no confidence, and `columns` names none.
-        """
-        left_out, notes = Counter(self.left_out), []
-        given = mapped(self.whole, columns, ANSWERS, keep=keep)
-        given = _without_nulls(given, columns, left_out)
-        if "confidence" not in columns:
-            frame = self._by_kind(given, left_out, notes)
-        elif given.has("method"):
-            frame = given.frame
-        else:
-            frame = given.frame.with_columns(method=pl.lit(columns["confidence"]))
-        notes = [*self.notes, *_notes(self.judged, self.chosen, columns), *notes, *given.notes]
-        if left_out:
-            notes.append(f"left out: {_listed(left_out)}")
-        others = [name for name in self.whole.frame.columns if name not in (*ANSWERS, *columns.values(), *keep)]
-        if others:
-            notes.append(f"columns that --columns and --cluster can name besides: {some(others)}")
-        return UserTable(
-            path=given.path,
-            frame=frame.select(name for name in frame.columns if name in ANSWERS or name in keep),
-            rows=pl.int_range(1, len(frame) + 1, eager=True),
-            notes=tuple(notes),
-            left_out=dict(left_out),
-        )
-
-    def _by_kind(self, given: UserTable, left_out: Counter[str], notes: list[str]) -> pl.DataFrame:
-        of_kind, said = [], []
-        judged = [self.judged[row - 1] for row in given.rows]
-        stated = self.stated()
-        notes += [stated.note] if stated.note else []
-        for name, kind in kinds_of(stated).items():
-            if not any(kind.held(sample) for sample, _ in judged):
-                continue
-            values = pl.Series("confidence", [kind.of(*one) for one in judged], dtype=pl.Float64)
-            if (missing := values.is_null()).any():
-                left_out[f"{name}: {kind.why_none}"] += int(missing.sum())
-                said.append(f"{name}: {kind.why_none}; ")
-            if not missing.all():
-                of_kind.append(given.frame.with_columns(values, method=pl.lit(name)).filter(~missing))
-        if not of_kind:
-            if stated.note:
-                said.append(f"{stated.note}; ")
-            raise given.error(
-                f"holds no confidence. {''.join(said)}{self.advice}; or name a column that is one: --columns"
-                f" confidence=NAME. Found: {_named(self.whole.frame.columns)}."
-            )
-        return pl.concat(of_kind)
 
 
 def read_logged(
-    path: Path, log_format: str, *, score: str | None, graded: bool, stated_scale: int | None = None
-) -> Logged:
+    path: Path,
+    log_format: str,
+    *,
+    score: str | None,
+    columns: Mapping[str, str],
+    cluster: str | None,
+    scale: int | None,
+) -> LogTable:
     """Read a log.
 
     Args:
@@ -115,211 +71,237 @@ def read_logged(
         log_format: A plugin of the family `logs`; "-" stands for "_".
         score: The score that says whether an answer is correct; "graded" to grade the answers by their references; None
             if the log has at most one.
-        graded: Whether a score or the references judge the answers; if not, a column of the user says what is correct.
-        stated_scale: What stands for certainty in stated confidences, 1, 10 or 100; None to find it.
+        columns: {column of a table of answers: column of the log that takes its place}.
+        cluster: A column of the log to keep besides.
+        scale: What stands for certainty in stated confidences, 1, 10 or 100; None for 100.
 
     Raises:
-        ConfigError: The format or the score is unknown, or there are several scores and none was chosen.
+        ConfigError: The format, the score or a column is unknown, or there are several scores and none was chosen.
         DataError: The log is damaged, a score is neither right nor wrong, or there is nothing to evaluate.
     """
-    name = log_format.replace("-", "_")
-    if name not in (known := plugins.known("logs")):
-        names = [one.replace("_", "-") for one in known]
-        raise ConfigError(
-            f"--from {log_format}: no such harness. Known: {', '.join(names)}.{did_you_mean(log_format, names)}"
-        )
-    reader = plugins.load("logs", name)
-    if not path.is_file():
-        raise DataError(f"{path}: {'is a folder; give one log' if path.is_dir() else 'there is no such file'}.")
-    try:
-        log = reader.read_log(path)
-    except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise DataError(
-            f"{path}: is not as {log_format} writes it ({in_a_line(error)}). Is it a log of"
-            " another harness, or of another version?"
-        ) from error
-    chosen = _chosen(path, log, score) if graded else None
-    left_out = Counter(log.left_out)
-    judged = _judged(path, log, chosen, left_out, graded=graded)
-    if not judged:
-        raise DataError(f"{path}: no answer can be evaluated: {_listed(left_out)}.")
-    notes = [*log.notes, *_notes_on_options(path, judged, graded=graded and chosen is None)]
-    frame, too_many = _frame(judged, chosen)
-    if too_many:
+    log, advice = _read(path, log_format)
+    chosen = None if "correct" in columns else _chosen(path, log, score)
+    left_out, notes, samples = Counter(log.left_out), list(log.notes), list[LoggedSample]()
+    for sample in log.samples:
+        if chosen is not None and str(sample.scores.get(chosen)).strip().lower() in _UNSCORED:
+            left_out[f"no score {chosen!r}"] += 1
+        elif chosen is None and "correct" not in columns and not (sample.references and sample.completions):
+            left_out["no reference answer" if sample.completions else "no answer to grade"] += 1
+        else:
+            samples.append(sample)
+    if not samples:
+        raise DataError(f"{path}: no answer can be evaluated: {_counts(left_out) or 'it has none'}.")
+    rows = [_row(path, sample, chosen) for sample in samples]
+    known = dict.fromkeys(name for row in rows for name in row)
+    named = {name.removeprefix("-") for name in (*columns.values(), *([cluster] if cluster else []))}
+    if unknown := sorted(named - {*known}):
+        meant = did_you_mean(unknown[0], known)
+        raise ConfigError(f"{path}: the log has no column {unknown[0]!r}. Known: {_listed([*known])}.{meant}")
+    frame = _frame(rows, [name for name in known if name in _COLUMNS or name in named])
+    if "image_id" not in {*frame.columns, *columns}:
+        notes.append("the log does not identify images; name a column that does: --columns image_id=NAME")
+    if "correct" not in columns:
         notes.append(
-            f"only the first {_MOST_COLUMNS:,} other columns of the log can be named; {too_many:,} more cannot"
+            f"the score {chosen!r} says what is correct" if chosen else "the answers are graded by their references"
         )
-    return Logged(
-        whole=UserTable(path=path, frame=frame, rows=pl.int_range(1, len(judged) + 1, eager=True)),
-        judged=judged,
-        chosen=chosen,
-        left_out=left_out,
-        notes=notes,
-        advice=plugins.declared("logs", name, "CONFIDENCE"),
-        stated=lambda: stated_of(path, (stated_text(sample, None) for sample in log.samples), stated_scale),
-    )
+    if "confidence" not in columns:
+        parts = []
+        for method, values in _confidences(path, samples, chosen, scale, notes).items():
+            confidence = pl.Series("confidence", values, pl.Float64)
+            left_out.update({f"no {method}": confidence.null_count()} if confidence.null_count() else {})
+            parts.append(frame.with_columns(confidence, method=pl.lit(method)).drop_nulls("confidence"))
+        if not parts:
+            raise DataError(
+                f"{path}: holds no confidence. {advice}; or name a column that is one: --columns confidence=NAME."
+                f" Found: {'; '.join([_listed([*known]), *notes])}."
+            )
+        frame = pl.concat(parts)
+    for name in sorted(named):
+        if missing := frame[name].null_count():
+            left_out[f"no value for {name!r}"] += missing
+            frame = frame.drop_nulls(name)
+    notes += [f"left out: {_counts(left_out)}"] if left_out else []
+    if others := [name for name in known if name not in {*_COLUMNS, *named}]:
+        notes.append(f"columns that --columns and --cluster can name besides: {_listed(others)}")
+    return LogTable(frame=frame, notes=tuple(notes), left_out=left_out)
+
+
+def _frame(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> pl.DataFrame:
+    """Return these columns; of documented ones, those that are filled: a question in all rows, others in any."""
+    series = [pl.Series(name, [row.get(name) for row in rows], _TYPES.get(name, pl.String)) for name in names]
+    most = {name: 0 if name == "question" else len(rows) - 1 for name in _COLUMNS}  # rows without a value
+    frame = pl.DataFrame([one for one in series if one.null_count() <= most.get(one.name, len(rows))])
+    if "image_id" in frame.columns:
+        frame = frame.with_columns(pl.col("image_id").fill_null("question " + pl.col("sample_id")))
+    return frame
+
+
+def _read(path: Path, log_format: str) -> tuple[Log, str]:
+    """Return the log, and how to have the harness log a confidence."""
+    name, known = log_format.replace("-", "_"), [one.replace("_", "-") for one in plugins.known("logs")]
+    if log_format.replace("_", "-") not in known:
+        meant = did_you_mean(log_format, known)
+        raise ConfigError(f"--from {log_format}: there is no such harness. Known: {', '.join(known)}.{meant}")
+    if not path.is_file() or path.stat().st_size > _LARGEST:
+        what = "a folder" if path.is_dir() else "too large" if path.is_file() else "not there"
+        raise DataError(f"{path}: is {what}. Expected one log of at most {_LARGEST:,} bytes.")
+    try:
+        return plugins.load("logs", name).read_log(path), plugins.declared("logs", name, "CONFIDENCE")
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        RecursionError,
+        SyntaxError,
+        TypeError,
+        ValueError,
+        pl.exceptions.PolarsError,
+    ) as error:
+        said = in_a_line(error)[:200]
+    raise DataError(f"{path}: is not as {log_format} writes it ({said}). Is it complete, and of this harness?")
 
 
 def _chosen(path: Path, log: Log, score: str | None) -> str | None:
     """Return the name of the score that judges; None if answers are graded by their references."""
     names = list(dict.fromkeys(name for sample in log.samples for name in sample.scores))
-    if score == GRADED or (score is None and not names):
-        return None
     if score is None and len(names) > 1:
-        known = ", ".join(map(shown, names))
         raise ConfigError(
-            f"{path}: has {len(names)} scores: {known}. Choose the one that says what is correct, such as --score"
-            f" {shown(names[0])}; or --score {GRADED}, to grade answers by their references as in the paper."
+            f"{path}: has {len(names)} scores: {_listed(names)}. Choose the one that says what is correct, such as"
+            f" --score {_listed(names[:1])}; or --score {GRADED}, to grade answers by their references as in the paper."
         )
-    if score is not None and score not in names:
-        raise ConfigError(
-            f"--score {score}: {path} has no such score. Known: {', '.join(map(shown, [*names, GRADED]))}."
-            f"{did_you_mean(score, [*names, GRADED])}"
-        )
-    return score or names[0]
+    if score is not None and score not in (*names, GRADED):
+        meant = did_you_mean(score, [*names, GRADED])
+        raise ConfigError(f"--score {score}: {path} has no such score. Known: {_listed([*names, GRADED])}.{meant}")
+    return None if score == GRADED or not names else score or names[0]
 
 
-def shown(name: str) -> str:
-    """Return the name of a score as one word of a message: quoted where it holds anything that is not printed."""
-    return name if name.isprintable() else repr(name)
-
-
-def _judged(path: Path, log: Log, chosen: str | None, left_out: Counter[str], *, graded: bool) -> list[_Judged]:
-    """Return the samples that can be evaluated with the score that judges them; count the others."""
-    found, neither = [], []
-    for sample in log.samples:
-        if chosen is not None:
-            if (score := sample.scores.get(chosen)) is None or is_unscored(score.value):
-                left_out[f"no score {chosen!r}"] += 1
-                continue
-            if verdict(score.value) is None:
-                neither.append((sample.sample_id, score.value))
-            found.append((sample, score))
-        elif graded and not sample.references:
-            left_out["no reference answer"] += 1
-        elif graded and not sample.completions:
-            left_out["no answer to grade"] += 1
-        else:
-            found.append((sample, None))
-    if neither:
-        name, value = neither[0]
-        others = [one for one in dict.fromkeys(one for sample in log.samples for one in sample.scores) if one != chosen]
+def _row(path: Path, sample: LoggedSample, chosen: str | None) -> dict[str, Any]:
+    """Return every column that a user may name; those of `_COLUMNS` first."""
+    value = None if chosen is None else sample.scores.get(chosen)
+    correct = _TRUTHS.get(str(value).strip().lower())
+    if chosen is not None and correct is None:
         raise DataError(
-            f"{path}: score {chosen!r} is {value!r} for question {name!r}, and neither right nor wrong for"
-            f" {len(neither)} of {len(found)} questions. Expected 1 or 0, true or false, C or I. Choose another with"
-            f" --score ({', '.join([*others, GRADED])}), or name a column of 1 and 0: --columns correct=NAME."
+            f"{path}: score {chosen!r} is {value!r} for question {sample.sample_id!r}, neither right nor wrong."
+            f" Expected 1 or 0, true or false, C or I. Choose another, or --score {GRADED}, or --columns correct=NAME."
         )
-    return found
+    read = [*sample.scored_answers.get(chosen or "", ())[:1], *sample.completions[:1], None]
+    return {
+        **dict.fromkeys(_COLUMNS),
+        **dict(sample.others),
+        **{full: text for name, one in sample.scores.items() for full, text in flat(f"score.{name}", one).items()},
+        **{"sample_id": sample.sample_id, "question": sample.question, "image_id": sample.image},
+        **{"answer": answer_to(sample, read[0]), "correct": correct},
+        "reference_answer": [_option(sample, one) for one in sample.references] or None,
+    }
 
 
-def _frame(judged: Sequence[_Judged], chosen: str | None) -> tuple[pl.DataFrame, int]:
-    """Return one row per sample with every column that a user may name, and how many columns are too many."""
-    samples = [sample for sample, _ in judged]
-    columns: dict[str, Any] = {"sample_id": [sample.sample_id for sample in samples]}
-    if all(sample.question for sample in samples):
-        columns["question"] = [sample.question for sample in samples]
-    if any(sample.image for sample in samples):
-        columns["image_id"] = [sample.image or f"question {sample.sample_id}" for sample in samples]
-    answers = [_answer(sample, score) for sample, score in judged]
-    if any(answer is not None for answer in answers) or chosen is None:
-        columns["answer"] = pl.Series(answers, dtype=pl.String)
-    if chosen is None or any(sample.references for sample in samples):
-        columns["reference_answer"] = pl.Series(
-            [list(sample.references) for sample in samples], dtype=pl.List(pl.String)
-        )
-    if chosen is not None:
-        columns["correct"] = [score is not None and verdict(score.value) for _, score in judged]
-    of_scores = [{f"score.{name}": score.value for name, score in sample.scores.items()} for sample in samples]
-    others = [
-        {**sample.others, **{full: text for name, value in scores.items() for full, text in flat(name, value).items()}}
-        for sample, scores in zip(samples, of_scores, strict=True)
-    ]
-    names = [name for name in dict.fromkeys(name for one in others for name in one) if name not in columns]
-    for name in names[:_MOST_COLUMNS]:
-        columns[name] = pl.Series([one.get(name) for one in others], dtype=pl.String)
-    return pl.DataFrame(columns), len(names[_MOST_COLUMNS:])
+def answer_to(sample: LoggedSample, completion: str | None) -> str | None:
+    """Return the answer in a completion: its `<answer>` block, or all of it if it has no tag of the paper's contract.
+
+    Reasoning that `</think>` ends does not count. Where the answer names one of the question's options, it is this
+    option. None if there is a tag and no valid answer.
+    """
+    reply = _reply(completion or "")
+    answer = parse(reply).answer if _TAG.search(reply) else reply
+    return _option(sample, answer) if answer else None
 
 
-def _answer(sample: LoggedSample, score: Score | None) -> str | None:
-    if score is not None and score.answer is not None:
-        return answer_to(sample, score.answer)
-    return answer_to(sample, sample.completions[0]) if sample.completions else None
+def _reply(completion: str) -> str:
+    return _THOUGHT.split(completion)[-1].strip()
 
 
-def _option(sample: LoggedSample, text: str) -> int | None:
-    return option_of(text, sample.options, letters_first=True)
+def _option(sample: LoggedSample, text: str) -> str:
+    place = option_of(text, sample.options, letters_first=True)
+    return text if place is None else name_of(sample.options, place)
 
 
-def _without_nulls(given: UserTable, names: Iterable[str], left_out: Counter[str]) -> UserTable:
-    """Leave out the rows in which a column that the user named has no value."""
-    for name in filter(given.has, names):
-        missing = given.frame[name].is_null()
-        if missing.any():
-            left_out[f"no value for {name!r}"] += int(missing.sum())
-            given = given.where(~missing)
-    return given
+def _confidences(
+    path: Path, samples: Sequence[LoggedSample], chosen: str | None, scale: int | None, notes: list[str]
+) -> dict[str, list[float | None]]:
+    """Return the confidences by each kind of which the log holds any, and say how stated ones are read."""
+    texts = [stated_text(sample) for sample in samples]
+    stated = read_stated(path, texts, scale)
+    if any(text is not None for text in texts):
+        unread = dict.fromkeys(text for text, value in zip(texts, stated, strict=True) if text and value is None)
+        more = f"; not read: {_listed([*unread])}" if unread else ""
+        notes.append(f"stated confidences reach from 0 to {scale or 100}{more}")
+    kinds = {
+        "sequence_likelihood": [sequence_likelihood(sample) for sample in samples],
+        "self_consistency": [self_consistency(sample, chosen) for sample in samples],
+        "choice_likelihood": [sample.choice_likelihoods.get(chosen or "") for sample in samples],
+        "stated": stated,
+    }
+    return {name: values for name, values in kinds.items() if any(value is not None for value in values)}
 
 
-def _notes(judged: Sequence[_Judged], chosen: str | None, columns: Mapping[str, str]) -> list[str]:
-    samples = [sample for sample, _ in judged]
-    notes = []
-    if "confidence" not in columns and (unlikely := sum(_is_unlikely(*one) for one in judged)):
-        notes.append(
-            f"in {unlikely} of {len(judged)} questions, the choice that {chosen!r} judges is not the likeliest one:"
-            " choice_likelihood is the share of its likelihood, not divided by its length, and may be below that of"
-            " another choice"
-        )
-    if "correct" not in columns:
-        how = "the answers are graded by their references, as in the paper"
-        notes.append(how if chosen is None else f"the score {chosen!r} says what is correct")
-    if (without := sum(not sample.image for sample in samples)) and "image_id" not in columns:
-        notes.append(
-            "the log does not identify images, so rows count as independent; name a column that does: --columns"
-            " image_id=NAME"
-            if without == len(samples)
-            else f"{without} of {len(samples)} questions have no image in the log; each is a cluster by itself"
-        )
-    return notes
+def stated_text(sample: LoggedSample) -> str | None:
+    """Return what the only `<confidence>` block of the reply holds, outside its answer; None if there is none."""
+    inside: list[str] = []
+    parse_blocks(_reply(*sample.completions[:1] or [""]), lambda text: (inside.append(text.strip()), None))
+    return inside[0] if inside else None
 
 
-def _is_unlikely(sample: LoggedSample, score: Score | None) -> bool:
-    choice = None if score is None else score.choice
-    return choice is not None and sample.choices[choice] < max(sample.choices)
-
-
-def _notes_on_options(path: Path, judged: Sequence[_Judged], *, graded: bool) -> list[str]:
-    """Return sentences about answers and gold answers that name none of the options of their question.
+def read_stated(path: Path, texts: Sequence[str | None], scale: int | None) -> list[float | None]:
+    """Return the confidence in [0, 1] that each text states: a number from 0 to the scale, or to 100%; None for others.
 
     Raises:
-        DataError: Answers are graded, and no gold answer names an option.
+        ConfigError: `scale` is none of 1, 10 and 100. Or it is None, and no number is above 10, or one is between 0 and
+            1, so that 100 may not be meant.
     """
-    with_options = [(sample, _answer(sample, score)) for sample, score in judged if sample.options]
-    golds = [sample for sample, _ in with_options if sample.references]
-    lost = [sample for sample in golds if all(_option(sample, gold) is None for gold in sample.references)]
-    others = [answer for sample, answer in with_options if answer is not None and _option(sample, answer) is None]
-    notes = []
-    if lost:
-        said = (
-            f"the gold answers to {len(lost)} of {len(golds)} questions with options name none of them, neither by"
-            f" letter nor by text: {lost[0].references[0]!r} of {some(list(map(repr, lost[0].options)))}"
+    if scale not in (None, 1, 10, 100):
+        raise ConfigError(f"--stated-scale {scale}: expected 1, 10 or 100.")
+    read = [None if text is None else _NUMBER.fullmatch(text) for text in texts]
+    plain = [float(found[1]) for found in read if found and not found[2] and float(found[1]) > 0]
+    if scale is None and plain and (max(plain) <= 10 or min(plain) < 1):
+        raise ConfigError(
+            f"{path}: its stated confidences, such as {min(plain):g} and {max(plain):g}, may reach to 1, 10 or 100. Say"
+            " which: --stated-scale 1, 10 or 100. What is above is left out."
         )
-        if graded and len(lost) == len(golds):
-            raise DataError(
-                f"{path}: {said}. Give letters, or name a column that says what is correct: --columns correct=NAME."
-            )
-        notes.append(said)
-    if others:
-        counted = "what the score says counts" if not graded else "they are graded as they are"
-        notes.append(
-            f"the answers to {len(others)} of {len(with_options)} questions with options name none of them, neither by"
-            f" letter nor by text, such as {others[0][:_LONGEST]!r}; {counted}"
-        )
-    return notes
+    values = [float(found[1]) / (100 if found[2] else scale or 100) if found else None for found in read]
+    return [None if value is None or value > 1 else value for value in values]
 
 
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+def sequence_likelihood(sample: LoggedSample) -> float | None:
+    """Return the geometric mean of the token probabilities of the answer (DualRead, app:baseline_protocols).
+
+    The tokens are those of the answer's characters within the reply. None if the tokens do not spell the reply, if
+    there is no valid answer, or if a log-probability is no number of at most 0.
+    """
+    reply = _reply(*sample.completions[:1] or [""])
+    span = answer_span(reply) if _TAG.search(reply) else (0, len(reply))
+    start = b"".join(token for token, _ in sample.tokens).rfind(reply.encode())
+    if span is None or start < 0:
+        return None
+    left, right = (start + len(reply[:place].encode()) for place in span[:2])
+    ends = list(accumulate((len(token) for token, _ in sample.tokens), initial=0))
+    log_probs = [sample.tokens[k][1] for k in tokens_within(list(pairwise(ends)), left, right)]
+    if not log_probs or not all(math.isfinite(one) and one <= _ROUNDING for one in log_probs):
+        return None
+    return math.exp(min(math.fsum(log_probs) / len(log_probs), 0.0))
 
 
-def _listed(left_out: Mapping[str, int]) -> str:
-    return "; ".join(f"{count} ({why})" for why, count in left_out.items()) or "it has none"
+def self_consistency(sample: LoggedSample, chosen: str | None) -> float | None:
+    """Return the share of the further draws whose answer is that of the first (DualRead, app:baseline_protocols).
+
+    Answers are compared in canonical form, and an invalid one agrees with none. They are those in the completions'
+    `<answer>` blocks, or else those that the score read, or else whole completions. None if there are no further draws,
+    or if the score read another answer in the first draw and the log does not say which it reads in the others.
+    """
+    if len(sample.completions) < 2:
+        return None
+    drawn = [canonical(answer_to(sample, text) or "") for text in sample.completions]
+    read = [canonical(answer_to(sample, text) or "") for text in sample.scored_answers.get(chosen or "", ())]
+    if read and not _TAG.search(_reply(sample.completions[0])):
+        if len(read) < len(drawn) and read[0] != drawn[0]:
+            return None
+        drawn = read if len(read) == len(drawn) else drawn
+    return 0.0 if drawn[0] == "" else drawn[1:].count(drawn[0]) / (len(drawn) - 1)
+
+
+def _counts(left_out: Mapping[str, int]) -> str:
+    return "; ".join(f"{count} ({why})" for why, count in left_out.items())
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [name if name.isprintable() else repr(name) for name in names[:_SHOWN]]
+    return ", ".join(shown) + (", ..." if len(names) > _SHOWN else "")

@@ -12,7 +12,7 @@ import polars as pl
 from dualread.errors import ConfigError, did_you_mean
 from dualread.own.given import ANSWERS, PAIRS, UserTable, about_values, mapped
 from dualread.own.grades import with_options
-from dualread.own.inputs import given_in_memory, is_address, local_file, read_address, read_given
+from dualread.own.inputs import given_in_memory, given_of, is_address, local_file, read_address, read_given
 from dualread.own.log import read_logged
 
 WIDE = "confidence_"  # begins the columns of a table with one column of confidences per method, whose name follows
@@ -150,11 +150,17 @@ def _answers(table: Any, name: str, names: TableOptions, whole: list[tuple[UserT
     if not isinstance(table, str | Path):
         raise ConfigError(f"{name}: {type(table).__name__}; a log (--from {names.log_format}) is given by its path.")
     path = local_file(str(table)) if is_address(table) else Path(table)
-    graded = "correct" not in names.columns
-    logged = read_logged(path, names.log_format, score=names.score, graded=graded, stated_scale=names.stated_scale)
-    whole.append((logged.whole, ANSWERS))
-    own = {"confidence": names.columns.get("confidence", "")}  # "": a kind of confidence of the log, and no column
-    return replace(logged.answers(names.columns, keep=_kept(names)), separator=_IN_LOGS, own=own)
+    logged = read_logged(
+        path,
+        names.log_format,
+        score=names.score,
+        columns={name: own for name, own in names.columns.items() if name in ANSWERS},
+        cluster=names.cluster,
+        scale=names.stated_scale,
+    )
+    given = given_of(logged.frame, path, notes=logged.notes)
+    given = _mapped(replace(given, left_out=logged.left_out), ANSWERS, names, whole)
+    return replace(given, separator=_IN_LOGS)
 
 
 def _mapped(

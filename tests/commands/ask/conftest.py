@@ -83,7 +83,7 @@ def service() -> Iterator[Fake]:
         yield fake
 
 
-FAST = {"at_once": 3, "per_minute": 60_000, "timeout_seconds": 5.0, "first_wait_seconds": 0.01}
+FAST = {"at_once": 3, "per_minute": 60_000, "timeout_seconds": 5.0, "retries": 1}
 
 
 def sent(study: Path, service: Fake, **limits: Any) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.commands.ask import files
+from dualread.commands.ask import study as files
 from dualread.data.questions.audit import LINKED
 from tests.commands.ask.conftest import ABOUT, FIRST, counted, reply
 

@@ -4,14 +4,13 @@ import os
 import subprocess
 import sys
 import time
-from email.utils import formatdate
 from pathlib import Path
 
 import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from dualread.commands.ask import kept
-from dualread.commands.ask.kept import alone
+from dualread.commands.ask import sending
+from dualread.commands.ask.sending import alone
 from dualread.errors import ArtifactError
 from tests.commands.ask.conftest import ABOUT, FIRST, ROOT, lines, reply, sent
 from tests.service import completion
@@ -44,21 +43,18 @@ def test_a_second_run_sends_nothing(study, service):
 @pytest.mark.parametrize(
     "bad",
     [
-        Response("", 200),
-        HTMLResponse("<html>busy</html>", 200),
-        Response('{"choices": [{"ind', 200),
         JSONResponse({"error": {"message": "slow down"}}, 429),
         Response("oops", 500),
         HTMLResponse("<html>bad gateway</html>", 502),
         lambda body: (0.6, reply(body)),  # seconds, longer than the timeout
     ],
-    ids=["nothing", "html", "half", "429", "500", "502", "timeout"],
+    ids=["429", "500", "502", "timeout"],
 )
 def test_what_passes_is_sent_again(study, service, bad):
-    service.behave = flaky(5, bad)
-    assert sent(study, service, timeout_seconds=0.3) == 0
+    service.behave = flaky(2, bad)
+    assert sent(study, service, timeout_seconds=0.3, retries=2) == 0
     assert len(lines()) == FIRST + ABOUT
-    assert len(service.bodies) == FIRST + ABOUT + 5
+    assert len(service.bodies) == FIRST + ABOUT + 2
     assert len({line["custom_id"] for line in lines()}) == FIRST + ABOUT
 
 
@@ -66,9 +62,11 @@ def test_what_passes_is_sent_again(study, service, bad):
     ("bad", "said"),
     [
         (lambda body: completion("yes", "no", "perhaps"), "the reply has 3 choices, expected"),
-        (JSONResponse({"error": {"message": "image too large"}}, 400), "error 400: "),
+        (Response("", 200), "the reply is no JSON"),
+        (HTMLResponse("<html>busy</html>", 200), "the reply is no JSON"),
+        (Response('{"choices": [{"ind', 200), "the reply is no JSON"),
     ],
-    ids=["too many", "400"],
+    ids=["too many", "nothing", "html", "half"],
 )
 def test_what_was_not_asked_for_is_kept_apart_and_asked_in_the_next_run(study, service, bad, said, capsys):
     service.behave = flaky(2, bad)
@@ -86,20 +84,9 @@ def test_what_was_not_asked_for_is_kept_apart_and_asked_in_the_next_run(study, s
 
 
 def test_the_service_says_how_long_to_wait(study, service):
-    for value in (lambda: "1", lambda: formatdate(time.time() + 2, usegmt=True)):
-        service.bodies.clear()
-        service.times.clear()
-        Path("answers/responses/sent.jsonl").unlink(missing_ok=True)
-        service.behave = flaky(1, lambda _, value=value: Response("", 429, headers={"retry-after": value()}))
-        assert sent(study, service, at_once=1) == 0
-        assert service.times[1] - service.times[0] > 0.9
-
-
-def test_a_service_that_asks_to_wait_for_hours_is_not_waited_for(study, service):
-    service.behave = flaky(1, Response("", 429, headers={"retry-after": "7200"}))
-    with pytest.raises(ArtifactError, match="error 429, and the service asks to wait 7200 s"):
-        sent(study, service, at_once=1)
-    assert len(service.bodies) == 1
+    service.behave = flaky(1, lambda _: Response("", 429, headers={"retry-after": "2"}))
+    assert sent(study, service, at_once=1) == 0
+    assert service.times[1] - service.times[0] > 1.9
 
 
 def test_no_more_requests_per_minute_than_allowed(study, service):
@@ -113,43 +100,43 @@ def test_no_more_requests_per_minute_than_allowed(study, service):
     [
         (401, "the key is not accepted"),
         (403, "the key is not accepted"),
-        (404, "the model or the address is not known"),
+        (404, "no such model or address"),
     ],
 )
 def test_what_no_other_request_would_pass_stops_at_once(study, service, status, said):
     service.behave = lambda number, body: Response("no", status)
-    with pytest.raises(ArtifactError, match=f"error {status}: {said}"):
+    with pytest.raises(ArtifactError, match=rf"error {status}: no \({said}\)"):
         sent(study, service, at_once=1)
     assert len(service.bodies) == 1
 
 
-def test_a_service_that_is_down_stops_it_and_keeps_what_was_answered(study, service):
+def test_a_service_that_is_down_stops_it_and_keeps_what_was_answered(study, service, monkeypatch):
+    monkeypatch.setattr(sending, "_FAILURES_IN_A_ROW", 5)
     service.behave = lambda number, body: reply(body) if number <= 4 else Response("", 503)
-    with pytest.raises(ArtifactError, match="20 replies in a row failed, the last one: error 503"):
-        sent(study, service)
+    with pytest.raises(ArtifactError, match="5 requests in a row"):
+        sent(study, service, retries=0)
     assert len(lines()) == 4
     service.behave = lambda _, body: reply(body)
     assert sent(study, service) == 0
     assert len({line["custom_id"] for line in lines()}) == len(lines()) == FIRST + ABOUT
 
 
-def test_nobody_listens(study, service):
+def test_nobody_listens(study, service, capsys):
     service.address = "http://127.0.0.1:9/v1"
-    with pytest.raises(ArtifactError, match="the connection failed"):
-        sent(study, service)
+    assert sent(study, service, retries=0) == FIRST
+    assert "the connection failed" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("piece", [7, 2**20])  # bytes that are read at once, from the end
-def test_a_half_written_line_is_removed_and_asked_again(study, service, capsys, monkeypatch, piece):
-    monkeypatch.setattr(kept, "_PIECE", piece)
+def test_a_half_written_line_is_ended_and_asked_again(study, service):
     sent(study, service)
     file, n = Path("answers/responses/sent.jsonl"), len(service.bodies)
     whole = file.read_bytes()
     file.write_bytes(whole[:-20])  # the process was killed while it wrote the last line
     assert sent(study, service) == 0
-    assert "removed a half-written line at its end" in capsys.readouterr().err
     assert len(service.bodies) == n + 1
-    assert sorted(file.read_bytes().splitlines()) == sorted(whole.splitlines())
+    after, before = ({line.rstrip() for line in text.splitlines()} for text in (file.read_bytes(), whole))
+    assert before < after
+    assert len(after - before) == 1
 
 
 def test_a_killed_run_loses_nothing_and_the_next_sends_what_is_missing(study, service):

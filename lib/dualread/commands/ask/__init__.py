@@ -1,7 +1,7 @@
 """`dualread ask`: what a service still has to be asked for a study of given answers, and sending it.
 
-`study` says what the study asks, `files` writes the requests and reports on the responses, `sending` sends them, and
-`kept` keeps what comes back.
+`study` says what the study asks, writes the requests and reports on the responses; `sending` sends them and keeps what
+comes back.
 """
 
 import argparse
@@ -54,8 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write or send what is still to be asked; return 0, or 1 if requests that were sent are not answered."""
-    from dualread.commands.ask import files
-    from dualread.commands.ask.study import Asking
+    from dualread.commands.ask.study import Asking, written
     from dualread.models.service.bodies import image_url
     from dualread.study.files import load
 
@@ -73,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         from dualread.commands.ask.sending import send
 
         n_failed = send(asking, *service_of(options), url_of)
-    for line in files.written(asking, url_of):
+    for line in written(asking, url_of):
         print(line)
     return 1 if n_failed else 0
 

@@ -1,5 +1,6 @@
-"""What a study asks a service: its shards and views as requests, and which of them are answered."""
+"""What a study asks a service: its shards and views as requests, in files, and which of them are answered."""
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +19,19 @@ from dualread.declared.columns import MANIFEST, PAIRS
 from dualread.declared.study import Config
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import asked
-from dualread.models.service.bodies import ImageUrl, body_of
+from dualread.models.service.bodies import ImageUrl, body_of, line_of
 from dualread.models.service.replies import ServiceReply
 from dualread.models.service.requests import ServiceRequest, requests_of
 from dualread.models.service.responses import Found, Responses, read_responses
 from dualread.study.asked import contract_of, shard_spec
 from dualread.study.shards import ShardOrView, StudyShards
+
+# The limits of OpenAI's Batch API, the narrowest that we know: requests, and bytes with room to spare.
+_MOST_LINES, _MOST_BYTES = 50_000, 190_000_000
+_SHOWN = 3
+_README = """Put the output files of the service here: JSON lines (*.jsonl) in the output format of the Batch API.
+`dualread ask --run` appends its responses to sent.jsonl. See docs/given-answers.md.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,3 +171,59 @@ def _answers(replies: Iterator[tuple[ServiceRequest, ServiceReply]], contract: s
     parse = plugins.load("contracts", contract).parse
     parsed = ((request.question.sample_id, parse(reply.choices[0].text).answer) for request, reply in replies)
     return {sample_id: answer for sample_id, answer in parsed if answer is not None}
+
+
+def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
+    """Write what is still to be asked into each folder of answers, in place of what was written before.
+
+    Yields:
+        Lines about requests and responses, for people.
+    """
+    for actor, reasons in asking.config.left_out.items():
+        for method, reason in reasons.items():
+            yield f"{actor}: the method {method} is left out: {reason}"
+    for folder in asking.folders:
+        batches = list(asking.batches(folder))
+        for batch in batches:
+            n, why = batch.found.n_requests, batch.found.why
+            reasons = f" ({'; '.join(why[:_SHOWN])}{'; ...' if len(why) > _SHOWN else ''})" if why else ""
+            name = "/".join((batch.backbone, batch.actor, *batch.shard))
+            yield f"{name}: {n - batch.found.n_missing} of {n} requests are answered{reasons}"
+        responses = read_responses(folder / "responses")  # all requests of which were looked up
+        if (strange := responses.strange())[0]:
+            yield (
+                f"{responses.folder}: {strange[0]} custom_ids are of no request of this study, such as that of"
+                f" {strange[1]}: they answer something else, or an earlier form of a question. They are not read."
+            )
+        if responses.n_broken:
+            yield f"{responses.folder}: {responses.n_broken} lines are no response, such as {responses.first_broken}."
+        n_missing = sum(batch.found.n_missing for batch in batches)
+        waiting = sum(batch.waiting for batch in batches)
+        (folder / "responses").mkdir(parents=True, exist_ok=True)
+        (folder / "responses/README.txt").write_text(_README, encoding="utf-8")
+        for file, n in write_requests(folder, batches, url_of):
+            yield f"wrote {file}: {n} requests"
+        if waiting:
+            yield f"up to {waiting} further requests are about answers that are not there yet: run this again then"
+        elif not n_missing:
+            yield f"{folder}: everything is answered"
+
+
+def write_requests(folder: Path, batches: Sequence[Any], url_of: ImageUrl) -> Iterator[tuple[Path, int]]:
+    """Write files that a batch service takes, in place of earlier ones, and yield each with its number of requests."""
+    for old in folder.glob("requests-*.jsonl"):
+        old.unlink()
+    lines = (
+        json.dumps(line_of(request, batch.body(request, url_of))).encode() + b"\n"
+        for batch in batches
+        for request in batch.open()
+    )
+    line, number = next(lines, None), 0
+    while line is not None:
+        number += 1
+        path, n, size = folder / f"requests-{number:03d}.jsonl", 0, 0
+        with path.open("wb") as file:
+            while line is not None and (not n or (n < _MOST_LINES and size + len(line) <= _MOST_BYTES)):
+                file.write(line)
+                n, size, line = n + 1, size + len(line), next(lines, None)
+        yield path, n

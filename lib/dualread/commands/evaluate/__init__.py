@@ -45,12 +45,12 @@ PREDICTIONS may also be a log of another harness, and so may the calibration ans
   --from inspect      a .eval or .json of Inspect (inspect_ai)
   --from lm-eval      samples_<task>_<date>.jsonl of lm-eval
   --from lmms-eval    <date>_samples_<task>.jsonl of lmms-eval
-  --from vlmevalkit   predictions of VLMEvalKit: .xlsx, .tsv, .csv or .json
+  --from vlmevalkit   predictions of VLMEvalKit: .tsv, .csv or .json
 
 Every kind of confidence that the log holds becomes a method: sequence_likelihood (token log-probabilities),
-self_consistency (repeated answers), stated (<confidence>NN</confidence>), choice_likelihood (choices). Whether stated
-confidences reach to 1, 10 or 100 is found from all of them; where they do not tell, --stated-scale says it. If the log
-has several scores, --score NAME says which one means correct; --score graded grades the answers instead.
+self_consistency (repeated answers), stated (<confidence>NN</confidence>), choice_likelihood (choices). Stated
+confidences reach to 100, or to what --stated-scale says; where 100 may not be meant, it is asked for. If the log has
+several scores, --score NAME says which one means correct; --score graded grades the answers instead.
 
 PREDICTIONS may lie on the Hugging Face hub: hf://owner/name (a data set with one table), hf://owner/name/FILE, or
 hf://owner/name@revision/config/split.
@@ -120,7 +120,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stated-scale",
         type=int,
         metavar="N",
-        help="of a log: what stands for certainty in stated confidences, 1, 10 or 100, where the log does not tell",
+        help="of a log: what stands for certainty in stated confidences, 1, 10 or 100 (100)",
     )
     parser.add_argument(
         "--columns",

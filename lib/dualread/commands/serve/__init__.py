@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-requests", type=int, default=256, help="that are open at once (%(default)s)")
     parser.add_argument("--seconds-to-stop", type=int, default=60, help="for what is begun, at the end (%(default)s)")
     parser.add_argument(
-        "--record", type=Path, metavar="FILE", help="keep answers and confidences, for `evaluate` and `monitor`"
+        "--record", type=Path, metavar="FILE", help="keep answers and confidences, for `evaluate`, and to see drift"
     )
     parser.add_argument("--log-texts", action="store_true", help="log the questions and answers, too")
 

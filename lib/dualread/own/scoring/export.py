@@ -263,7 +263,7 @@ def _store_answers(out: Path, named: Sequence[str]) -> None:
 
 
 def _store_validation(study: Path, run: tuple[str, str, int], methods: Sequence[str], dataset: str, out: Path) -> None:
-    """Write the confidences of the validation answers, with which `dualread monitor` compares those of a server."""
+    """Write the confidences of the validation answers, with which those of a server are compared (`own.drift`)."""
     place = Path(run[0], run[1], str(run[2]))
     files = {method: study / "predictions" / place / method / "predictions.parquet" for method in methods}
     graded = study / "graded" / place / dataset / "validation" / "original" / "graded.parquet"

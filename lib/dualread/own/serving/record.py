@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dualread.errors import DataError
-from dualread.own.drift import ConfidenceSample
 from dualread.progress import say
 
 _START = b'{"sample_id": '  # of a line
@@ -63,38 +60,3 @@ def _start_a_line(file: Path) -> None:
             raise DataError(f"{file}: is no record of answers. Give another --record.")
         stream.truncate(size - len(last))
     say(f"{file}: the last line was cut off, and is removed")
-
-
-def read_record(file: Path, method: str) -> ConfidenceSample:
-    """Return the confidences of a record.
-
-    Raises:
-        DataError: It cannot be read, has no answers, or has those of another method.
-    """
-    confidences, images = [], []
-    try:
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-            try:
-                row = json.loads(line)
-                if row["confidence"] is None:  # an answer that does not exist
-                    continue
-                confidence, image, of = float(row["confidence"]), str(row["image_id"]), row["method"]
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise DataError(
-                    f"{file}: line {number} is no line of a record ({error!r}). Expected a file that `dualread serve"
-                    " --record` wrote; delete a last line that was cut off."
-                ) from error
-            if of != method or not 0 <= confidence <= 1:
-                raise DataError(
-                    f"{file}: line {number} has the confidence {confidence} of {of!r:.50}. Expected one from 0 to 1 of"
-                    f" {method!r}, the method of the bundle."
-                )
-            confidences.append(confidence)
-            images.append(image)
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{file}: cannot be read ({error}). Give a file that `dualread serve --record` wrote."
-        ) from error
-    if not confidences:
-        raise DataError(f"{file}: has no answers yet.")
-    return ConfidenceSample(np.array(confidences), np.unique(images, return_inverse=True)[1])
