@@ -283,6 +283,22 @@ def test_resources_of_a_stage_reach_the_rule_of_each_actor_and_an_own_entry_wins
     assert (found["generate_base"], found["generate_rlvr"], found["report"]) == ({"gpu": 4}, {"gpu": 1}, {"mem_mb": 1})
 
 
+def test_resources_of_a_stage_reach_the_rules_of_a_module_under_their_other_names():
+    given = {"generate": {"gpu": 4}, "train_actor": {"gpu": 8}, "ours_train_actor": {"gpu": 2}}
+    running = module(is_main_process=True, resource_settings=SimpleNamespace(overwrite_resources=given))
+    insides.give_rules_the_resources_of_their_stage(running, ["rlvr"])
+    found = running.resource_settings.overwrite_resources
+    assert (found["ours_generate"], found["ours_generate_rlvr"]) == ({"gpu": 4}, {"gpu": 4})
+    assert found["ours_train_actor"] == {"gpu": 2}
+
+
+def test_the_configuration_of_a_module_is_kept_as_it_was_given():
+    given = {"seeds": {"a": 1}}
+    _, kept = insides.asked_for(module(), given)
+    given["seeds"]["b"] = 2
+    assert kept == {"seeds": {"a": 1}}
+
+
 def test_a_folder_that_cannot_be_written_to_is_refused_in_one_sentence(tmp_path, monkeypatch):
     insides.check_surroundings(tmp_path)
     monkeypatch.setattr("os.access", lambda path, mode: False)  # whoever runs the tests may write everywhere

@@ -8,6 +8,7 @@ the oldest and the newest one.
 """
 
 import contextlib
+import copy
 import fcntl
 import getpass
 import os
@@ -21,6 +22,7 @@ from typing import IO, Any
 from dualread.errors import ConfigError
 from dualread.progress import say
 from dualread.store.digest import holds_text, replace_text
+from dualread.store.place import DRY_RUN
 from dualread.store.record import HOST
 
 OLDEST, TOO_NEW = (9, 27), (10,)
@@ -100,7 +102,7 @@ def asked_for(workflow: Any, config: Mapping[str, Any]) -> tuple[list[Path], Map
                 "module dualread: has a prefix, or replaces one. Leave it out: results are in results/<study>, where"
                 " `study` is a setting, and `snakemake --directory FOLDER` puts all of them elsewhere."
             )
-    return [], dict(config)
+    return [], copy.deepcopy(config)  # Snakemake lays it over what the Snakefile reads, part by part
 
 
 def name_in(workflow: Any, rule: str) -> str | None:
@@ -143,6 +145,14 @@ def runs_here(workflow: Any) -> bool:
 def makes_results(workflow: Any) -> bool:
     """Return, when it plans, whether this process makes what it plans: it is a run, not an inquiry like --summary."""
     return runs_here(workflow) and getattr(workflow, "_executor_plugin", True) is not None
+
+
+def plan_folder(workflow: Any, results: str) -> str:
+    """Return where a plan leaves its jobs and settings: below `results`, or apart where it is of a dry run.
+
+    A dry run may be of other settings than the results; what `verify` and others read is of the last run.
+    """
+    return f"{results}/{DRY_RUN}" if workflow.is_main_process and not makes_results(workflow) else results
 
 
 def as_planned(workflow: Any, file: Path, find: Callable[[], Sequence[str]]) -> Sequence[str]:
@@ -230,13 +240,21 @@ def limit(workflow: Any, resource: str, total: int) -> None:
 
 
 def give_rules_the_resources_of_their_stage(workflow: Any, actors: Collection[str]) -> None:
-    """Apply a profile's `set-resources`, which names stages, to the rules that a stage has for each actor."""
+    """Apply a profile's `set-resources`, which names stages, to the rules that a stage has for each actor.
+
+    A workflow that uses ours as a module may have given them other names.
+    """
     if not workflow.is_main_process:
         return  # jobs on a cluster are told the result
     with _or_without("`set-resources` of a profile has to name each rule, such as generate_rlvr"):
         by_stage: Mapping[str, Any] = workflow.resource_settings.overwrite_resources
-        by_actor = {f"{stage}_{actor}": given for stage, given in by_stage.items() for actor in actors}
-        workflow.resource_settings.overwrite_resources = {**by_actor, **by_stage}
+        rules = {
+            name_in(workflow, "_".join(filter(None, (stage, actor)))): resources
+            for stage, resources in by_stage.items()
+            for actor in (None, *actors)
+        }
+        used = {rule: resources for rule, resources in rules.items() if rule is not None}
+        workflow.resource_settings.overwrite_resources = {**used, **by_stage}
 
 
 def start_jobs_at_once(workflow: Any) -> None:
