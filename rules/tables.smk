@@ -63,8 +63,21 @@ def settings_of(table):
     chosen = {name: config[name] for name in plugins.declared("tables", table, "CONFIG")}
     order = {name: tuple(config[name]) for name in plugins.declared("tables", table, "ORDERED")}
     trained_by = sorted({actor.training for actor in STUDY.actors.values() if actor.training is not None})
-    trainings = tuple(plugin("training", name) for name in trained_by)
-    return StudySettings(study=STUDY.study, config=chosen, order=order, software=software, trainings=trainings)
+    return StudySettings(
+        study=STUDY.study,
+        config=chosen,
+        order=order,
+        software=software,
+        declared={family: declared_by(family, constants) for family, constants in (plugins.declared("tables", table, "DECLARED") or {}).items()},
+        trainings=tuple(plugin("training", name) for name in trained_by),
+    )
+
+
+def declared_by(family, constants):
+    """What the study's plugins of a family declare: their code is in no key of a table."""
+    names = [STUDY.generation.engine] if family == "generation" else sorted({m.reader for m in STUDY.methods.values()})
+    found = {name: {key: plugins.declared(family, name, key) for key in constants} for name in names}
+    return {name: {key: value for key, value in of.items() if value is not None} for name, of in found.items()}
 
 
 def readers_of(method):

@@ -114,6 +114,8 @@ class StudySettings(Section):
     """The names of each section of its ORDERED; a job's text sorts keys."""
     software: dict[str, str]
     """The versions of the packages that its SOFTWARE names."""
+    declared: dict[str, dict[str, dict[str, Any]]]
+    """The constants of plugins that its DECLARED names, by family, plugin and constant, where a plugin sets them."""
     trainings: Listed[Plugin]
     """What trains the actors: the defaults of settings are in these plugins."""
 

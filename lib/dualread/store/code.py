@@ -24,7 +24,7 @@ from dualread.errors import ConfigError
 from dualread.plugins import is_foreign
 from dualread.store.digest import digest_of
 from dualread.store.effects import Effects
-from dualread.store.source import Source, SourceCache, as_names, parse
+from dualread.store.source import Definition, Source, SourceCache, as_names, parse
 from dualread.store.versions import public_versions
 
 SOURCES_NAME = "sources.json"  # a file of the store: the parsed modules, for the next process
@@ -65,6 +65,9 @@ class CodeIndex:
         self._places: dict[str, dict[str, list[int]]] = {}
         self._next: dict[Node, tuple[Node, ...]] = {}
         self._effects: dict[tuple[str, tuple[str, ...]], bool] = {}
+        self._hooks: dict[tuple[str, str], bool] = {}
+        self._register: dict[str, list[str]] = {}
+        self._bare: dict[str, bool] = {}
         self._closures: dict[tuple[str, ...], set[Node]] = {}
         self._file_digests: dict[str, str] = {}
         self._digests: dict[tuple[str, ...], str] = {}
@@ -96,6 +99,8 @@ class CodeIndex:
                 parts.setdefault(module, []).append((-1, f"{part}={source.aliases[part]}"))
             elif isinstance(part, int):
                 parts.setdefault(module, []).append((part, source.definitions[part].digest))
+            if part == IMPORTED and len(order := self._registering(module)) > 1:
+                parts.setdefault(module, []).append((-2, f"order={order}"))
         table = {module: digest_of([digest for _, digest in sorted(found)]) for module, found in sorted(parts.items())}
         return table | {_FILE + name: self._file_digest(name, named_by) for name, named_by in sorted(files.items())}
 
@@ -106,6 +111,10 @@ class CodeIndex:
             imported = {name.split(".")[0] for name in self.outside(roots)}
             self._packages[roots] = public_versions(imported - sys.stdlib_module_names - _PACKAGES_OF_NO_RESULT)
         return dict(self._packages[roots])
+
+    def files(self, roots: Iterable[str]) -> list[Path]:
+        """Return the files of all modules that the closure of `roots` reaches, sorted."""
+        return sorted({path for module, _ in self.closure(roots) if (path := self._find(module)) is not None})
 
     def outside(self, roots: Iterable[str]) -> set[str]:
         """Return the modules of other packages, and the names in them, that the closure of `roots` imports."""
@@ -135,9 +144,50 @@ class CodeIndex:
             seen = self._all_reached([(root, ALL) for root in roots if not self.is_outside(root)])
             if any(isinstance(part, int) and self._source(of).definitions[part].reach == "all" for of, part in seen):
                 seen = self._all_reached([(of, HELD) for of, part in seen if part == IMPORTED])
+            if packages := {of.partition(".")[0] for of, part in seen if self._is_computed(of, part, seen)}:
+                seen = self._all_reached([*seen, *((of, HELD) for top in packages for of in self._modules_below(top))])
             self._cache.save()
             self._closures[roots] = seen
         return self._closures[roots]
+
+    def _is_computed(self, module: str, part: int | str, seen: set[Node]) -> bool:
+        """Return whether a part of a module computes the name of a module that it imports.
+
+        The `__getattr__` of a module does so only if something takes a name from it that it does not spell.
+        """
+        it = self._source(module).definitions[part] if isinstance(part, int) else None
+        return it is not None and it.reach == "package" and (it.names != ("__getattr__",) or (module, HELD) in seen)
+
+    def _modules_below(self, package: str) -> list[str]:
+        """Return the modules that are followed in a package, or in a folder without `__init__.py` in it."""
+        top, *_ = package.split(".")
+        folder = self._folders[top].joinpath(*package.split(".")[1:])
+        paths = sorted(path.relative_to(self._folders[top]).with_suffix("") for path in folder.rglob("*.py"))
+        names = [".".join((top, *path.parts)).removesuffix(".__init__") for path in paths]
+        return [name for name in names if self._is_inside(name)]
+
+    def _registering(self, module: str) -> list[str]:
+        """Return the modules that register something when `module` is imported, in this order."""
+        if module not in self._register:
+            order, todo, seen = (
+                [],
+                [module],
+                {module, self._package},
+            )  # the package itself is imported before all others
+            while todo:
+                name = todo.pop()
+                source = self._source(name)
+                if any(it.registers and self._is_executed_for_effects(name, it) for it in source.definitions):
+                    order.append(name)
+                new = [below for below in source.imports if below not in seen and self._is_inside(below)]
+                seen.update(new)
+                todo += reversed(new)
+            self._register[module] = order
+        return self._register[module]
+
+    def _is_executed_for_effects(self, module: str, it: Definition) -> bool:
+        hooks = it.registers and any(self._has_hooks(module, base) for base in it.bases)
+        return hooks or self._has_effects(module, it.at_import)
 
     def _index_of(self, roots: tuple[str, ...]) -> "CodeIndex":
         """Return the index that follows the packages of `roots`, and no others: keys do not depend on other jobs."""
@@ -177,9 +227,9 @@ class CodeIndex:
             yield from ((module, name) for name in source.unused)
             yield from ((star, HELD) for star in source.stars if self._is_inside(star))
             # Python asks it for each submodule that is imported by `from package import submodule`.
-            yield from ((module, number) for number in self._bound(module).get("__getattr__", ()))
+            yield from self._named(module, ["__getattr__"])
             for number, it in enumerate(source.definitions):
-                if self._has_effects(module, it.at_import) or any(self._has_hooks(module, base) for base in it.bases):
+                if self._is_executed_for_effects(module, it):
                     yield module, number
         elif part == ALL:
             yield from ((module, any_part) for any_part in (IMPORTED, *range(len(source.definitions)), *source.aliases))
@@ -231,13 +281,22 @@ class CodeIndex:
             found = list(self._named_with_rest(module, name[number:], followed)) if is_inside else []
             yield from found
             below = f"{module}.{part}"
-            if self._find(below) is None:
+            if self._find(below) is None and not self._is_bare(below):
                 if not found and is_inside and not part.startswith("__"):
                     yield (module, HELD), name[number:]
                 return
             module = below
-        if self._is_inside(module):
-            yield (module, HELD), []
+        for held in self._modules_below(module) if self._is_bare(module) else [module]:
+            if self._is_inside(held):
+                yield (held, HELD), []
+
+    def _is_bare(self, module: str) -> bool:
+        """Return whether a module is a folder without `__init__.py`, which Python imports as a package, too."""
+        if module not in self._bare:
+            top, *parts = module.split(".")
+            is_folder = bool(parts) and self._folders[top].joinpath(*parts).is_dir()
+            self._bare[module] = is_folder and self._find(module) is None and not self.is_outside(module)
+        return self._bare[module]
 
     def _has_effects(self, module: str, effects: Effects) -> bool:
         """Return whether the calls that are known of an effect have effects, or others that are not known."""
@@ -260,9 +319,14 @@ class CodeIndex:
         )
 
     def _has_hooks(self, module: str, base: str) -> bool:
-        found = [(of, part) for of, part in self._named(module, base.split(".")) if isinstance(part, int)]
-        definitions = [(of, self._source(of).definitions[part]) for of, part in found]
-        return any(it.has_hooks or any(self._has_hooks(of, name) for name in it.bases) for of, it in definitions)
+        if (module, base) not in self._hooks:
+            self._hooks[module, base] = False  # of names that stand for each other
+            found = list(self._named(module, base.split(".")))
+            classes = [(of, self._source(of).definitions[part]) for of, part in found if isinstance(part, int)]
+            self._hooks[module, base] = any(part == HELD for _, part in found) or any(
+                it.has_hooks or any(self._has_hooks(of, name) for name in it.bases) for of, it in classes
+            )
+        return self._hooks[module, base]
 
     def _bound(self, module: str) -> dict[str, list[int]]:
         """Return {name: numbers of the definitions of `module` that bind it}."""

@@ -12,19 +12,19 @@ from typing import Any
 import polars as pl
 
 from dualread.declared.tables import StudySettings
+from dualread.digests import digest_of
 from dualread.evaluation.metrics.calibration_error import N_BINS
 from dualread.evaluation.statistics.bootstrap import PERCENTILES
 from dualread.models.training.settings import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS, TrainingSettings, settings_on
-from dualread.plugins import declared
 from dualread.readers.dualread import WEIGHT
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 from dualread.reporting.tables._latex import Float, Gap, Heading, TableRow, escape
 from dualread.reporting.tables.cells import PrintedTable
-from dualread.store.digest import digest_of
 
 READS = "data"  # for the number of in-distribution training questions, which make one pass
 CONFIG = ("seeds", "datasets", "backbones", "actors", "conditions", "generation", "replay", "methods", "metrics")
 ORDERED = ("backbones", "actors", "conditions", "methods")  # sections whose order in the config is the order in print
+DECLARED = {"readers": ("OPTIMIZER", "SPACE"), "generation": ("ENVIRONMENT",)}  # constants of the study's plugins
 SOFTWARE = {"torch": "PyTorch", "transformers": "Transformers", "trl": "TRL"}
 
 # The table's words for names in the code. A name that is missing here raises an error; it is not printed wrongly.
@@ -56,8 +56,11 @@ def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
     sections = {
         "Actor training (shared; the reward differs per method)": _training(config, n_questions),
         "Hidden-state head fitting (DualRead)": _fitting(config),
-        "Hidden-state head fitting (baselines)": _baselines(config, settings.study),
-        "Evaluation": {**_evaluation(config), "Software": ", ".join([python, *versions])},
+        "Hidden-state head fitting (baselines)": _baselines(config, settings),
+        "Evaluation": {
+            **_evaluation(config, settings.declared["generation"]),
+            "Software": ", ".join([python, *versions]),
+        },
     }
     body, cells = [], []
     for title, rows in sections.items():
@@ -160,7 +163,7 @@ def _fitting(config: Config) -> Rows:
     of = {head["reader"]: head.get("settings", {}) for head in heads}
     rows = {}
     if "psr" in of:
-        rows["PSR head (pre-answer)"] = _psr_network(of["psr"])
+        rows["PSR head (pre-answer)"] = _psr_network(of["psr"], {})
     if {"p_state", "p_visual"} <= set(of):
         linear = {("P-State",): of["p_state"], ("P-Visual",): of["p_visual"]}
         steps, rate = (
@@ -178,18 +181,19 @@ def _fitting(config: Config) -> Rows:
     return rows
 
 
-def _baselines(config: Config, study: str) -> Rows:
+def _baselines(config: Config, settings: StudySettings) -> Rows:
     """Return the rows on the networks of the baselines, and the origin of searched settings."""
     rows = {}
     for method in config["methods"].values():
         if network := _BASELINES.get(method["reader"]):
-            head = network(method.get("settings", {}))
-            searched = declared("readers", method["reader"], "SPACE")
-            rows[f"{escape(method['label'])} head"] = f"{head}; {_origin(method, study)}" if searched else head
+            constants = settings.declared["readers"][method["reader"]]
+            head = network(method.get("settings", {}), constants)
+            origin = f"; {_origin(method, settings.study)}" if "SPACE" in constants else ""
+            rows[f"{escape(method['label'])} head"] = f"{head}{origin}"
     return rows
 
 
-def _evaluation(config: Config) -> Rows:
+def _evaluation(config: Config, engines: Config) -> Rows:
     """Return the rows on generation, parsing and evaluation."""
     replicates = number(config["metrics"]["bootstrap"]["replicates"], "B=")
     level = percent((PERCENTILES[1] - PERCENTILES[0]) / 100)
@@ -209,7 +213,7 @@ def _evaluation(config: Config) -> Rows:
     return {
         "Decoding": told_apart({(name,): _decoding(rule) for name, rule in decodings.items()}),
         "Max prompt / answer length": f"{told_apart(prompts)} / {told_apart(answers)}",
-        "Generation engine": _engine(config["generation"]["engine"]),
+        "Generation engine": _engine(config["generation"]["engine"], engines),
         "Invalid-confidence policy": f"retain, impute {number(IMPUTED_CONFIDENCE, 'c=')}, report parse rate",
         "Calibration error": f"{number(N_BINS)} bins of equal width",
         "Bootstrap": f"paired image-cluster, {replicates}, {level} percentile",
@@ -269,21 +273,20 @@ def _decoding(rule: Config) -> str:
     return f"{chosen} (temperature {number(rule['temperature'])})"
 
 
-def _engine(name: str) -> str:
-    has_own = declared("generation", name, "ENVIRONMENT")
-    where = "an environment of its own, with other versions" if has_own else "the environment of all other stages"
+def _engine(name: str, engines: Config) -> str:
+    where = "an environment of its own, with other versions" if engines[name] else "the environment of all other stages"
     return f"{escape(name)}, in {where}"
 
 
-def _psr_network(settings: Config) -> str:
+def _psr_network(settings: Config, constants: Config) -> str:
     return _network(settings, "class-weighted BCE", "AdamW")
 
 
-def _bicr_network(settings: Config) -> str:
+def _bicr_network(settings: Config, constants: Config) -> str:
     weights = {"brier_weight": r"\beta=", "ranking_weight": r"\lambda=", "margin": r"\gamma="}
     loss = ", ".join(number(settings[name], symbol) for name, symbol in weights.items())
-    optimizer = declared("readers", "bicr", "OPTIMIZER")
-    network = _network(settings, f"class-weighted BCE with Brier and ranking terms ({loss})", optimizer)
+    terms = f"class-weighted BCE with Brier and ranking terms ({loss})"
+    network = _network(settings, terms, constants["OPTIMIZER"])
     return f"{network}, dropout {number(settings['dropout'])}, grad-norm clip {number(settings['clip_norm'])}"
 
 
