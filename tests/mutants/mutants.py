@@ -281,11 +281,4 @@ MUTANTS = (
         "return results",
         ("study/test_run.py", "workflow/test_never_stale.py"),
     ),
-    Mutant(
-        "a computed import counts nothing",
-        "store/code.py",
-        'return it is not None and it.reach == "package" and (it.names != ("__getattr__",) or (module, HELD) in seen)',
-        "return False",
-        ("store/test_definitions.py", "store/test_code.py"),
-    ),
 )

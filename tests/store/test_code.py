@@ -5,7 +5,7 @@ import pytest
 
 from dualread import plugins, read_once
 from dualread.errors import ConfigError
-from dualread.store import code, source
+from dualread.store import code, modules, source
 from dualread.store.code import CodeIndex, job_digests, library, stage_roots
 
 _FILES = {
@@ -168,7 +168,7 @@ def test_a_module_is_parsed_once_for_many_specs(package, monkeypatch):
 def _note_parsed(monkeypatch):
     """Return a list of the files that are parsed from now on."""
     parsed, original = [], source.parse
-    monkeypatch.setattr(code, "parse", lambda *given: parsed.append(given[-1]) or original(*given))
+    monkeypatch.setattr(modules, "parse", lambda *given: parsed.append(given[-1]) or original(*given))
     return parsed
 
 

@@ -1,3 +1,4 @@
+import errno
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ from snakemake.settings.enums import RerunTrigger
 
 from dualread.errors import ConfigError
 from dualread.store.record import HOST
+from dualread.study import locks
 from dualread.study import workflow as insides
 
 
@@ -155,30 +157,30 @@ def test_the_lock_of_a_killed_process_is_removed(tmp_path):
     lock = tmp_path / "locks" / "0.input.lock"
     lock.parent.mkdir()
     lock.write_text("x")
-    insides.free_dead_locks(tmp_path).close()
+    locks.free_dead_locks(tmp_path).close()
     assert not lock.exists()
 
 
 def test_the_lock_of_a_living_process_stays(tmp_path):
-    alive = insides.free_dead_locks(tmp_path)
+    alive = locks.free_dead_locks(tmp_path)
     lock = tmp_path / "locks" / "0.input.lock"
     lock.parent.mkdir()
     lock.write_text("x")
-    insides.free_dead_locks(tmp_path).close()
+    locks.free_dead_locks(tmp_path).close()
     assert lock.exists()
     alive.close()
-    insides.free_dead_locks(tmp_path).close()
+    locks.free_dead_locks(tmp_path).close()
     assert not lock.exists()
 
 
 def test_the_lock_that_another_machine_held_last_stays(tmp_path):
-    insides.free_dead_locks(tmp_path).close()
+    locks.free_dead_locks(tmp_path).close()
     assert (tmp_path / "running").read_text() == HOST
     (tmp_path / "running").write_text("another machine")
     lock = tmp_path / "locks" / "0.input.lock"
     lock.parent.mkdir()
     lock.write_text("x")
-    insides.free_dead_locks(tmp_path).close()
+    locks.free_dead_locks(tmp_path).close()
     assert lock.exists()
 
 
@@ -192,13 +194,13 @@ def test_two_runs_of_one_study_are_refused_as_long_as_the_first_runs(tmp_path):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
         with pytest.raises(ConfigError, match=rf"another run .* \(process {other.pid} on {HOST}\)"):
-            insides.hold(results)
+            locks.hold(results)
         other.communicate("\n")
-    with insides.hold(results), insides.hold(results):  # a module is read once for each `use rule`
+    with locks.hold(results), locks.hold(results):  # a module is read once for each `use rule`
         pass
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be written to"):
-        insides.hold(tmp_path / "file")
+        locks.hold(tmp_path / "file")
 
 
 def test_sigterm_ends_a_run_whose_main_thread_holds_the_lock_of_snakemakes_handler():
@@ -327,3 +329,22 @@ def test_a_job_elsewhere_gets_what_its_run_was_planned_with(tmp_path):
     assert insides.as_planned(planning(main=False), file, lambda: ["code", "packages"]) == ["edited", "-"]
     unplanned = insides.as_planned(planning(main=False), tmp_path / "other.planned", lambda: ["code", "packages"])
     assert not {*unplanned} & {"code", "packages", "-"}
+
+
+def test_without_locks_a_study_is_held_by_a_file_until_its_process_ends(tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    file = tmp_path / "running.process"
+    locks.hold(tmp_path).close()
+    locks.hold(tmp_path).close()  # the rules of a module are read several times
+    assert file.read_text() == f"process {os.getpid()} on {HOST}"
+    for holder in (f"process {os.getppid()} on {HOST}", "process 1 on another-host", ""):
+        file.write_text(holder)
+        with pytest.raises(ConfigError, match="another run of this study"):
+            locks.hold(tmp_path)
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    file.write_text(f"process {ended.stdout.decode().strip()} on {HOST}")  # it was killed
+    locks.hold(tmp_path).close()
+    assert file.read_text() == f"process {os.getpid()} on {HOST}"

@@ -13,7 +13,6 @@ run; and `dualread.store.runner`, where the digest becomes a part of the key.
 """
 
 import functools
-import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -24,14 +23,12 @@ from dualread.errors import ConfigError
 from dualread.plugins import is_foreign
 from dualread.store.digest import digest_of
 from dualread.store.effects import Effects
-from dualread.store.source import Definition, Source, SourceCache, as_names, parse
+from dualread.store.modules import Modules
+from dualread.store.source import Definition, as_names
 from dualread.store.versions import public_versions
 
 SOURCES_NAME = "sources.json"  # a file of the store: the parsed modules, for the next process
 _FILE = "file:"
-# These modules store, find and report results but do not change them, so an edit to them must not retrain an actor.
-# `plugins` only imports modules that the spec names, and each of those is in the closure.
-_NOT_RESULTS = ("commands", "plugins", "progress", "read_once", "store")
 # It checks the types of what is declared, and converts nothing.
 _PACKAGES_OF_NO_RESULT = {"pydantic"}
 
@@ -43,7 +40,7 @@ HELD = "(held)"  # all that it defines, and all that it imports: who has a modul
 Node = tuple[str, int | str]
 
 
-class CodeIndex:
+class CodeIndex(Modules):
     """The definitions of one package. Each module is read at most once, and parsed only if no earlier process did.
 
     Args:
@@ -53,23 +50,15 @@ class CodeIndex:
     """
 
     def __init__(self, root: Path, cache: Path | None = None, others: frozenset[str] = frozenset()) -> None:
-        self._root = root
-        self._package = root.name
-        self._folders = {root.name: root, **{name: _folder_of(name) for name in others}}
         self._with_others: dict[frozenset[str], CodeIndex] = {}
-        self._outside = tuple(f"{self._package}.{name}" for name in _NOT_RESULTS)
-        self._cache_file, self._cache = cache, SourceCache(cache, root)
-        self._paths: dict[str, Path | None] = {}
-        self._inside: dict[str, bool] = {}
-        self._sources: dict[str, Source] = {}
+        super().__init__(root, cache, others)
+        self._cache_file = cache
         self._places: dict[str, dict[str, list[int]]] = {}
         self._next: dict[Node, tuple[Node, ...]] = {}
         self._effects: dict[tuple[str, tuple[str, ...]], bool] = {}
         self._hooks: dict[tuple[str, str], bool] = {}
         self._register: dict[str, list[str]] = {}
-        self._bare: dict[str, bool] = {}
         self._closures: dict[tuple[str, ...], set[Node]] = {}
-        self._file_digests: dict[str, str] = {}
         self._digests: dict[tuple[str, ...], str] = {}
         self._packages: dict[tuple[str, ...], dict[str, str]] = {}
 
@@ -157,14 +146,6 @@ class CodeIndex:
         """
         it = self._source(module).definitions[part] if isinstance(part, int) else None
         return it is not None and it.reach == "package" and (it.names != ("__getattr__",) or (module, HELD) in seen)
-
-    def _modules_below(self, package: str) -> list[str]:
-        """Return the modules that are followed in a package, or in a folder without `__init__.py` in it."""
-        top, *_ = package.split(".")
-        folder = self._folders[top].joinpath(*package.split(".")[1:])
-        paths = sorted(path.relative_to(self._folders[top]).with_suffix("") for path in folder.rglob("*.py"))
-        names = [".".join((top, *path.parts)).removesuffix(".__init__") for path in paths]
-        return [name for name in names if self._is_inside(name)]
 
     def _registering(self, module: str) -> list[str]:
         """Return the modules that register something when `module` is imported, in this order."""
@@ -290,14 +271,6 @@ class CodeIndex:
             if self._is_inside(held):
                 yield (held, HELD), []
 
-    def _is_bare(self, module: str) -> bool:
-        """Return whether a module is a folder without `__init__.py`, which Python imports as a package, too."""
-        if module not in self._bare:
-            top, *parts = module.split(".")
-            is_folder = bool(parts) and self._folders[top].joinpath(*parts).is_dir()
-            self._bare[module] = is_folder and self._find(module) is None and not self.is_outside(module)
-        return self._bare[module]
-
     def _has_effects(self, module: str, effects: Effects) -> bool:
         """Return whether the calls that are known of an effect have effects, or others that are not known."""
         if effects is None:
@@ -342,50 +315,6 @@ class CodeIndex:
         inside = [name for name in names if name.split(".")[0] in self._folders]
         return [(found, IMPORTED) for name in inside for found in self._with_parents(name)]
 
-    def _with_parents(self, module: str) -> list[str]:
-        parts = module.split(".")
-        names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
-        return [name for name in names if self._is_inside(name)]
-
-    def _is_inside(self, module: str) -> bool:
-        """Return whether `module` is one that is followed, whose code can change results."""
-        if module not in self._inside:
-            self._inside[module] = not self.is_outside(module) and self._find(module) is not None
-        return self._inside[module]
-
-    def is_outside(self, module: str) -> bool:
-        """Return whether the code of `module` cannot change a result."""
-        return module.startswith(tuple(f"{name}." for name in self._outside)) or module in self._outside
-
-    def _find(self, module: str) -> Path | None:
-        if module not in self._paths:
-            folder = self._folders.get(module.split(".")[0])
-            self._paths[module] = folder and read_once.module_file(folder, module)
-        return self._paths[module]
-
-    def _source(self, module: str) -> Source:
-        if module not in self._sources:
-            path = self._find(module)
-            assert path is not None, module
-            content = read_once.read(path)
-            if (found := self._cache.find(path, content)) is None:
-                found = parse(content, _package_of(module, path), path)
-                self._cache.keep(path, found)
-            self._sources[module] = found
-        return self._sources[module]
-
-    def _file_digest(self, name: str, named_by: str) -> str:
-        if name not in self._file_digests:
-            folder = self._folders.get(named_by.partition(".")[0], self._root)
-            path = folder / name
-            try:
-                self._file_digests[name] = hashlib.sha256(read_once.read(path)).hexdigest()
-            except FileNotFoundError as error:
-                raise ConfigError(
-                    f"{path}: no such data file, although {named_by} names it. Check the name."
-                ) from error
-        return self._file_digests[name]
-
 
 def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") -> tuple[str, ...]:
     """Return the roots of the code closure of `stage` with `spec`: sorted module names, then sorted "file:<path>".
@@ -397,12 +326,6 @@ def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") 
     modules = {name if is_foreign(name) else f"{package}.{name}" for key, name in named if key == "module"}
     files = {_FILE + name for key, name in named if key == "file"}
     return (*sorted({f"{package}.stages.{stage}", *modules}), *sorted(files))
-
-
-def _folder_of(package: str) -> Path:
-    if (folder := read_once.package_folder(package)) is None:
-        raise ConfigError(f"{package}: no such package is installed in {sys.executable}. Install it beside dualread.")
-    return folder
 
 
 def job_digests(stage: str, specs: Iterable[Mapping[str, Any]], cache: Path | None = None) -> tuple[str, str]:
@@ -431,7 +354,3 @@ def _named(value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple):
         for member in value:
             yield from _named(member)
-
-
-def _package_of(module: str, path: Path) -> str:
-    return module if path.name == "__init__.py" else module.rpartition(".")[0]

@@ -37,6 +37,7 @@ from dualread.study.failures import reasons
 from dualread.study.files import selection
 from dualread.study.found import StoredArtifacts
 from dualread.study.jobs import Description, RuleJobs, once
+from dualread.study.locks import free_dead_locks, hold
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
 from dualread.study.workflow import (
@@ -44,9 +45,7 @@ from dualread.study.workflow import (
     check_surroundings,
     check_version,
     end_on_sigterm,
-    free_dead_locks,
     give_rules_the_resources_of_their_stage,
-    hold,
     is_module,
     job_environment,
     jobs_here,

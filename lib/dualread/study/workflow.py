@@ -9,7 +9,6 @@ the oldest and the newest one.
 
 import contextlib
 import copy
-import fcntl
 import getpass
 import os
 import re
@@ -17,13 +16,12 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from dualread.errors import ConfigError
 from dualread.progress import say
 from dualread.store.digest import holds_text, replace_text
 from dualread.store.place import DRY_RUN
-from dualread.store.record import HOST
 
 OLDEST, TOO_NEW = (9, 27), (10,)
 # Without these, results could be made from something else than the study says.
@@ -167,65 +165,6 @@ def as_planned(workflow: Any, file: Path, find: Callable[[], Sequence[str]]) -> 
     if runs_here(workflow) and not holds_text(file, " ".join(found)):
         replace_text(file, " ".join(found))
     return found
-
-
-def free_dead_locks(folder: Path) -> IO[str]:
-    """Hold a lock of our own in Snakemake's `folder` until this process ends; remove Snakemake's if nobody else does.
-
-    A SIGKILL leaves Snakemake's lock behind, and every later run would ask for --unlock first. The caller keeps the
-    returned file open for as long as the lock has to hold.
-    """
-    folder.mkdir(exist_ok=True)
-    running = (folder / "running").open("a+")
-    # Snakemake's own lock decides where another process is at work, where the file system has no such locks, and where
-    # another machine held the last one, because some file systems keep these locks to one machine.
-    with contextlib.suppress(OSError):
-        fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        running.seek(0)
-        if running.read() in ("", HOST):
-            for lock in folder.glob("locks/*.lock"):
-                lock.unlink(missing_ok=True)
-            running.truncate(0)
-            running.write(HOST)
-            running.flush()
-    with contextlib.suppress(OSError):
-        fcntl.flock(running, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return running
-
-
-def hold(results: Path) -> IO[str]:
-    """Hold the lock of a study's results until this process ends; the caller keeps the returned file open.
-
-    Snakemake locks its folder when it has planned, and --nolock switches that off. Of two runs at a time, one would
-    plan with results that the other is about to replace.
-
-    Raises:
-        ConfigError: Another run holds it, or the folder cannot be written to.
-    """
-    try:
-        results.mkdir(parents=True, exist_ok=True)
-        running = (results / "running").open("a+")
-    except OSError as error:
-        raise ConfigError(f"{results}: cannot be written to ({error.strerror}). Make the folder writable.") from error
-    this_process = f"process {os.getpid()} on {HOST}"
-    try:
-        fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        running.seek(0)
-        holder = running.read()
-        if holder == this_process:  # which reads the rules of a module once more for each `use rule`
-            return running
-        running.close()
-        raise ConfigError(
-            f"{results}: another run of this study is at work here ({holder}), so nothing was started. Wait for it, or"
-            " end it. To run another configuration at the same time, use a second checkout; both may have one store."
-        ) from None
-    except OSError:
-        return running  # a file system without locks
-    running.truncate(0)
-    running.write(this_process)
-    running.flush()
-    return running
 
 
 def limit(workflow: Any, resource: str, total: int) -> None:
