@@ -153,8 +153,8 @@ _DUMP: dict[str, Any] = {"show_empty": True} if sys.version_info >= (3, 13) else
 
 def _definition(node: ast.stmt, names: Names, package: str) -> Definition:
     classes = [part for part in walked(node) if isinstance(part, ast.ClassDef)]
-    is_other_name = isinstance(node, ast.Assign) and base_name(node.value) is not None
-    bases = [node.value] if is_other_name else [base for part in classes for base in part.bases]
+    other = node.value if isinstance(node, ast.Assign) and base_name(node.value) else None
+    bases = [base for part in classes for base in part.bases] if other is None else [other]
     is_constant = isinstance(node, ast.Assign | ast.AnnAssign) and any(_bound_names(node))
     is_program = isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
     all_uses = set(_uses(node))
@@ -168,7 +168,7 @@ def _definition(node: ast.stmt, names: Names, package: str) -> Definition:
         at_import=import_effects(node, names),
         if_called=call_effects(node, names),
         bases=tuple(name for base in bases if (name := base_name(base))),
-        has_hooks=has_hooks(node, names) if isinstance(node, ast.ClassDef) else not is_other_name,
+        has_hooks=has_hooks(node, names) if isinstance(node, ast.ClassDef) else other is None,
         registers=not is_constant and not is_program,
         reach=_reach(node, all_uses, names, package.partition(".")[0]),
     )
