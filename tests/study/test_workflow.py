@@ -255,6 +255,18 @@ def test_files_to_make_again_are_looked_for_once_when_all_jobs_are_known():
     assert running.dag_settings.rerun_triggers == {RerunTrigger.MTIME}
 
 
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_dry_run_neither_takes_nor_misses_a_lock(dry):
+    """Beside a run, Snakemake would print an error in the middle of what it lists."""
+    running, told = planning(main=True), {}
+    running._prepare_dag = lambda **options: (
+        told.update(options) or setattr(running, "dag", SimpleNamespace(forcefiles=set()))
+    )
+    insides.plan_with(running, lambda: None, lambda: [])
+    running._prepare_dag(lock_warn_only=dry, nolock=False)
+    assert told == {"lock_warn_only": False, "nolock": dry}
+
+
 def test_a_job_elsewhere_is_made_as_it_was_planned():
     running = planning(main=False)
     running.execution_settings = SimpleNamespace(keep_incomplete=False)

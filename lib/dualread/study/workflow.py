@@ -302,6 +302,8 @@ def plan_with(
         if not module:
             by_time = frozenset(t for t in workflow.rerun_triggers if str(t) == "mtime")
             workflow.dag_settings.rerun_triggers = by_time
+        if options.get("lock_warn_only"):  # a dry run takes no lock; Snakemake would print an error where a run has one
+            options |= {"lock_warn_only": False, "nolock": True}
         prepare(*arguments, **options)
         if module:
             _trust_no_records_of(workflow, rules)
