@@ -187,7 +187,7 @@ def test_the_lock_that_another_machine_held_last_stays(tmp_path):
 def test_two_runs_of_one_study_are_refused_as_long_as_the_first_runs(tmp_path):
     results = tmp_path / "results/small"
     program = (
-        "import sys; from pathlib import Path; from dualread.study.workflow import hold\n"
+        "import sys; from pathlib import Path; from dualread.study.locks import hold\n"
         "held = hold(Path(sys.argv[1])); print('held', flush=True); input()"
     )
     command = [sys.executable, "-c", program, results]
