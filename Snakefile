@@ -14,7 +14,7 @@ from snakemake.utils import min_version
 
 from dualread.errors import DualReadError
 from dualread.study.config import resolve
-from dualread.study.files import merged, selection
+from dualread.study.files import merged
 from dualread.study.run import StudyRun, check
 from dualread.study.workflow import asked_for
 
@@ -26,7 +26,7 @@ IS_FIRST = not getattr(workflow, "default_target", None)  # no rule of a workflo
 gc.freeze()
 gc.set_threshold(50_000)
 
-REPOSITORY = Path(workflow.snakefile).absolute().parent
+REPOSITORY = Path(workflow.snakefile).resolve().parent  # a module may be named by a link, or by a path with `..`
 
 try:
     FILES, GIVEN = asked_for(workflow, config)
@@ -44,7 +44,7 @@ try:
     source = ", ".join(["config.yaml", *(file.name for file in FILES)])
     STUDY = resolve(MERGED, source=source, root=REPOSITORY, given=GIVEN)
     RESULTS = f"results/{STUDY.study}"
-    RUN = StudyRun(workflow, STUDY, RESULTS, selection(FILES, GIVEN))
+    RUN = StudyRun(workflow, STUDY, RESULTS, FILES, GIVEN)
     RUN.before_planning()
 except DualReadError as error:
     sys.exit(f"\n{error}")  # Snakemake would print lines of its own code below the message

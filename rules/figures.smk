@@ -19,8 +19,8 @@ def draw_figure(w):
     figure, reads = STUDY.figures[w.figure], plugins.declared("figures", w.figure, "READS")
     shown = {
         "backbones": list(STUDY.backbones),
-        "actors": figure.actors or [],
-        "methods": figure.methods or [],
+        "actors": [*(figure.actors or ())],
+        "methods": [*(figure.methods or ())],
         "datasets": (figure.datasets or [SHARDS.in_distribution]) if figure.methods else [],
     }
     if reads == "contrasts":  # beside the nulls of their actor

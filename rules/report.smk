@@ -8,7 +8,14 @@
 import shlex
 import sys
 
-REPORT_CODE = sorted((REPOSITORY / "lib/dualread/reporting/report").glob("[!.]*.*"))
+from dualread.store.code import SOURCES_NAME, library
+
+# The page is in no store, so its code is in no key. Snakemake looks at the times of these files.
+REPORT_CODE = [
+    *library(Path(STUDY.store, SOURCES_NAME)).files(["dualread.reporting.report.page"]),
+    *sorted((REPOSITORY / "lib/dualread/reporting").glob("*.[cj]*")),  # styles, scripts, templates
+    *sorted((REPOSITORY / "lib/dualread/reporting/report").glob("*.[cj]*")),
+]
 
 
 rule report:

@@ -157,6 +157,9 @@ def test_a_package_that_is_missing_is_named_with_the_command_of_its_folder(tmp_p
     said = rf"no module 'dualread_pets.cat' in the packages of .* It is in {folder}: `make pets` installs it with all"
     with pytest.raises(ConfigError, match=said):
         plugins.load("readers", "dualread_pets.cat")
+    (folder / "pyproject.toml").write_text("")
+    with pytest.raises(ConfigError, match=rf"pip install {folder}`"):
+        plugins.load("readers", "dualread_pets.cat")
     with pytest.raises(ConfigError, match=r"no module 'no_pets.cat' in the packages of .+\. Expected package\.module"):
         plugins.load("readers", "no_pets.cat")
 

@@ -216,7 +216,8 @@ def _how_to_install(package: str) -> str | None:
     repository = read_once.ROOT.parents[1]
     for project in sorted(repository.glob("plugins/*/pyproject.toml")):
         if (project.parent / package).is_dir():
-            command = tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["dualread"]["install"]
+            tools = tomllib.loads(project.read_text(encoding="utf-8")).get("tool", {})
+            command = tools.get("dualread", {}).get("install", f"{sys.executable} -m pip install {project.parent}")
             return f"It is in {project.parent}: `{command}` installs it with all that it needs."
     return None
 

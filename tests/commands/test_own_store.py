@@ -1,6 +1,7 @@
 """Commands find the store and the configuration of the study that they are about."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,3 +157,17 @@ def test_a_lock_of_another_checkout_is_restored_from_the_store_that_is_used_here
     monkeypatch.chdir(tmp_path / "other")
     assert main(["store", "restore", "../results/embedded/results.lock"]) == 1
     assert "results/store: lacks 1 of the locked tables and figures" in capsys.readouterr().err
+
+
+def test_a_table_of_the_study_that_was_not_planned_last_says_whose_it_is(store, capsys):
+    """A dry run of another study, which would put its own table in this place."""
+    other = Path("results/second/dry_run")
+    write_study(other, store, files=[], given={}, settings={"study": "second"})
+    os.utime(Path("results/embedded/study.json"), (1, 1))
+    assert main(["explain", "tables/data.tex", "--again"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("tables/data.tex: shows the study embedded, and second was planned last.")
+    assert "dualread explain results/second/tables/data --again" in said
+    os.utime(other / "study.json", (0, 0))
+    assert main(["explain", "tables/data.tex", "--again"]) == 0
+    assert "nothing has changed" in capsys.readouterr().out

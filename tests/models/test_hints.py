@@ -1,6 +1,7 @@
 import polars as pl
 import pytest
 
+from dualread.declared.base import Plugin
 from dualread.errors import ArtifactError
 from dualread.grading.canonical import is_correct
 from dualread.models.conditions import asked
@@ -43,5 +44,5 @@ def test_a_split_without_a_wrong_answer_is_refused():
 
 
 def test_the_hint_is_in_the_prompt():
-    found = list(asked(MIXED, prompt="misled"))
+    found = list(asked(MIXED, prompt="misled", hints=Plugin(module="models.hints")))
     assert found[0].text.endswith("\nAnother reader, who may be wrong, answered: Lung")

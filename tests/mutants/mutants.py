@@ -341,4 +341,11 @@ MUTANTS = (
         "BelowOne = Annotated[float, Field(ge=0, le=1)]",
         ("study/test_messages.py", "readers/test_bicr.py::test_some_units_are_kept"),
     ),
+    Mutant(
+        "the plan of a dry run is taken for that of a run",
+        "study/workflow.py",
+        'return f"{results}/{DRY_RUN}" if workflow.is_main_process and not makes_results(workflow) else results',
+        "return results",
+        ("study/test_run.py", "workflow/test_never_stale.py"),
+    ),
 )

@@ -35,7 +35,9 @@ def inputs(tmp_path):
 def respond(inputs, shard, service, bodies, answers=None):
     """Write the responses `bodies` to the requests of a shard."""
     manifest = pl.read_parquet(inputs["manifest"] / "manifest.parquet")
-    questions = asked(manifest, images=shard.images, prompt=shard.prompt.name, answers=answers)
+    questions = asked(
+        manifest, images=shard.images, prompt=shard.prompt.name, hints=shard.prompt.hints, answers=answers
+    )
     lines = [
         json.dumps({"custom_id": request.custom_id, "response": {"status_code": 200, "body": body}})
         for request, body in zip(requests_of(shard, service, questions), bodies, strict=False)

@@ -5,7 +5,7 @@ import pytest
 
 from dualread import plugins, read_once
 from dualread.errors import ConfigError
-from dualread.store import code, source
+from dualread.store import code, modules, source
 from dualread.store.code import CodeIndex, job_digests, library, stage_roots
 
 _FILES = {
@@ -168,7 +168,7 @@ def test_a_module_is_parsed_once_for_many_specs(package, monkeypatch):
 def _note_parsed(monkeypatch):
     """Return a list of the files that are parsed from now on."""
     parsed, original = [], source.parse
-    monkeypatch.setattr(code, "parse", lambda *given: parsed.append(given[-1]) or original(*given))
+    monkeypatch.setattr(modules, "parse", lambda *given: parsed.append(given[-1]) or original(*given))
     return parsed
 
 
@@ -276,3 +276,63 @@ def test_an_edit_of_another_package_reaches_the_keys_of_its_plugins(theirs, pack
 def test_a_package_that_is_not_installed_is_named(package):
     with pytest.raises(ConfigError, match="no_such_package: no such package is installed in"):
         CodeIndex(package).digest(["mini.stages.grade", "no_such_package.width"])
+
+
+# What stages and plugins use of modules whose code is in no key, and why that changes no result.
+_OF_OTHERS = {
+    "dualread.plugins": {
+        **dict.fromkeys(("load", "load_module"), "the module is named by the spec, so it is followed"),
+        **dict.fromkeys(("absolute", "class_statement", "file_of", "imports", "module_of"), "of such a module, too"),
+        **dict.fromkeys(("declared", "is_foreign"), "of the reader that the spec names; TERMS only stand in an error"),
+        "package_of": "the folder of a family",
+    },
+    "dualread.progress": dict.fromkeys(
+        ("NotedStep", "note_steps", "say", "steps_file", "track", "work_on"), "what people see"
+    ),
+    "dualread.read_once": dict.fromkeys(("install", "read"), "the bytes of a file that is in the key"),
+    "dualread.store.digest": {
+        "MANIFEST_NAME": "the name of a file",
+        "read_json": "a file that the runner has compared with its manifest, or the training's own",
+        **dict.fromkeys(("replace_text", "sha256_file"), "a file is whole, or another training begins from it"),
+    },
+    "dualread.store.manifest": {"read_manifest": "files of an input, which the runner has compared"},
+    "dualread.store.partial": {"directory": "where a training resumes, with equal bytes (tests/with_faults)"},
+}
+_READ_DECLARATIONS = {"dualread.readers.declarations", "dualread.stages.download_dataset"}
+
+
+def _closure_of_all_results():
+    families = set(plugins.FAMILIES) - {"graders", "logs"}  # which commands read
+    modules = [f"dualread.{plugins.module_of(family, name)}" for family in families for name in plugins.known(family)]
+    stages = [f"dualread.stages.{path.stem}" for path in (read_once.ROOT / "stages").glob("[!_]*.py")]
+    return library().closure([*stages, *modules])
+
+
+def test_results_depend_on_no_code_that_keys_leave_out():
+    known = {f"{module}.{name}" for module, names in _OF_OTHERS.items() for name in names}
+    for module, part in _closure_of_all_results():
+        found = library()._source(module)
+        if isinstance(part, int):
+            for use in found.definitions[part].uses:
+                first, _, rest = use.partition(".")
+                for target in found.aliases.get(first, ()):
+                    name = ".".join(filter(None, (target, rest)))
+                    is_left_out = library().is_outside(name) and library()._find(name) is None
+                    is_known = name in known and (not name.endswith(".declared") or module in _READ_DECLARATIONS)
+                    assert not is_left_out or is_known, f"{module} uses {name}, whose code is in no key"
+
+
+def test_no_result_depends_on_a_module_whose_name_is_computed():
+    """Nor on one that is found by searching all modules: then each edit of the library would make it again."""
+    for module, part in _closure_of_all_results():
+        if isinstance(part, int) and (it := library()._source(module).definitions[part]).names != ("__getattr__",):
+            assert it.reach in ("names", "module"), f"{module}: {it.names} reaches {it.reach}"
+
+
+def test_an_edit_of_an_equivalence_reaches_generation_only_through_a_hint():
+    spec = {"shard": {"prompt": {"name": "shared", "file": "models/prompts/shared.txt"}}}
+    hinted = {"shard": {"prompt": {**spec["shard"]["prompt"], "hints": {"module": "models.hints"}}}}
+    file = "file:grading/equivalences.json"
+    for stage in ("generate", "replay"):
+        assert file not in library().table(stage_roots(stage, spec))
+        assert file in library().table(stage_roots(stage, hinted))

@@ -243,6 +243,84 @@ REACHES = {
         a="SEEN = []\ndef see(n):\n    SEEN.append(n)\n    return n",
         b="from mini.a import see\nUNUSED = sorted([1], key=see)",
     ),
+    **{
+        f"a class that registers itself, derived from {how}": case(
+            "n = 1",
+            "n = 2",
+            stage="import mini.b\nfrom mini.a import KNOWN\nprint([kind.n for kind in KNOWN])",
+            a="from typing import Generic, TypeVar\nT = TypeVar('T')\nKNOWN = []\nclass Base(Generic[T]):\n"
+            "    def __init_subclass__(cls):\n        KNOWN.append(cls)\nclass Meta(type):\n"
+            "    def __init__(cls, *given):\n        KNOWN.append(cls)\nAlias = Base\nNarrow = Base[int]\n"
+            "def make():\n    return Base\nMade = make()",
+            b=f"from mini.a import Alias, Base, Made, Meta, Narrow, make\n{text}n = 1",
+        )
+        for how, text in {
+            "a base with a parameter": "class One(Base[int]):\n    ",
+            "another name of a base": "class One(Alias):\n    ",
+            "another name of a base with a parameter": "class One(Narrow):\n    ",
+            "what a call returns": "class One(make()):\n    ",
+            "what a call returned": "class One(Made):\n    ",
+            "a metaclass of its own": "class One(metaclass=Meta):\n    ",
+            "a base, under a condition": "if make:\n    class One(Base):\n        ",
+        }.items()
+    },
+    "a function that a partial of a function registers": case(
+        "return 1",
+        "return 2",
+        stage="import mini.b\nfrom mini.a import KNOWN\nprint([f() for f in KNOWN.values()])",
+        a="KNOWN = {}\ndef keep(name, f):\n    KNOWN[name] = f\n    return f",
+        b="from functools import partial\nfrom mini.a import keep\n@partial(keep, 'f')\ndef f():\n    return 1",
+    ),
+    "what another name of sys.modules has": case(
+        "return 1",
+        "return 2",
+        stage="import mini.b\nfrom sys import modules\nprint(modules['mini.b'].g())",
+        b="def g():\n    return 1",
+    ),
+    "what sys.modules has by a method": case(
+        "return 1",
+        "return 2",
+        stage="import mini.b\nimport sys\nprint(sys.modules.get('mini.b').g())",
+        b="def g():\n    return 1",
+    ),
+    "what another name of globals finds": case(
+        "return 1",
+        "return 2",
+        stage="from mini.a import g\nprint(g('f'))",
+        a="from builtins import globals as names\ndef f():\n    return 1\ndef g(name):\n    return names()[name]()",
+    ),
+    "the order of two imports that register something": case(
+        "from mini import c\nfrom mini import d",
+        "from mini import d\nfrom mini import c",
+        stage="from mini import b\nfrom mini.a import KNOWN\nprint(KNOWN)",
+        a="KNOWN = []",
+        c="from mini.a import KNOWN\nKNOWN.append('c')",
+        d="from mini.a import KNOWN\nKNOWN.append('d')",
+        b="from mini import c\nfrom mini import d",
+    ),
+    "a module of a table of names, which the __getattr__ of a package imports": case(
+        "return 1",
+        "return 2",
+        stage="from mini.lazy import f\nprint(f())",
+        **{
+            "lazy/__init__": "from importlib import import_module\nTABLE = {'f': 'inner'}\ndef __getattr__(name):\n"
+            "    return getattr(import_module(f'{__name__}.{TABLE[name]}'), name)",
+            "lazy/inner": "def f():\n    return 1",
+        },
+    ),
+    "the __getattr__ that a module imports": case(
+        "return 1",
+        "return 2",
+        stage="from mini import a\nprint(a.anything)",
+        a="from mini.b import __getattr__",
+        b="def __getattr__(name):\n    return 1",
+    ),
+    "a module of a relative name": case(
+        "return 1",
+        "return 2",
+        stage="from importlib import import_module\nprint(import_module('.a', 'mini').f())",
+        a=F,
+    ),
     "a function whose argument has the name of a harmless one": case(
         "see, 1",
         "see, 2",
@@ -324,6 +402,24 @@ def _edit(path: Path, old: str, new: str) -> None:
     path.write_text(new.join(text.rsplit(old, 1)))
     for made in path.parent.glob("__pycache__/*"):
         made.unlink()
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "from mini.readers.helpers.shifts import f\nprint(f())",
+        "from mini.readers.helpers import shifts\nprint(shifts.f())",
+        "import mini.readers.helpers.shifts\nfrom mini.readers import helpers\nprint(getattr(helpers, 'shifts').f())",
+    ],
+)
+def test_a_folder_without_an_init_is_followed(tmp_path, stage):
+    """Python imports what is in it all the same: by a function, by a module, and by the folder."""
+    package = _written(tmp_path, {STAGE: stage, "mini/readers/helpers/shifts.py": F})
+    (package / "readers/helpers/__init__.py").unlink()
+    before, printed = CodeIndex(package).digest([ROOT]), _printed(tmp_path)
+    _edit(package / "readers/helpers/shifts.py", "return 1", "return 2")
+    assert _printed(tmp_path) != printed
+    assert CodeIndex(package).digest([ROOT]) != before
 
 
 def test_the_names_of_a_module_are_its_own_where_a_child_has_the_same(tmp_path):

@@ -1,6 +1,7 @@
 """What artifacts were made from: targets, trees, damages, and what one walk reaches."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -31,7 +32,9 @@ def _make(store, stage, output, files, inputs=(), spec=None, raw=None, **record)
     with store.scratch(action.key) as scratch:
         for name, text in files.items():
             (scratch / name).write_text(text)
-        manifest = store.publish(scratch, action, input_keys=keys, record={"seconds": 1.5, **record})
+        manifest = store.publish(
+            scratch, action, input_keys=keys, record={"seconds": 1.5, "output": str(output), **record}
+        )
     link(store.entry(action.key), manifest, output)
     return manifest
 
@@ -168,3 +171,30 @@ def test_an_unreadable_folder_does_not_count_as_empty(store, tmp_path, monkeypat
     monkeypatch.setattr("os.scandir", scandir)
     with pytest.raises(ArtifactError, match=rf"{tmp_path}: cannot be read \(Permission denied\)"):
         keys_below(tmp_path, store)
+
+
+def test_a_producer_that_was_replaced_by_one_with_equal_bytes_is_no_damage(store, study, tmp_path):
+    """The raw file was edited, all was made again, and only the manifest has another key: its bytes are the same."""
+    (tmp_path / "raw.txt").write_text("other")
+    assert [*damages(find_target("tables/main.tex", store), store)]
+    _make(store, "build_manifest", tmp_path / "results/embedded/manifest", {"m": "1"}, raw=tmp_path / "raw.txt")
+    assert [*damages(find_target("tables/main.tex", store), store)] == []
+    (tmp_path / "raw.txt").write_text("a third")
+    (sentence,) = damages(find_target("tables/main.tex", store), store)
+    assert sentence.startswith(f"{tmp_path / 'raw.txt'}: changed since build_manifest")
+
+
+def test_raw_data_are_those_of_the_target_s_own_folder(store, study, tmp_path, monkeypatch):
+    """Where the command is called from, there may be other data of the same name."""
+    ours = tmp_path / "ours"
+    (ours / "data").mkdir(parents=True)
+    (ours / "data/raw.txt").write_text("raw")
+    monkeypatch.chdir(ours)
+    made = _make(store, "build_manifest", Path("results/small/manifest"), {"n": "1"}, raw=Path("data/raw.txt"))
+    (ours / "results/small/study.json").write_text('{"store": "s"}')
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/raw.txt").write_text("of others")
+    monkeypatch.chdir(tmp_path)
+    target = find_target("ours/results/small/manifest", store)
+    assert target.manifest.key == made.key
+    assert [*damages(target, store)] == []

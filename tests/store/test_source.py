@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.store import code, effects, source
+from dualread.store import effects, modules, source
 from dualread.store.code import CodeIndex
 
 _ROOTS = ["mini.stages.grade"]
@@ -32,7 +32,7 @@ def package(tmp_path):
 def parsed(monkeypatch):
     """The names of the files that were parsed."""
     names, original = [], source.parse
-    monkeypatch.setattr(code, "parse", lambda *given: names.append(given[-1].name) or original(*given))
+    monkeypatch.setattr(modules, "parse", lambda *given: names.append(given[-1].name) or original(*given))
     return names
 
 

@@ -48,10 +48,10 @@ class Small:
     def _is_old(self, roots):
         return self.index.tables[_stage(roots)] == self.tables[_stage(roots)]
 
-    def plan(self, stage, output, spec, inputs, *, at=1, **more):
+    def plan(self, stage, output, spec, inputs, *, at=1, of="results/small", **more):
         """Write the job file of a plan at the time `at`."""
         job = {"store": "results/store", "entries": [{"spec": spec, "inputs": inputs, "output": output, **more}]}
-        file = Path(f"results/small/jobs/{stage}/{at}.json")
+        file = Path(f"{of}/jobs/{stage}/{at}.json")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(job))
         os.utime(file, (at, at))
@@ -75,6 +75,21 @@ def study(tmp_path, monkeypatch):
 
 def test_what_is_up_to_date_has_no_reason(study):
     assert study.reasons() == []
+
+
+def test_what_a_dry_run_planned_counts_only_where_it_is_asked_for(study):
+    study.plan("grade", GRADED, {"contract": "blocks"}, {"official": "official.json"}, at=2, of="results/small/dry_run")
+    assert study.reasons() == []
+    made = find_target(METRICS, study.store).manifest
+    assert [*again.reasons(made, study.store, dry_runs=True)][1:] == ["  spec contract: single -> blocks"]
+    assert again.outdated(Path("results/small"), study.store) == set()
+
+
+def test_an_artifact_below_another_folder_is_not_compared(study, tmp_path, monkeypatch):
+    made = find_target(METRICS, study.store).manifest
+    monkeypatch.chdir(tmp_path.parent)
+    with pytest.raises(ArtifactError, match="where Snakemake ran"):
+        list(again.reasons(made, study.store))
 
 
 def test_fewer_inputs_are_a_reason_only_where_a_part_is_not_enough(study):

@@ -1,5 +1,6 @@
 """What happens around the jobs of a run; tests/workflow shows it in runs of Snakemake."""
 
+import errno
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from dualread.read_once import ROOT
 from dualread.store import job as planned
 from dualread.store.copy import LOCK_NAME, read_lock
 from dualread.store.job import Entry
+from dualread.store.place import last_plan, read_study
 from dualread.store.store import Store
 from dualread.study import run as study_run
 from dualread.study import stale
@@ -142,3 +144,35 @@ def test_a_run_that_ends_names_its_results_and_one_that_cannot_says_so(run_of, c
     Path(RESULTS, "graded/MANIFEST.json").write_text("{")
     run_of().end()
     assert capsys.readouterr().err.startswith("warning: results.lock was not written: ")
+
+
+def test_what_a_plan_notes_is_what_was_asked_for_whatever_rules_do_with_the_study(run_of, monkeypatch):
+    monkeypatch.setattr(study_run, "jobs_of", lambda workflow: [])
+    run, settings = run_of(), small()["methods"]
+    run._study.methods.clear()
+    run._outdated()
+    assert list(read_study(Path(RESULTS))["settings"]["methods"]) == list(settings)
+
+
+def test_a_dry_run_leaves_what_it_planned_apart(run_of, monkeypatch):
+    monkeypatch.setattr(study_run, "jobs_of", lambda workflow: [])
+    run_of()._outdated()
+    noted = read_study(Path(RESULTS))
+    assert last_plan(Path(RESULTS)) == Path(RESULTS)
+    run_of(dryrun=True, report_to=["wandb"])._outdated()
+    assert read_study(Path(RESULTS)) == noted
+    assert last_plan(Path(RESULTS)) == Path(RESULTS, "dry_run")
+    assert read_study(Path(RESULTS, "dry_run")) != noted
+    run_of()._outdated()
+    assert last_plan(Path(RESULTS)) == Path(RESULTS)
+
+
+def test_a_plan_that_cannot_be_written_is_one_sentence(run_of, monkeypatch, capsys):
+    monkeypatch.setattr(study_run, "jobs_of", lambda workflow: [])
+
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device", "results/small/.study.json.1")
+
+    monkeypatch.setattr(study_run, "write_study", full)
+    with pytest.raises(SystemExit, match="no space left on the device"):
+        run_of()._outdated()

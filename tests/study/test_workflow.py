@@ -1,3 +1,4 @@
+import errno
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from snakemake.settings.types import ResourceSettings
 
 from dualread.errors import ConfigError
 from dualread.store.record import HOST
+from dualread.study import locks
 from dualread.study import workflow as insides
 
 
@@ -157,50 +159,50 @@ def test_the_lock_of_a_killed_process_is_removed(tmp_path):
     lock = tmp_path / "locks" / "0.input.lock"
     lock.parent.mkdir()
     lock.write_text("x")
-    insides.free_dead_locks(tmp_path).close()
+    locks.free_dead_locks(tmp_path).close()
     assert not lock.exists()
 
 
 def test_the_lock_of_a_living_process_stays(tmp_path):
-    alive = insides.free_dead_locks(tmp_path)
+    alive = locks.free_dead_locks(tmp_path)
     lock = tmp_path / "locks" / "0.input.lock"
     lock.parent.mkdir()
     lock.write_text("x")
-    insides.free_dead_locks(tmp_path).close()
+    locks.free_dead_locks(tmp_path).close()
     assert lock.exists()
     alive.close()
-    insides.free_dead_locks(tmp_path).close()
+    locks.free_dead_locks(tmp_path).close()
     assert not lock.exists()
 
 
 def test_the_lock_that_another_machine_held_last_stays(tmp_path):
-    insides.free_dead_locks(tmp_path).close()
+    locks.free_dead_locks(tmp_path).close()
     assert (tmp_path / "running").read_text() == HOST
     (tmp_path / "running").write_text("another machine")
     lock = tmp_path / "locks" / "0.input.lock"
     lock.parent.mkdir()
     lock.write_text("x")
-    insides.free_dead_locks(tmp_path).close()
+    locks.free_dead_locks(tmp_path).close()
     assert lock.exists()
 
 
 def test_two_runs_of_one_study_are_refused_as_long_as_the_first_runs(tmp_path):
     results = tmp_path / "results/small"
     program = (
-        "import sys; from pathlib import Path; from dualread.study.workflow import hold\n"
+        "import sys; from pathlib import Path; from dualread.study.locks import hold\n"
         "held = hold(Path(sys.argv[1])); print('held', flush=True); input()"
     )
     command = [sys.executable, "-c", program, results]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
         with pytest.raises(ConfigError, match=rf"another run .* \(process {other.pid} on {HOST}\)"):
-            insides.hold(results)
+            locks.hold(results)
         other.communicate("\n")
-    with insides.hold(results), insides.hold(results):  # a module is read once for each `use rule`
+    with locks.hold(results), locks.hold(results):  # a module is read once for each `use rule`
         pass
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be written to"):
-        insides.hold(tmp_path / "file")
+        locks.hold(tmp_path / "file")
 
 
 def test_sigterm_ends_a_run_whose_main_thread_holds_the_lock_of_snakemakes_handler():
@@ -255,6 +257,18 @@ def test_files_to_make_again_are_looked_for_once_when_all_jobs_are_known():
     assert running.dag_settings.rerun_triggers == {RerunTrigger.MTIME}
 
 
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_dry_run_neither_takes_nor_misses_a_lock(dry):
+    """Beside a run, Snakemake would print an error in the middle of what it lists."""
+    running, told = planning(main=True), {}
+    running._prepare_dag = lambda **options: (
+        told.update(options) or setattr(running, "dag", SimpleNamespace(forcefiles=set()))
+    )
+    insides.plan_with(running, lambda: None, lambda: [])
+    running._prepare_dag(lock_warn_only=dry, nolock=False)
+    assert told == {"lock_warn_only": False, "nolock": dry}
+
+
 def test_a_job_elsewhere_is_made_as_it_was_planned():
     running = planning(main=False)
     running.execution_settings = SimpleNamespace(keep_incomplete=False)
@@ -306,6 +320,22 @@ def test_what_a_profile_does_not_say_of_a_stage_is_what_is_expected_of_it():
     )
 
 
+def test_resources_of_a_stage_reach_the_rules_of_a_module_under_their_other_names():
+    given = {"generate": {"gpu": 4}, "train_actor": {"gpu": 8}, "ours_train_actor": {"gpu": 2}}
+    running = module(is_main_process=True, resource_settings=SimpleNamespace(overwrite_resources=given))
+    insides.give_rules_the_resources_of_their_stage(running, ["rlvr"], dict)
+    found = running.resource_settings.overwrite_resources
+    assert (found["ours_generate"], found["ours_generate_rlvr"]) == ({"gpu": 4}, {"gpu": 4})
+    assert found["ours_train_actor"] == {"gpu": 2}
+
+
+def test_the_configuration_of_a_module_is_kept_as_it_was_given():
+    given = {"seeds": {"a": 1}}
+    _, kept = insides.asked_for(module(), given)
+    given["seeds"]["b"] = 2
+    assert kept == {"seeds": {"a": 1}}
+
+
 def test_a_folder_that_cannot_be_written_to_is_refused_in_one_sentence(tmp_path, monkeypatch):
     insides.check_surroundings(tmp_path)
     monkeypatch.setattr("os.access", lambda path, mode: False)  # whoever runs the tests may write everywhere
@@ -334,3 +364,22 @@ def test_a_job_elsewhere_gets_what_its_run_was_planned_with(tmp_path):
     assert insides.as_planned(planning(main=False), file, lambda: ["code", "packages"]) == ["edited", "-"]
     unplanned = insides.as_planned(planning(main=False), tmp_path / "other.planned", lambda: ["code", "packages"])
     assert not {*unplanned} & {"code", "packages", "-"}
+
+
+def test_without_locks_a_study_is_held_by_a_file_until_its_process_ends(tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    file = tmp_path / "running.process"
+    locks.hold(tmp_path).close()
+    locks.hold(tmp_path).close()  # the rules of a module are read several times
+    assert file.read_text() == f"process {os.getpid()} on {HOST}"
+    for holder in (f"process {os.getppid()} on {HOST}", "process 1 on another-host", ""):
+        file.write_text(holder)
+        with pytest.raises(ConfigError, match="another run of this study"):
+            locks.hold(tmp_path)
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    file.write_text(f"process {ended.stdout.decode().strip()} on {HOST}")  # it was killed
+    locks.hold(tmp_path).close()
+    assert file.read_text() == f"process {os.getpid()} on {HOST}"

@@ -142,7 +142,7 @@ def test_the_outcome_of_a_search_can_be_merged_into_the_study(checkout):
     assert run.returncode == 0, run.text
     specs = [
         entry["spec"]
-        for file in (checkout.folder / "results/paper/jobs/build_table").glob("*.json")
+        for file in (checkout.folder / "results/paper/dry_run/jobs/build_table").glob("*.json")
         for entry in json.loads(file.read_text())["entries"]
     ]
     told_of = [

@@ -7,6 +7,7 @@ import sys
 import pytest
 import yaml
 
+from dualread.commands import main as program
 from tests.workflow.checkout import ROOT, Checkout
 
 pytestmark = pytest.mark.long
@@ -26,7 +27,7 @@ rule count:
 
 module dualread:
     snakefile:
-        config["checkout"] + "/Snakefile"
+        config["snakefile"]
     config:
         config["study"]
     MORE
@@ -43,7 +44,8 @@ def outer(tmp_path):
     folder = tmp_path / "ours"
     (folder / "config").mkdir(parents=True)
     study = yaml.safe_load((ROOT / "workflow/studies/micro.yaml").read_text()) | {"study": "counted"}
-    config = {"checkout": str(checkout.folder), "study": study}
+    (folder / "link").symlink_to(checkout.folder)
+    config = {"snakefile": "../dualread/Snakefile", "study": study}
 
     def run(*words, more=""):
         (folder / "Snakefile").write_text(OUTER.replace("MORE", more))
@@ -57,7 +59,7 @@ def outer(tmp_path):
     return run
 
 
-def test_rules_of_a_module_run_beside_others(outer):
+def test_rules_of_a_module_run_beside_others(outer, monkeypatch, capsys):
     said = outer()
     assert "(100%) done" in said, said
     n_lines, waits = (outer.folder / "counted.txt").read_text().split()
@@ -65,6 +67,13 @@ def test_rules_of_a_module_run_beside_others(outer):
     assert waits == "unset"  # what our jobs export does not reach rules of others
     assert (outer.folder / "results/counted/results.lock").exists()
     assert "Nothing to be done" in outer()
+    outer.config["snakefile"] = "link/Snakefile"
+    assert "Nothing to be done" in outer()
+    monkeypatch.chdir(outer.folder)
+    assert program.main(["verify", "tables/main.tex"]) == 0
+    assert "; of this configuration" in capsys.readouterr().out
+    assert program.main(["explain", "tables/main.tex", "--again"]) == 0
+    assert "nothing has changed" in capsys.readouterr().out
     # A rule of theirs runs again when its command is edited, as they are used to; ours do when a setting is.
     again = outer("-n", more="\n\nOTHER = 1")
     assert "Nothing to be done" in again

@@ -209,14 +209,14 @@ def test_a_table_of_another_study_is_replaced_where_this_one_has_lost_its_result
 
 def test_verify_names_what_is_not_of_this_configuration(checkout, monkeypatch, capsys):
     monkeypatch.chdir(checkout.folder)
-    assert run(checkout, "-n").returncode == 0
+    assert run(checkout, "-n", "--config", "store=../elsewhere").returncode == 0
     assert program.main(["verify", TABLES[0]]) == 0
-    assert "of this configuration" in capsys.readouterr().out
+    assert "; of this configuration" in capsys.readouterr().out
     EDITS[TRAINING](checkout)
+    assert run(checkout, "-n").returncode == 0
     assert program.main(["verify", TABLES[0]]) == 0
     assert "changed since" in capsys.readouterr().out
-    assert run(checkout, "-n").returncode == 0
-    assert program.main(["verify", TABLES[0]]) == 0
+    assert program.main(["explain", TABLES[0], "--again"]) == 0
     said = capsys.readouterr().out
     assert f"train_actor {Path(ACTOR).parent}:" in said
     assert "steps: 3 -> 2" in said

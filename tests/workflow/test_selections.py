@@ -59,7 +59,7 @@ def test_selected_jobs_are_those_of_the_whole_study(tmp_path):
 
     def jobs(study: str) -> set[Path]:
         assert fresh.snakemake("-n", study=study).returncode == 0
-        return {path.relative_to(tmp_path) for path in tmp_path.glob("results/smoke/jobs/*/*.json")}
+        return {path.relative_to(tmp_path) for path in tmp_path.glob("results/smoke/dry_run/jobs/*/*.json")}
 
     chosen = jobs(f"workflow/studies/smoke.yaml {SELECTIONS}/rlvr.yaml {SELECTIONS}/one_seed.yaml")
     shutil.rmtree(tmp_path / "results")

@@ -54,6 +54,16 @@ def test_the_table_of_settings_counts_the_defaults_of_trainings(study):
     assert {f"dualread.models.training.{name}" for name in trained} <= set(job.roots)
 
 
+def test_a_finished_study_is_of_its_configuration(study, monkeypatch, capsys):
+    """Its figures too, among which the forest draws methods that its own entry does not name."""
+    monkeypatch.chdir(study.folder)
+    for target in ("tables/main.tex", "results/smoke/figures/forest"):
+        assert program.main(["verify", target]) == 0
+        assert "; of this configuration" in capsys.readouterr().out
+        assert program.main(["explain", target, "--again"]) == 0
+        assert "nothing has changed" in capsys.readouterr().out
+
+
 def test_a_second_run_does_nothing(study):
     assert study.snakemake().did_nothing()
 

@@ -23,7 +23,7 @@ each with the one recorded when the file was written. Print one line per damaged
 there are any. If all is intact, print one line per artifact that was made by other code than there is now.
 
 The last line says whether TARGET is of the study's present configuration. It is if the settings in the study's files
-are those that were planned last, also by snakemake -n, and if that plan would make the same artifacts. What differs is
+are those of the last run, and if that run would make the same artifacts now; dry runs do not count. What differs is
 named. Nothing is changed. To recompute what is damaged, missing, or of other code, and nothing else:
 
     snakemake --cores 8 --forceall tables/main.tex

@@ -184,6 +184,8 @@ class Prompt(Section):
     """Its name in the config."""
     file: str
     """Its file below `lib/dualread`."""
+    hints: Plugin | None = None
+    """What finds a wrong answer to each question, for a prompt with a hint."""
 
 
 class DatasetSplit(Section):

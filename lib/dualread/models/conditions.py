@@ -3,17 +3,17 @@
 Under a condition, an actor commits an answer. A view asks or shows the actor something more about that answer.
 """
 
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import polars as pl
 
-from dualread.declared.base import ConfiguredPlugin
+from dualread.declared.base import ConfiguredPlugin, Plugin
 from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.actor import Request
-from dualread.models.hints import misleading
 from dualread.models.images.base import Change, Shown, changes_of, rows_shown, shown_image
 
 
@@ -59,6 +59,7 @@ def asked(
     manifest: pl.DataFrame,
     *,
     prompt: str,
+    hints: Plugin | None = None,
     images: Sequence[ConfiguredPlugin] = (),
     draws: int = 1,
     pairs: pl.DataFrame | None = None,
@@ -69,6 +70,7 @@ def asked(
     Args:
         manifest: A manifest table.
         prompt: Name of the template.
+        hints: What gives a prompt with `{HINT}` its wrong answers; specs name it, so that only these depend on grading.
         images: The image changes of the condition, and of the view (see `dualread.models.images`). Without any,
             questions have their own images.
         draws: How often each question is asked, each time with another draw of the changes.
@@ -81,7 +83,7 @@ def asked(
             wrong answer for a prompt with a hint.
     """
     rows, changes = rows_shown(manifest, images, pairs), changes_of(images)
-    hints = misleading(rows) if "{HINT}" in prompts.template(prompt) else None
+    hinted = importlib.import_module(f"dualread.{hints.module}").misleading(rows) if hints else None
     if answers is not None:
         rows = rows.filter(pl.col("sample_id").is_in(list(answers)))
     rows = rows.select("sample_id", "question", "options", "image_file", "image_id").sort("sample_id")
@@ -92,7 +94,7 @@ def asked(
                 prompt,
                 question=question_field(row["question"], row["options"]),
                 answer=None if answers is None else answers[row["sample_id"]],
-                hint=None if hints is None else hints[row["sample_id"]],
+                hint=None if hinted is None else hinted[row["sample_id"]],
             ),
             image_file=row["image_file"],
             image_id=row["image_id"],

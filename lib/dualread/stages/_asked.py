@@ -40,6 +40,7 @@ def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> Iterator[Asked]:
     return asked(
         manifest,
         prompt=shard.prompt.name,
+        hints=shard.prompt.hints,
         images=shard.images,
         draws=shard.draws or 1,
         pairs=pairs,

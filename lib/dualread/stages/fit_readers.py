@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dualread.declared.readers import FitReadersSpec
 from dualread.declared.recorded import States
+from dualread.digests import artifact_digest
 from dualread.errors import ReaderError
 from dualread.readers.artifact import features_read, load_reader, save_reader
 from dualread.readers.base import Examples, FittedReader, fit_or_reason, score, settings_of
@@ -20,7 +21,6 @@ from dualread.readers.requirements import NAME, STATES, states_of_shard
 from dualread.seeding import derive_seed
 from dualread.stages._examples import PARTITIONS, read_examples
 from dualread.stages._requirements import requirements_for
-from dualread.store.digest import artifact_digest
 
 
 def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:

@@ -19,12 +19,12 @@ from dualread.artifacts.tensors import write_tensors
 from dualread.declared.answers import ReadLikelihoodsSpec
 from dualread.declared.columns import FEATURES, GENERATIONS, TOKENS
 from dualread.declared.recorded import PromptText, ShardStates
+from dualread.digests import artifact_digest
 from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.replay.positions import RULES
 from dualread.models.service.likelihoods import Likelihood, likelihood_of
 from dualread.models.service.replies import Token
-from dualread.store.digest import artifact_digest
 
 _READ = ("sample_id", "sample_index", "n_prompt_tokens", "text")  # of a completion
 

@@ -25,6 +25,7 @@ from dualread.declared.answers import ReplaySpec
 from dualread.declared.columns import FEATURES, GENERATIONS
 from dualread.declared.recorded import Facts, PromptText, ShardStates
 from dualread.declared.replay import OF_IMAGE, Agreement
+from dualread.digests import artifact_digest
 from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, read_states, take_measure
@@ -36,7 +37,6 @@ from dualread.models.replay.forward import TENSORS, middle_layer, of_layer
 from dualread.models.replay.positions import RULES
 from dualread.models.replay.replayed import Replayed, padded_entropies, stacked
 from dualread.stages._asked import frozen, read_asked
-from dualread.store.digest import artifact_digest
 
 _OPTIONAL = {"token_entropies": padded_entropies}  # those of `declared.replay.OPTIONAL_TENSORS`
 

@@ -13,7 +13,6 @@ run; and `dualread.store.runner`, where the digest becomes a part of the key.
 """
 
 import functools
-import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -24,14 +23,12 @@ from dualread.errors import ConfigError
 from dualread.plugins import is_foreign
 from dualread.store.digest import digest_of
 from dualread.store.effects import Effects
-from dualread.store.source import Source, SourceCache, as_names, parse
+from dualread.store.modules import Modules
+from dualread.store.source import Definition, as_names
 from dualread.store.versions import public_versions
 
 SOURCES_NAME = "sources.json"  # a file of the store: the parsed modules, for the next process
 _FILE = "file:"
-# These modules store, find and report results but do not change them, so an edit to them must not retrain an actor.
-# `plugins` only imports modules that the spec names, and each of those is in the closure.
-_NOT_RESULTS = ("commands", "plugins", "progress", "read_once", "store")
 # It checks the types of what is declared, and converts nothing.
 _PACKAGES_OF_NO_RESULT = {"pydantic"}
 
@@ -43,7 +40,7 @@ HELD = "(held)"  # all that it defines, and all that it imports: who has a modul
 Node = tuple[str, int | str]
 
 
-class CodeIndex:
+class CodeIndex(Modules):
     """The definitions of one package. Each module is read at most once, and parsed only if no earlier process did.
 
     Args:
@@ -53,20 +50,15 @@ class CodeIndex:
     """
 
     def __init__(self, root: Path, cache: Path | None = None, others: frozenset[str] = frozenset()) -> None:
-        self._root = root
-        self._package = root.name
-        self._folders = {root.name: root, **{name: _folder_of(name) for name in others}}
         self._with_others: dict[frozenset[str], CodeIndex] = {}
-        self._outside = tuple(f"{self._package}.{name}" for name in _NOT_RESULTS)
-        self._cache_file, self._cache = cache, SourceCache(cache, root)
-        self._paths: dict[str, Path | None] = {}
-        self._inside: dict[str, bool] = {}
-        self._sources: dict[str, Source] = {}
+        super().__init__(root, cache, others)
+        self._cache_file = cache
         self._places: dict[str, dict[str, list[int]]] = {}
         self._next: dict[Node, tuple[Node, ...]] = {}
         self._effects: dict[tuple[str, tuple[str, ...]], bool] = {}
+        self._hooks: dict[tuple[str, str], bool] = {}
+        self._register: dict[str, list[str]] = {}
         self._closures: dict[tuple[str, ...], set[Node]] = {}
-        self._file_digests: dict[str, str] = {}
         self._digests: dict[tuple[str, ...], str] = {}
         self._packages: dict[tuple[str, ...], dict[str, str]] = {}
 
@@ -96,6 +88,8 @@ class CodeIndex:
                 parts.setdefault(module, []).append((-1, f"{part}={source.aliases[part]}"))
             elif isinstance(part, int):
                 parts.setdefault(module, []).append((part, source.definitions[part].digest))
+            if part == IMPORTED and len(order := self._registering(module)) > 1:
+                parts.setdefault(module, []).append((-2, f"order={order}"))
         table = {module: digest_of([digest for _, digest in sorted(found)]) for module, found in sorted(parts.items())}
         return table | {_FILE + name: self._file_digest(name, named_by) for name, named_by in sorted(files.items())}
 
@@ -106,6 +100,10 @@ class CodeIndex:
             imported = {name.split(".")[0] for name in self.outside(roots)}
             self._packages[roots] = public_versions(imported - sys.stdlib_module_names - _PACKAGES_OF_NO_RESULT)
         return dict(self._packages[roots])
+
+    def files(self, roots: Iterable[str]) -> list[Path]:
+        """Return the files of all modules that the closure of `roots` reaches, sorted."""
+        return sorted({path for module, _ in self.closure(roots) if (path := self._find(module)) is not None})
 
     def outside(self, roots: Iterable[str]) -> set[str]:
         """Return the modules of other packages, and the names in them, that the closure of `roots` imports."""
@@ -135,9 +133,42 @@ class CodeIndex:
             seen = self._all_reached([(root, ALL) for root in roots if not self.is_outside(root)])
             if any(isinstance(part, int) and self._source(of).definitions[part].reach == "all" for of, part in seen):
                 seen = self._all_reached([(of, HELD) for of, part in seen if part == IMPORTED])
+            if packages := {of.partition(".")[0] for of, part in seen if self._is_computed(of, part, seen)}:
+                seen = self._all_reached([*seen, *((of, HELD) for top in packages for of in self._modules_below(top))])
             self._cache.save()
             self._closures[roots] = seen
         return self._closures[roots]
+
+    def _is_computed(self, module: str, part: int | str, seen: set[Node]) -> bool:
+        """Return whether a part of a module computes the name of a module that it imports.
+
+        The `__getattr__` of a module does so only if something takes a name from it that it does not spell.
+        """
+        it = self._source(module).definitions[part] if isinstance(part, int) else None
+        return it is not None and it.reach == "package" and (it.names != ("__getattr__",) or (module, HELD) in seen)
+
+    def _registering(self, module: str) -> list[str]:
+        """Return the modules that register something when `module` is imported, in this order."""
+        if module not in self._register:
+            order, todo, seen = (
+                [],
+                [module],
+                {module, self._package},
+            )  # the package itself is imported before all others
+            while todo:
+                name = todo.pop()
+                source = self._source(name)
+                if any(it.registers and self._is_executed_for_effects(name, it) for it in source.definitions):
+                    order.append(name)
+                new = [below for below in source.imports if below not in seen and self._is_inside(below)]
+                seen.update(new)
+                todo += reversed(new)
+            self._register[module] = order
+        return self._register[module]
+
+    def _is_executed_for_effects(self, module: str, it: Definition) -> bool:
+        hooks = it.registers and any(self._has_hooks(module, base) for base in it.bases)
+        return hooks or self._has_effects(module, it.at_import)
 
     def _index_of(self, roots: tuple[str, ...]) -> "CodeIndex":
         """Return the index that follows the packages of `roots`, and no others: keys do not depend on other jobs."""
@@ -177,9 +208,9 @@ class CodeIndex:
             yield from ((module, name) for name in source.unused)
             yield from ((star, HELD) for star in source.stars if self._is_inside(star))
             # Python asks it for each submodule that is imported by `from package import submodule`.
-            yield from ((module, number) for number in self._bound(module).get("__getattr__", ()))
+            yield from self._named(module, ["__getattr__"])
             for number, it in enumerate(source.definitions):
-                if self._has_effects(module, it.at_import) or any(self._has_hooks(module, base) for base in it.bases):
+                if self._is_executed_for_effects(module, it):
                     yield module, number
         elif part == ALL:
             yield from ((module, any_part) for any_part in (IMPORTED, *range(len(source.definitions)), *source.aliases))
@@ -231,13 +262,14 @@ class CodeIndex:
             found = list(self._named_with_rest(module, name[number:], followed)) if is_inside else []
             yield from found
             below = f"{module}.{part}"
-            if self._find(below) is None:
+            if self._find(below) is None and not self._is_bare(below):
                 if not found and is_inside and not part.startswith("__"):
                     yield (module, HELD), name[number:]
                 return
             module = below
-        if self._is_inside(module):
-            yield (module, HELD), []
+        for held in self._modules_below(module) if self._is_bare(module) else [module]:
+            if self._is_inside(held):
+                yield (held, HELD), []
 
     def _has_effects(self, module: str, effects: Effects) -> bool:
         """Return whether the calls that are known of an effect have effects, or others that are not known."""
@@ -260,9 +292,14 @@ class CodeIndex:
         )
 
     def _has_hooks(self, module: str, base: str) -> bool:
-        found = [(of, part) for of, part in self._named(module, base.split(".")) if isinstance(part, int)]
-        definitions = [(of, self._source(of).definitions[part]) for of, part in found]
-        return any(it.has_hooks or any(self._has_hooks(of, name) for name in it.bases) for of, it in definitions)
+        if (module, base) not in self._hooks:
+            self._hooks[module, base] = False  # of names that stand for each other
+            found = list(self._named(module, base.split(".")))
+            classes = [(of, self._source(of).definitions[part]) for of, part in found if isinstance(part, int)]
+            self._hooks[module, base] = any(part == HELD for _, part in found) or any(
+                it.has_hooks or any(self._has_hooks(of, name) for name in it.bases) for of, it in classes
+            )
+        return self._hooks[module, base]
 
     def _bound(self, module: str) -> dict[str, list[int]]:
         """Return {name: numbers of the definitions of `module` that bind it}."""
@@ -278,50 +315,6 @@ class CodeIndex:
         inside = [name for name in names if name.split(".")[0] in self._folders]
         return [(found, IMPORTED) for name in inside for found in self._with_parents(name)]
 
-    def _with_parents(self, module: str) -> list[str]:
-        parts = module.split(".")
-        names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
-        return [name for name in names if self._is_inside(name)]
-
-    def _is_inside(self, module: str) -> bool:
-        """Return whether `module` is one that is followed, whose code can change results."""
-        if module not in self._inside:
-            self._inside[module] = not self.is_outside(module) and self._find(module) is not None
-        return self._inside[module]
-
-    def is_outside(self, module: str) -> bool:
-        """Return whether the code of `module` cannot change a result."""
-        return module.startswith(tuple(f"{name}." for name in self._outside)) or module in self._outside
-
-    def _find(self, module: str) -> Path | None:
-        if module not in self._paths:
-            folder = self._folders.get(module.split(".")[0])
-            self._paths[module] = folder and read_once.module_file(folder, module)
-        return self._paths[module]
-
-    def _source(self, module: str) -> Source:
-        if module not in self._sources:
-            path = self._find(module)
-            assert path is not None, module
-            content = read_once.read(path)
-            if (found := self._cache.find(path, content)) is None:
-                found = parse(content, _package_of(module, path), path)
-                self._cache.keep(path, found)
-            self._sources[module] = found
-        return self._sources[module]
-
-    def _file_digest(self, name: str, named_by: str) -> str:
-        if name not in self._file_digests:
-            folder = self._folders.get(named_by.partition(".")[0], self._root)
-            path = folder / name
-            try:
-                self._file_digests[name] = hashlib.sha256(read_once.read(path)).hexdigest()
-            except FileNotFoundError as error:
-                raise ConfigError(
-                    f"{path}: no such data file, although {named_by} names it. Check the name."
-                ) from error
-        return self._file_digests[name]
-
 
 def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") -> tuple[str, ...]:
     """Return the roots of the code closure of `stage` with `spec`: sorted module names, then sorted "file:<path>".
@@ -333,12 +326,6 @@ def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") 
     modules = {name if is_foreign(name) else f"{package}.{name}" for key, name in named if key == "module"}
     files = {_FILE + name for key, name in named if key == "file"}
     return (*sorted({f"{package}.stages.{stage}", *modules}), *sorted(files))
-
-
-def _folder_of(package: str) -> Path:
-    if (folder := read_once.package_folder(package)) is None:
-        raise ConfigError(f"{package}: no such package is installed in {sys.executable}. Install it beside dualread.")
-    return folder
 
 
 def job_digests(stage: str, specs: Iterable[Mapping[str, Any]], cache: Path | None = None) -> tuple[str, str]:
@@ -367,7 +354,3 @@ def _named(value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple):
         for member in value:
             yield from _named(member)
-
-
-def _package_of(module: str, path: Path) -> str:
-    return module if path.name == "__init__.py" else module.rpartition(".")[0]

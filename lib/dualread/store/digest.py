@@ -1,4 +1,4 @@
-"""Content digests of values, files and raw folders; and small files that several processes read and replace.
+"""Content digests of files and raw folders; and small files that several processes read and replace.
 
 Reading never blocks on a pipe, and a file is replaced as a whole. A cache spares reading unchanged raw files again.
 """
@@ -15,9 +15,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError, ConfigError
+from dualread.digests import MANIFEST_NAME, artifact_digest, canonical_json, digest_of
+from dualread.errors import ArtifactError
 
-MANIFEST_NAME = "MANIFEST.json"
+__all__ = [
+    "MANIFEST_NAME",
+    "KeptTable",
+    "StatCache",
+    "artifact_digest",
+    "canonical_json",
+    "digest_of",
+    "holds_text",
+    "plain",
+    "raw_digest",
+    "read_json",
+    "replace_text",
+    "sha256_file",
+]
+
 # A file that changed this recently may change again without a new mtime, so its digest is not cached.
 _SETTLED_SECONDS = 2.0
 
@@ -70,26 +85,6 @@ def replace_text(path: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
-
-
-def canonical_json(value: Any) -> bytes:
-    """Return the one JSON text of `value`: sorted keys, no spaces, UTF-8.
-
-    Raises:
-        ConfigError: `value` holds something that JSON cannot express (a NaN, a set, a path).
-    """
-    try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(
-            f"spec: cannot be written as JSON ({error}). Use only strings, finite numbers, lists and mappings."
-        ) from error
-    return text.encode()
-
-
-def digest_of(value: Any) -> str:
-    """Return the sha256 (hexadecimal) of the canonical JSON of `value`."""
-    return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 def sha256_file(path: Path) -> str:
@@ -162,21 +157,6 @@ class StatCache:
         if _stat_key(path) == before and time.time() - changed_ns / 1e9 > _SETTLED_SECONDS:
             self._kept.keep(name, [*before, digest])
         return digest
-
-
-def artifact_digest(directory: Path) -> str:
-    """Return the content digest that the manifest of the artifact in `directory` states.
-
-    Stages use it to record what they read. The runner has already compared the files with the manifest.
-
-    Raises:
-        ArtifactError: There is no artifact, or its manifest states no digest.
-    """
-    path = directory / MANIFEST_NAME
-    try:
-        return read_json(path)["digest"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(f"{path}: states no content digest ({error!r}). Compute the artifact again.") from error
 
 
 def raw_digest(path: Path, cache: StatCache | None = None) -> str:

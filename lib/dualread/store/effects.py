@@ -69,6 +69,11 @@ class Names:
         """Return whether `name` may be one of the module."""
         return self._has_more or name in self._aliases or name in self._defined
 
+    def meanings(self, use: str) -> list[str]:
+        """Return a dotted name and, if its first part is imported, the absolute names that it may stand for."""
+        first, dot, rest = use.partition(".")
+        return [use, *(f"{target}{dot}{rest}" for target in self._aliases.get(first, ()))]
+
     def target(self, expression: ast.expr) -> str | None:
         """Return the absolute name of what stands for one thing of another module, or of Python; None for the rest."""
         first, dot, rest = (dotted(expression) or "").partition(".")
@@ -122,9 +127,17 @@ def call_effects(node: ast.stmt, names: Names) -> Effects:
 
 def has_hooks(node: ast.ClassDef, names: Names) -> bool:
     """Return whether a class runs code of its own when another is derived from it, or has one as an attribute."""
-    meta = any(key.arg == "metaclass" and names.target(key.value) != "abc.ABCMeta" for key in node.keywords)
     methods = {part.name for part in node.body if isinstance(part, _Function)}
-    return meta or bool(_HOOKS & (methods | _stored(node)))
+    return _has_metaclass(node, names) or bool(_HOOKS & (methods | _stored(node)))
+
+
+def _has_metaclass(node: ast.ClassDef, names: Names) -> bool:
+    return any(key.arg == "metaclass" and names.target(key.value) != "abc.ABCMeta" for key in node.keywords)
+
+
+def base_name(base: ast.expr) -> str | None:
+    """Return the dotted name of a base class, such as `Base` of `Base[int]`; None if it is what a call returns."""
+    return dotted(base.value if isinstance(base, ast.Subscript) else base)
 
 
 def _stored(node: ast.AST) -> set[str]:
@@ -137,8 +150,12 @@ def _effects(executed: Iterable[ast.AST | None], names: Names, own: Collection[s
     for part in executed:
         if part is None:
             return None
-        if isinstance(part, _Decorated) and isinstance(part.func, ast.Call):
-            if names.target(part.func.func) not in _PURE:  # who knows what the function that it returns does
+        if isinstance(part, ast.ClassDef):
+            if _has_metaclass(part, names) or not all(map(base_name, part.bases)):
+                return None
+        elif isinstance(part, _Decorated) and isinstance(part.func, ast.Call):
+            # Who knows what the function that it returns does; that of `partial` does what is bound.
+            if names.target(part.func.func) not in _PURE - {"functools.partial"}:
                 return None
         elif isinstance(part, ast.Call) and not _is_method_of_text(part.func):
             name = dotted(part.func)
@@ -159,6 +176,7 @@ def _executed(node: ast.AST) -> Iterator[ast.AST | None]:
         case ast.Lambda():
             yield from _executed_of(*node.args.defaults, *node.args.kw_defaults)
         case ast.ClassDef():
+            yield node
             yield from _decorating(node)
             yield from _executed_of(*node.bases, *node.keywords, *node.body)
         case ast.Assign(targets=targets) if all(map(_is_plain, targets)):

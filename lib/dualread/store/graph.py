@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from dualread.errors import ArtifactError
 from dualread.store.digest import MANIFEST_NAME, raw_digest
 from dualread.store.manifest import Manifest, read_manifest
-from dualread.store.place import Target
+from dualread.store.place import Target, study_folder
 from dualread.store.store import Store
 
 _Node = TypeVar("_Node", bound=Hashable)
@@ -179,6 +179,8 @@ def damages(found: Target, store: Store, locked: Mapping[str, str] | None = None
     digests: dict[str, str] = {}
     reads: list[tuple[str, str, str, str]] = []  # reader, name of the input, its key, and its digest then
     readers = {found.manifest.key: f"{found.directory}"}
+    study = study_folder(found.copy or found.directory)
+    folder = study.parent.parent if study else Path()  # Snakemake ran here
     for key in walk([found.manifest.key], lambda key: inputs.get(key, ())):
         directory = store.entry(key)
         if not directory.is_dir():
@@ -192,7 +194,8 @@ def damages(found: Target, store: Store, locked: Mapping[str, str] | None = None
         if not (key == found.manifest.key and _is_linked(found.directory, directory, manifest)):
             yield from manifest.wrong_bytes(directory)
         reader = f"{manifest.action.stage} {key[:8]}"
-        yield from _changed_raw_inputs(reader, manifest, store.record(key).get("input_paths", {}))
+        current, record = _current(manifest, store, folder)
+        yield from _changed_raw_inputs(reader, current, record.get("input_paths", {}), folder)
         if locked and locked.get(key, manifest.digest) != manifest.digest:
             yield f"{directory}: its files are others than the study's results.lock records; somebody replaced them"
         digests[key], inputs[key] = manifest.digest, [*manifest.input_keys.values()]
@@ -222,10 +225,24 @@ def _is_linked(directory: Path, entry: Path, manifest: Manifest) -> bool:
     )
 
 
-def _changed_raw_inputs(reader: str, manifest: Manifest, paths: Mapping[str, str]) -> Iterator[str]:
-    """Compare raw inputs that are still on this machine with what the stage read."""
+def _current(manifest: Manifest, store: Store, folder: Path) -> tuple[Manifest, Mapping[str, Any]]:
+    """Return the manifest and the record of what is in the place of an artifact, where that has the same bytes.
+
+    An artifact may be made again, from other raw data, with the old bytes. What was made from the earlier one then
+    holds for the later one, and the raw data that have to be there are those that the later one was made from.
+    """
+    record = store.record(manifest.key)
+    with contextlib.suppress(ArtifactError, KeyError):
+        later = read_manifest(folder / record["output"] / MANIFEST_NAME)
+        if later.digest == manifest.digest:
+            return later, store.record(later.key)
+    return manifest, record
+
+
+def _changed_raw_inputs(reader: str, manifest: Manifest, paths: Mapping[str, str], folder: Path) -> Iterator[str]:
+    """Compare raw inputs that are still on this machine with what the stage read; paths begin in `folder`."""
     for name, digest in manifest.action.inputs.items():
         if name not in manifest.input_keys and name in paths:
-            path = Path(paths[name])
+            path = folder / paths[name]
             if path.exists() and raw_digest(path) != digest:
                 yield f"{path}: changed since {reader} read it as {name}"

@@ -1,6 +1,6 @@
 """Where things are: the store of a study, what a TARGET of the command line names, and which folders use a store.
 
-Each plan notes in results/<study>/study.json where the study's store is, and which settings were planned:
+Each run notes in results/<study>/study.json where the study's store is, and which settings were planned:
 
     {"store": ..., "files": [...], "given": {...}, "selection": ..., "settings": {...}}
 
@@ -27,6 +27,7 @@ from dualread.store.record import HOST
 from dualread.store.store import Store
 
 STUDY_NAME = "study.json"
+DRY_RUN = "dry_run"  # below results/<study>: what the last dry run planned, which only `explain --again` reads
 STUDY_MARK = "% study: "
 DEFAULT = Path("results/store")
 _ANYWHERE = "any host"
@@ -39,6 +40,23 @@ def write_study(folder: Path, store: Store, **more: Any) -> None:
     path = folder / STUDY_NAME
     if not holds_text(path, text):
         replace_text(path, text)
+    os.utime(path)  # of several plans, the last one has the latest time
+
+
+def last_plan(folder: Path) -> Path:
+    """Return where the last plan of a study noted its settings: its results folder, or that of dry runs in it."""
+    return max((folder / DRY_RUN, folder), key=lambda place: (_time(place / STUDY_NAME), place == folder))
+
+
+def last_planned(folder: Path) -> Path:
+    """Return the results folder of the study that was planned last, of those beside `folder`; `folder` if none was."""
+    others = (path.parent for path in sorted(folder.parent.glob(f"*/{STUDY_NAME}")))
+    dry = (path.parent.parent for path in sorted(folder.parent.glob(f"*/{DRY_RUN}/{STUDY_NAME}")))
+    return max(folder, *others, *dry, key=lambda study: _time(last_plan(study) / STUDY_NAME))
+
+
+def _time(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.is_file() else 0
 
 
 def read_study(folder: Path) -> Mapping[str, Any]:

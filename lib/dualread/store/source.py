@@ -21,14 +21,22 @@ from dualread import read_once
 from dualread.errors import ConfigError
 from dualread.store import effects
 from dualread.store.digest import KeptTable
-from dualread.store.effects import Effects, Names, call_effects, dotted, has_hooks, import_effects, walked
+from dualread.store.effects import Effects, Names, base_name, call_effects, dotted, has_hooks, import_effects, walked
 
 # With these functions or attributes, code reaches names of its own module that it does not spell.
 _OF_MODULE = {"globals", "eval", "exec", "builtins.globals", "builtins.eval", "builtins.exec"}
 _GLOBALS = {"__globals__", "f_globals"}
 # With these, it reaches definitions of any module.
-_OF_ALL = {"__import__", "builtins.__import__", "sys.modules", "gc.get_objects"}
+_OF_ALL = ("sys.modules", "gc.get_objects")
+# With these, it reaches modules whose names it need not spell.
+_OF_PACKAGE = (
+    *("__import__", "builtins.__import__", "importlib.import_module", "importlib.machinery"),
+    *("importlib.util.module_from_spec", "importlib.util.spec_from_file_location", "pkgutil", "runpy", "zipimport"),
+)
 _SUBCLASSES = "__subclasses__"
+
+
+Reach = Literal["names", "module", "all", "package"]
 
 
 @dataclass(frozen=True)
@@ -43,9 +51,12 @@ class Definition:
         texts: Texts in it that may be the absolute names of modules of the same package.
         at_import: The effects of its execution, when its module is imported.
         if_called: For a function or a class: the effects of calling it; None for anything else.
-        bases: For a class: the dotted names of its base classes.
-        has_hooks: Whether it is a class that runs code of its own when another class is derived from it or holds it.
-        reach: What it can reach: the "names" that it uses; any name of its "module"; "all" of any module.
+        bases: The dotted names of the base classes of the classes in it; of `A = B`, what it is another name of.
+        has_hooks: Whether it is a class that runs code of its own when another class is derived from it or holds it, or
+            a statement of which it is not known what class it gives.
+        registers: Whether it may be there for what it does when it is executed, and not for a value.
+        reach: What it can reach: the "names" that it uses; any name of its "module"; "all" of any module that is
+            imported; any module of its "package", because it computes the name of a module.
     """
 
     names: tuple[str, ...]
@@ -57,7 +68,8 @@ class Definition:
     if_called: Effects | None
     bases: tuple[str, ...]
     has_hooks: bool
-    reach: Literal["names", "module", "all"]
+    registers: bool
+    reach: Reach
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +81,7 @@ class Source:
         definitions: All statements at its top level but imports, in order.
         aliases: {name: absolute names that imports anywhere in the module bind it to}.
         stars: Absolute names of the modules of which it imports all names.
-        imports: Absolute names that may be modules, of the imports that run when the module is imported.
+        imports: Absolute names that may be modules, of the imports that run when the module is imported, in order.
         unused: Names that it imports from other packages and does not use: these imports may be there for what they do.
         data_files: Paths, relative to the package, that the module declares in `DATA_FILES`.
     """
@@ -114,7 +126,7 @@ def parse(content: bytes, package: str, path: Path) -> Source:
         definitions=definitions,
         aliases=aliases,
         stars=stars,
-        imports=tuple(sorted(set(_imported_names(tree.body, package)))),
+        imports=tuple(dict.fromkeys(_imported_names(tree.body, package))),
         unused=tuple(name for name in aliases if name not in used and _is_of_others(aliases[name], package)),
         data_files=data_files,
     )
@@ -140,7 +152,11 @@ _DUMP: dict[str, Any] = {"show_empty": True} if sys.version_info >= (3, 13) else
 
 
 def _definition(node: ast.stmt, names: Names, package: str) -> Definition:
-    bases = node.bases if isinstance(node, ast.ClassDef) else []
+    classes = [part for part in walked(node) if isinstance(part, ast.ClassDef)]
+    other = node.value if isinstance(node, ast.Assign) and base_name(node.value) else None
+    bases = [base for part in classes for base in part.bases] if other is None else [other]
+    is_constant = isinstance(node, ast.Assign | ast.AnnAssign) and any(_bound_names(node))
+    is_program = isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
     all_uses = set(_uses(node))
     uses = {use for use in all_uses if names.may_have(use.partition(".")[0])}
     return Definition(
@@ -151,19 +167,53 @@ def _definition(node: ast.stmt, names: Names, package: str) -> Definition:
         texts=tuple(sorted(set(_texts(node, package.partition(".")[0])))),
         at_import=import_effects(node, names),
         if_called=call_effects(node, names),
-        bases=tuple(name for base in bases if (name := dotted(base))),
-        has_hooks=isinstance(node, ast.ClassDef) and has_hooks(node, names),
-        reach=_reach(node, all_uses),
+        bases=tuple(name for base in bases if (name := base_name(base))),
+        has_hooks=has_hooks(node, names) if isinstance(node, ast.ClassDef) else other is None,
+        registers=not is_constant and not is_program,
+        reach=_reach(node, all_uses, names, package.partition(".")[0]),
     )
 
 
-def _reach(node: ast.stmt, uses: set[str]) -> Literal["names", "module", "all"]:
+def _reach(node: ast.stmt, all_uses: set[str], names: Names, top: str) -> Reach:
+    uses = {meaning for use in all_uses for meaning in names.meanings(use)}
     parts = {part for use in uses for part in use.split(".")}
-    if uses & _OF_ALL or _SUBCLASSES in parts:
+    calls = [part for part in walked(node) if isinstance(part, ast.Call)]
+    spelled = sum(_spells_module(call, top) for call in calls)
+    if sum(any(_is_below(name, _OF_PACKAGE) for name in names.meanings(use)) for use in _uses(node)) > spelled:
+        return "package"
+    if any(_is_below(use, _OF_ALL) for use in uses) or _SUBCLASSES in parts:
         return "all"
-    calls = (part for part in walked(node) if isinstance(part, ast.Call) and not part.args)
-    has_own_names = any(dotted(call.func) in ("locals", "vars") for call in calls)
+    own = {"locals", "vars", "builtins.locals", "builtins.vars"}
+    has_own_names = any(own & {*names.meanings(dotted(call.func) or "")} for call in calls if not call.args)
     return "module" if uses & _OF_MODULE or parts & _GLOBALS or has_own_names else "names"
+
+
+def _is_below(use: str, names: Iterable[str]) -> bool:
+    return any(use == name or use.startswith(f"{name}.") for name in names)
+
+
+def _spells_module(call: ast.Call, top: str) -> bool:
+    """Return whether a call is `import_module` of what is followed in another way.
+
+    That is an absolute name, which the texts of the statement have; the `module` of a spec, as in
+    `import_module(f"{top}.{spec.module}")`, which is a root; and what begins with the name of another package.
+    """
+    if not (dotted(call.func) or "").endswith("import_module") or not call.args:
+        return False
+    match call.args[0]:
+        case ast.Constant(value=str(text)):
+            return not text.startswith(".")
+        case ast.JoinedStr(values=[ast.Constant(value=str(text)), *named]) if "." in text and text[0] != ".":
+            parts = [part.value for part in named if isinstance(part, ast.FormattedValue)]
+            return text.partition(".")[0] != top or all(map(_is_of_spec, parts))
+    return False
+
+
+def _is_of_spec(part: ast.expr) -> bool:
+    match part:
+        case ast.Attribute(attr="module") | ast.Subscript(slice=ast.Constant(value="module")):
+            return True
+    return False
 
 
 def _uses(node: ast.AST) -> Iterator[str]:

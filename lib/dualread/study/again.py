@@ -1,7 +1,7 @@
 """Why artifacts would be made again: how each differs from what the job would make that Snakemake planned last.
 
-Every plan, also that of `snakemake -n`, leaves a job file per job (`dualread.study.jobs`). So the spec is that of the
-last plan; code, packages and raw inputs are those that are there now.
+Every plan leaves a job file per job (`dualread.study.jobs`), that of a dry run apart from those of runs. So the spec is
+that of the last run, or of the last plan of both; code, packages and raw inputs are those that are there now.
 """
 
 import time
@@ -15,18 +15,25 @@ from dualread.store.digest import MANIFEST_NAME
 from dualread.store.graph import walk
 from dualread.store.job import Entry, parse_job
 from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.place import DRY_RUN
 from dualread.store.store import Store
 from dualread.study.stale import Plan
 
 _WEEK = 7 * 24 * 3600.0
+_JOBS = "jobs/*/*.json"
 _SHOWN = 3  # artifacts that are named of those with the same reasons
 
 
-def reasons(manifest: Manifest, store: Store) -> Iterator[str]:
+def reasons(manifest: Manifest, store: Store, *, dry_runs: bool = False) -> Iterator[str]:
     """Yield why an artifact below results/ would be made again, and everything that it is made from.
 
     Each artifact that would be, itself and not for its inputs alone, has a line, and below it one line per change.
     Artifacts with the same changes share these lines: an edit of a module that all stages read has one reason.
+
+    Args:
+        manifest: The artifact.
+        store: The study's store.
+        dry_runs: Whether what a dry run planned counts where it is later than the last run.
 
     Raises:
         ArtifactError: `manifest` is that of an entry of the store, or no plan of its study makes it.
@@ -35,8 +42,10 @@ def reasons(manifest: Manifest, store: Store) -> Iterator[str]:
         raise ArtifactError(
             f"{manifest.key[:8]}: an entry of the store is never made again. Give its folder below results/."
         )
+    if not Path(manifest.place, MANIFEST_NAME).is_file():
+        raise ArtifactError(f"{manifest.place}: is not below this folder. Run the command where Snakemake ran.")
     results = Path(*Path(manifest.place).parts[:2])
-    plan = Plan(planned(results), store)
+    plan = Plan(planned(results, dry_runs=dry_runs), store)
     if manifest.place not in plan.jobs:
         raise ArtifactError(
             f"{manifest.place}: no plan of {results} makes it. Run `snakemake -n` with its study first."
@@ -56,26 +65,27 @@ def _named(artifacts: Sequence[str]) -> str:
     return f"{len(artifacts):,} artifacts, such as {', '.join(artifacts[:_SHOWN])}"
 
 
-def planned(results: Path) -> Mapping[str, tuple[str, Entry]]:
+def planned(results: Path, *, dry_runs: bool = False) -> Mapping[str, tuple[str, Entry]]:
     """Return stage and entry of the job that makes an artifact, by its directory; of several the job planned last."""
-    return {output: (file.parent.name, entry) for output, (file, entry) in _last(results).items()}
+    return {output: (file.parent.name, entry) for output, (file, entry) in _last(results, dry_runs=dry_runs).items()}
 
 
 def forget_old_plans(results: Path) -> None:
-    """Remove the files of jobs that were planned more than a week ago and of which later plans make all artifacts.
+    """Remove the files of jobs that were planned more than a week ago and of which later runs make all artifacts.
 
-    Until then a cluster may still start such a job.
+    Until then a cluster may still start such a job. Those of dry runs are never started.
     """
-    needed = {file for file, _ in _last(results).values()}
-    for file in results.glob("jobs/*/*.json"):
+    needed = {file for file, _ in _last(results, dry_runs=False).values()}
+    for file in (*results.glob(_JOBS), *results.glob(f"{DRY_RUN}/{_JOBS}")):
         if file not in needed and time.time() - file.stat().st_mtime > _WEEK:
             file.unlink(missing_ok=True)
             file.with_suffix(".planned").unlink(missing_ok=True)
 
 
-def _last(results: Path) -> dict[str, tuple[Path, Entry]]:
+def _last(results: Path, *, dry_runs: bool) -> dict[str, tuple[Path, Entry]]:
     """Return, by output, the job file that was planned last and its entry."""
-    files = sorted(results.glob("jobs/*/*.json"), key=lambda file: file.stat().st_mtime_ns)
+    files = [*results.glob(_JOBS), *(results.glob(f"{DRY_RUN}/{_JOBS}") if dry_runs else ())]
+    files.sort(key=lambda file: file.stat().st_mtime_ns)
     found = ((file, entry) for file in files for entry in _entries(file))
     return {str(entry.output): (file, entry) for file, entry in found}
 

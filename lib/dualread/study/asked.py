@@ -56,7 +56,8 @@ def prompt_of(config: Config, actor: str, dataset: str, condition: str, view: st
     name = (
         of_view or config.actors[actor].prompt or config.conditions[condition].prompt or config.datasets[dataset].prompt
     )
-    return Prompt(name=name, file=f"models/prompts/{name}.txt")
+    hints = Plugin(module="models.hints") if "{HINT}" in prompts.template(name) else None
+    return Prompt(name=name, file=f"models/prompts/{name}.txt", hints=hints)
 
 
 def contract_of(config: Config, actor: str, dataset: str, condition: str) -> str:

@@ -22,8 +22,9 @@ from typing import Any
 
 from dualread.store.code import SOURCES_NAME, job_digests
 from dualread.store.digest import MANIFEST_NAME, replace_text
+from dualread.store.disk import explained
 from dualread.store.job import Entry
-from dualread.study.workflow import as_planned
+from dualread.study.workflow import as_planned, plan_folder
 
 _MANIFEST = f"/{MANIFEST_NAME}"
 # Inputs that all entries share, by name; and the entries, each with "spec", "inputs" and "output".
@@ -97,10 +98,13 @@ class RuleJobs:
         lines = ",\n".join(json.dumps(entry, sort_keys=True) for entry in entries)
         text = f'{head[:-1]}, "entries": [\n{lines}\n]}}\n'
         digest = hashlib.sha256(text.encode()).hexdigest()
-        path = Path(self.results, "jobs", self.stage, f"{digest[:16]}.json")
-        if not path.is_file() or path.read_bytes() != text.encode():
-            replace_text(path, text)
-        os.utime(path)  # `dualread.study.again` reads the job that was planned last
+        path = Path(plan_folder(self.workflow, self.results), "jobs", self.stage, f"{digest[:16]}.json")
+        try:
+            if not path.is_file() or path.read_bytes() != text.encode():
+                replace_text(path, text)
+            os.utime(path)  # `dualread.study.again` reads the job that was planned last
+        except OSError as error:
+            sys.exit(f"\n{explained(error, Path(self.results))}")
         self.files[known] = path
         return str(path)
 

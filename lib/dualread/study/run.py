@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +24,7 @@ from dualread.read_once import ROOT
 from dualread.store.code import SOURCES_NAME
 from dualread.store.copy import LOCK_NAME, write_lock
 from dualread.store.digest import MANIFEST_NAME
-from dualread.store.disk import check_writable
+from dualread.store.disk import check_writable, explained
 from dualread.store.job import Entry, recipes, write_planned
 from dualread.store.layers import start_forkserver
 from dualread.store.manifest import Manifest
@@ -34,8 +34,10 @@ from dualread.store.store import Store
 from dualread.study.again import forget_old_plans, outdated
 from dualread.study.display import Display
 from dualread.study.failures import reasons
+from dualread.study.files import selection
 from dualread.study.found import StoredArtifacts
 from dualread.study.jobs import Description, RuleJobs, once
+from dualread.study.locks import free_dead_locks, hold
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
 from dualread.study.work import cluster_resources, seconds_of_jobs
@@ -44,9 +46,7 @@ from dualread.study.workflow import (
     check_surroundings,
     check_version,
     end_on_sigterm,
-    free_dead_locks,
     give_rules_the_resources_of_their_stage,
-    hold,
     is_module,
     job_environment,
     jobs_here,
@@ -54,6 +54,7 @@ from dualread.study.workflow import (
     limit,
     makes_results,
     name_in,
+    plan_folder,
     plan_with,
     prefer,
     runs_here,
@@ -104,10 +105,31 @@ class StudyRun:
         first_line: What the copy of a table in tables/ begins with.
     """
 
-    def __init__(self, workflow: Any, study: Config, results: str, selection: str | None = None) -> None:
-        """Take the `workflow` object of the Snakefile, the study, the folder of its artifacts, and what is selected."""
-        self._workflow, self._study, self._results, self._selection = workflow, study, results, selection
-        self.first_line = f"{STUDY_MARK}{study.study}" + (f" (a selection: {selection})" if selection else "")
+    def __init__(
+        self,
+        workflow: Any,
+        study: Config,
+        results: str,
+        files: Sequence[Path] = (),
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take the `workflow` object of the Snakefile, the study, the folder of its artifacts, and what was asked for.
+
+        Args:
+            workflow: The object of the running Snakefile.
+            study: The study.
+            results: The folder of its artifacts.
+            files: The files that are laid over config.yaml.
+            given: What is laid over them.
+        """
+        self._workflow, self._study, self._results = workflow, study, results
+        self._selection = selection(files, given)
+        noted = {"files": [os.path.relpath(file) for file in files], "given": dict(given or {})}
+        noted |= {"selection": self._selection} if self._selection else {}
+        # Taken before any rule gets hold of the study.
+        self._noted = json.loads(json.dumps({**noted, "settings": study.as_mapping()}))
+        selected = f" (a selection: {self._selection})" if self._selection else ""
+        self.first_line = f"{STUDY_MARK}{study.study}{selected}"
         self._started = time.time()
         self._store = Store(Path(study.store))
         self._made: dict[str, Manifest] = {}  # the artifacts that are there, as far as they have been read
@@ -234,12 +256,8 @@ class StudyRun:
             more = f" and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
             say(f"made again, because they differ from what they show: {', '.join(wrong[:_NAMED])}{more}")
         workflow = self._workflow
-        files = [os.path.relpath(file) for file in workflow.overwrite_configfiles]
-        settings = json.loads(json.dumps(self._study.as_mapping()))
-        given = json.loads(json.dumps({**workflow.config_settings.config}))
-        more = {"selection": self._selection} if self._selection else {}
-        write_study(Path(self._results), self._store, files=files, given=given, **more, settings=settings)
         try:
+            write_study(Path(plan_folder(workflow, self._results)), self._store, **self._noted)
             if makes_results(workflow):
                 # From now on, no job of an earlier run shows its result; one may have done so since this run began.
                 now = write_planned(Path(self._results), recipes(planned, self._store))
@@ -248,6 +266,8 @@ class StudyRun:
             stale, self._found = plan.stale(), StoredArtifacts(plan)
         except DualReadError as error:
             sys.exit(f"\n{error}")
+        except OSError as error:
+            sys.exit(f"\n{explained(error, Path(self._results))}")
         return [*outdated, *(f"{output}/{MANIFEST_NAME}" for output in stale)]
 
     def _forget_what_is_newer(self, since: float) -> None:

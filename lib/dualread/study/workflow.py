@@ -8,7 +8,7 @@ the oldest and the newest one.
 """
 
 import contextlib
-import fcntl
+import copy
 import getpass
 import os
 import re
@@ -16,12 +16,12 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from dualread.errors import ConfigError
 from dualread.progress import say
 from dualread.store.digest import holds_text, replace_text
-from dualread.store.record import HOST
+from dualread.store.place import DRY_RUN
 
 OLDEST, TOO_NEW = (9, 27), (10,)
 # Without these, results could be made from something else than the study says.
@@ -100,7 +100,7 @@ def asked_for(workflow: Any, config: Mapping[str, Any]) -> tuple[list[Path], Map
                 "module dualread: has a prefix, or replaces one. Leave it out: results are in results/<study>, where"
                 " `study` is a setting, and `snakemake --directory FOLDER` puts all of them elsewhere."
             )
-    return [], dict(config)
+    return [], copy.deepcopy(config)  # Snakemake lays it over what the Snakefile reads, part by part
 
 
 def name_in(workflow: Any, rule: str) -> str | None:
@@ -145,6 +145,14 @@ def makes_results(workflow: Any) -> bool:
     return runs_here(workflow) and getattr(workflow, "_executor_plugin", True) is not None
 
 
+def plan_folder(workflow: Any, results: str) -> str:
+    """Return where a plan leaves its jobs and settings: below `results`, or apart where it is of a dry run.
+
+    A dry run may be of other settings than the results; what `verify` and others read is of the last run.
+    """
+    return f"{results}/{DRY_RUN}" if workflow.is_main_process and not makes_results(workflow) else results
+
+
 def as_planned(workflow: Any, file: Path, find: Callable[[], Sequence[str]]) -> Sequence[str]:
     """Return the words that `find` finds when a run is planned, and that `file` keeps for the run's jobs elsewhere.
 
@@ -157,65 +165,6 @@ def as_planned(workflow: Any, file: Path, find: Callable[[], Sequence[str]]) -> 
     if runs_here(workflow) and not holds_text(file, " ".join(found)):
         replace_text(file, " ".join(found))
     return found
-
-
-def free_dead_locks(folder: Path) -> IO[str]:
-    """Hold a lock of our own in Snakemake's `folder` until this process ends; remove Snakemake's if nobody else does.
-
-    A SIGKILL leaves Snakemake's lock behind, and every later run would ask for --unlock first. The caller keeps the
-    returned file open for as long as the lock has to hold.
-    """
-    folder.mkdir(exist_ok=True)
-    running = (folder / "running").open("a+")
-    # Snakemake's own lock decides where another process is at work, where the file system has no such locks, and where
-    # another machine held the last one, because some file systems keep these locks to one machine.
-    with contextlib.suppress(OSError):
-        fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        running.seek(0)
-        if running.read() in ("", HOST):
-            for lock in folder.glob("locks/*.lock"):
-                lock.unlink(missing_ok=True)
-            running.truncate(0)
-            running.write(HOST)
-            running.flush()
-    with contextlib.suppress(OSError):
-        fcntl.flock(running, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return running
-
-
-def hold(results: Path) -> IO[str]:
-    """Hold the lock of a study's results until this process ends; the caller keeps the returned file open.
-
-    Snakemake locks its folder when it has planned, and --nolock switches that off. Of two runs at a time, one would
-    plan with results that the other is about to replace.
-
-    Raises:
-        ConfigError: Another run holds it, or the folder cannot be written to.
-    """
-    try:
-        results.mkdir(parents=True, exist_ok=True)
-        running = (results / "running").open("a+")
-    except OSError as error:
-        raise ConfigError(f"{results}: cannot be written to ({error.strerror}). Make the folder writable.") from error
-    this_process = f"process {os.getpid()} on {HOST}"
-    try:
-        fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        running.seek(0)
-        holder = running.read()
-        if holder == this_process:  # which reads the rules of a module once more for each `use rule`
-            return running
-        running.close()
-        raise ConfigError(
-            f"{results}: another run of this study is at work here ({holder}), so nothing was started. Wait for it, or"
-            " end it. To run another configuration at the same time, use a second checkout; both may have one store."
-        ) from None
-    except OSError:
-        return running  # a file system without locks
-    running.truncate(0)
-    running.write(this_process)
-    running.flush()
-    return running
 
 
 def limit(workflow: Any, resource: str, total: int) -> None:
@@ -234,17 +183,24 @@ def give_rules_the_resources_of_their_stage(
 ) -> None:
     """Apply a profile's `set-resources`, which names stages, to the rules that a stage has for each actor.
 
-    Memory and time that the profile does not say of a stage that it names are what is `expected` of it.
+    A workflow that uses ours as a module may have given them other names. Memory and time that the profile does not say
+    of a stage that it names are what is `expected` of it.
     """
     if not workflow.is_main_process:
         return  # jobs on a cluster are told the result
     with _or_without("`set-resources` of a profile has to name each rule, such as generate_rlvr"):
         by_stage: Mapping[str, Any] = workflow.resource_settings.overwrite_resources
         estimated = expected() if by_stage else {}
-        for stage, given in by_stage.items():
-            given.update({name: n for name, n in estimated.get(stage, {}).items() if name not in given})
-        by_actor = {f"{stage}_{actor}": given for stage, given in by_stage.items() for actor in actors}
-        workflow.resource_settings.overwrite_resources = {**by_actor, **by_stage}
+        for stage, resources in by_stage.items():
+            missing = {name: n for name, n in estimated.get(stage, {}).items() if name not in resources}
+            resources.update(missing)
+        rules = {
+            name_in(workflow, "_".join(filter(None, (stage, actor)))): resources
+            for stage, resources in by_stage.items()
+            for actor in (None, *actors)
+        }
+        used = {rule: resources for rule, resources in rules.items() if rule is not None}
+        workflow.resource_settings.overwrite_resources = {**used, **by_stage}
 
 
 def start_jobs_at_once(workflow: Any) -> None:
@@ -353,6 +309,8 @@ def plan_with(
         if not module:
             by_time = frozenset(t for t in workflow.rerun_triggers if str(t) == "mtime")
             workflow.dag_settings.rerun_triggers = by_time
+        if options.get("lock_warn_only"):  # a dry run takes no lock; Snakemake would print an error where a run has one
+            options |= {"lock_warn_only": False, "nolock": True}
         prepare(*arguments, **options)
         if module:
             _trust_no_records_of(workflow, rules)

@@ -132,6 +132,7 @@ class Asking:
         questions = asked(
             manifest,
             prompt=spec.prompt.name,
+            hints=spec.prompt.hints,
             images=spec.images,
             draws=spec.draws or 1,
             pairs=pairs,

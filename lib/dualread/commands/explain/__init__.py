@@ -7,13 +7,23 @@ store, in which each artifact names its inputs.
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 from dualread.store.differences import described, differences, predecessor, short
 from dualread.store.graph import Graph, Lineage
 from dualread.store.manifest import Manifest
 from dualread.store.place import HELP as STORE_HELP
-from dualread.store.place import Target, find_key, find_target, read_study, store_of, study_folder
+from dualread.store.place import (
+    Target,
+    find_key,
+    find_target,
+    last_plan,
+    last_planned,
+    read_study,
+    store_of,
+    study_folder,
+)
 from dualread.store.store import Store
 
 HELP = "show what a result was made from, or why it was recomputed"
@@ -104,12 +114,20 @@ def _again(found: Target, store: Store) -> int:
     from dualread.study.again import reasons  # here, because nothing else needs it
     from dualread.study.files import changed_settings
 
-    if (folder := study_folder(found.copy or found.directory)) and "settings" in (noted := read_study(folder)):
+    folder = study_folder(found.copy or found.directory)
+    if folder and found.copy is not None and (last := last_planned(folder)) != folder:
+        own = last / os.path.relpath(found.directory, folder)
+        print(
+            f"{found.copy}: shows the study {folder.name}, and {last.name} was planned last. A run of {last.name} makes"
+            f" it again, as a copy of {own}; to see why that would be made, run: dualread explain {own} --again"
+        )
+        return 0
+    if folder and "settings" in (noted := read_study(last_plan(folder))):
         files, changed = changed_settings(noted, folder)
         print(f"of the study {noted['settings']['study']} ({', '.join(files)}), as it was planned last")
         for line in changed:
             print(f"the settings changed since then, so run `snakemake -n` first: {line}")
-    lines = list(reasons(found.manifest, store))
+    lines = list(reasons(found.manifest, store, dry_runs=True))
     for line in [*lines, _LOOKED_UP] if lines else ["nothing has changed since it was made"]:
         print(line)
     return 0

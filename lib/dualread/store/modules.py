@@ -1,0 +1,105 @@
+"""The modules of the library and of packages with plugins that keys follow: their files, and what is found in them."""
+
+import hashlib
+import sys
+from pathlib import Path
+
+from dualread import read_once
+from dualread.errors import ConfigError
+from dualread.store.source import Source, SourceCache, parse
+
+# These modules store, find and report results but do not change them, so an edit to them must not retrain an actor.
+# `plugins` only imports modules that the spec names, and each of those is in the closure.
+_NOT_RESULTS = ("commands", "plugins", "progress", "read_once", "store")
+
+
+class Modules:
+    """Each module is read at most once, and parsed only if no earlier process did.
+
+    Args:
+        root: The library's folder.
+        cache: A file in which the parsed modules are kept for the next process.
+        others: Names of installed packages that are followed as well.
+    """
+
+    def __init__(self, root: Path, cache: Path | None, others: frozenset[str]) -> None:
+        self._root = root
+        self._package = root.name
+        self._folders = {root.name: root, **{name: _folder_of(name) for name in others}}
+        self._outside = tuple(f"{self._package}.{name}" for name in _NOT_RESULTS)
+        self._cache = SourceCache(cache, root)
+        self._paths: dict[str, Path | None] = {}
+        self._inside: dict[str, bool] = {}
+        self._bare: dict[str, bool] = {}
+        self._sources: dict[str, Source] = {}
+        self._file_digests: dict[str, str] = {}
+
+    def _modules_below(self, package: str) -> list[str]:
+        """Return the modules that are followed in a package, or in a folder without `__init__.py` in it."""
+        top, *_ = package.split(".")
+        folder = self._folders[top].joinpath(*package.split(".")[1:])
+        paths = sorted(path.relative_to(self._folders[top]).with_suffix("") for path in folder.rglob("*.py"))
+        names = [".".join((top, *path.parts)).removesuffix(".__init__") for path in paths]
+        return [name for name in names if self._is_inside(name)]
+
+    def _is_bare(self, module: str) -> bool:
+        """Return whether a module is a folder without `__init__.py`, which Python imports as a package, too."""
+        if module not in self._bare:
+            top, *parts = module.split(".")
+            is_folder = bool(parts) and self._folders[top].joinpath(*parts).is_dir()
+            self._bare[module] = is_folder and self._find(module) is None and not self.is_outside(module)
+        return self._bare[module]
+
+    def _with_parents(self, module: str) -> list[str]:
+        parts = module.split(".")
+        names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+        return [name for name in names if self._is_inside(name)]
+
+    def _is_inside(self, module: str) -> bool:
+        """Return whether `module` is one that is followed, whose code can change results."""
+        if module not in self._inside:
+            self._inside[module] = not self.is_outside(module) and self._find(module) is not None
+        return self._inside[module]
+
+    def is_outside(self, module: str) -> bool:
+        """Return whether the code of `module` cannot change a result."""
+        return module.startswith(tuple(f"{name}." for name in self._outside)) or module in self._outside
+
+    def _find(self, module: str) -> Path | None:
+        if module not in self._paths:
+            folder = self._folders.get(module.split(".")[0])
+            self._paths[module] = folder and read_once.module_file(folder, module)
+        return self._paths[module]
+
+    def _source(self, module: str) -> Source:
+        if module not in self._sources:
+            path = self._find(module)
+            assert path is not None, module
+            content = read_once.read(path)
+            if (found := self._cache.find(path, content)) is None:
+                found = parse(content, _package_of(module, path), path)
+                self._cache.keep(path, found)
+            self._sources[module] = found
+        return self._sources[module]
+
+    def _file_digest(self, name: str, named_by: str) -> str:
+        if name not in self._file_digests:
+            folder = self._folders.get(named_by.partition(".")[0], self._root)
+            path = folder / name
+            try:
+                self._file_digests[name] = hashlib.sha256(read_once.read(path)).hexdigest()
+            except FileNotFoundError as error:
+                raise ConfigError(
+                    f"{path}: no such data file, although {named_by} names it. Check the name."
+                ) from error
+        return self._file_digests[name]
+
+
+def _folder_of(package: str) -> Path:
+    if (folder := read_once.package_folder(package)) is None:
+        raise ConfigError(f"{package}: no such package is installed in {sys.executable}. Install it beside dualread.")
+    return folder
+
+
+def _package_of(module: str, path: Path) -> str:
+    return module if path.name == "__init__.py" else module.rpartition(".")[0]

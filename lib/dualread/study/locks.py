@@ -1,0 +1,95 @@
+"""What keeps two runs apart: Snakemake's folder of one machine, and the results of one study."""
+
+import atexit
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+from typing import IO
+
+from dualread.errors import ConfigError
+from dualread.store.record import HOST, is_alive
+
+
+def free_dead_locks(folder: Path) -> IO[str]:
+    """Hold a lock of our own in Snakemake's `folder` until this process ends; remove Snakemake's if nobody else does.
+
+    A SIGKILL leaves Snakemake's lock behind, and every later run would ask for --unlock first. The caller keeps the
+    returned file open for as long as the lock has to hold.
+    """
+    folder.mkdir(exist_ok=True)
+    running = (folder / "running").open("a+")
+    # Snakemake's own lock decides where another process is at work, where the file system has no such locks, and where
+    # another machine held the last one, because some file systems keep these locks to one machine.
+    with contextlib.suppress(OSError):
+        fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        running.seek(0)
+        if running.read() in ("", HOST):
+            for lock in folder.glob("locks/*.lock"):
+                lock.unlink(missing_ok=True)
+            running.truncate(0)
+            running.write(HOST)
+            running.flush()
+    with contextlib.suppress(OSError):
+        fcntl.flock(running, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return running
+
+
+def hold(results: Path) -> IO[str]:
+    """Hold the lock of a study's results until this process ends; the caller keeps the returned file open.
+
+    Snakemake locks its folder when it has planned, and --nolock switches that off. Of two runs at a time, one would
+    plan with results that the other is about to replace.
+
+    Raises:
+        ConfigError: Another run holds it, or the folder cannot be written to.
+    """
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        running = (results / "running").open("a+")
+    except OSError as error:
+        raise ConfigError(f"{results}: cannot be written to ({error.strerror}). Make the folder writable.") from error
+    this_process = f"process {os.getpid()} on {HOST}"
+    try:
+        fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        running.seek(0)
+        holder = running.read()
+        if holder == this_process:  # which reads the rules of a module once more for each `use rule`
+            return running
+        running.close()
+        raise _at_work(results, holder) from None
+    except OSError:  # a file system without locks
+        running.close()
+        _hold_by_name(results, this_process)
+        return running
+    running.truncate(0)
+    running.write(this_process)
+    running.flush()
+    return running
+
+
+def _at_work(results: Path, holder: str, more: str = "") -> ConfigError:
+    return ConfigError(
+        f"{results}: another run of this study is at work here ({holder}), so nothing was started. Wait for it, or"
+        f" end it. To run another configuration at the same time, use a second checkout; both may have one store.{more}"
+    )
+
+
+def _hold_by_name(results: Path, this_process: str) -> None:
+    """Hold a study's results by a file that only one process can create, and that goes when this process ends."""
+    file = results / "running.process"
+    with contextlib.suppress(FileNotFoundError):
+        holder = file.read_text()
+        if holder == this_process:
+            return
+        pid, _, host = holder.removeprefix("process ").partition(" on ")
+        if host == HOST and pid.isdecimal() and not is_alive(int(pid)):
+            file.unlink(missing_ok=True)
+    try:
+        with file.open("x") as held:
+            held.write(this_process)
+    except FileExistsError:
+        more = f" If it has ended, as after a kill on another machine, remove {file}."
+        raise _at_work(results, file.read_text(), more) from None
+    atexit.register(file.unlink, missing_ok=True)
