@@ -3,6 +3,7 @@
     OMP_NUM_THREADS=1 python benchmarks/coverage.py --quick      two minutes
     OMP_NUM_THREADS=1 python benchmarks/coverage.py              a quarter of an hour
     OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 2000 --only certified
+    OMP_NUM_THREADS=1 python benchmarks/coverage.py --data-sets 200 --only uneven      five minutes
 
 Data sets are drawn from known sources (`_simulated.py`). "printed" is what `dualread evaluate` prints; the other
 lines are alternatives that were rejected, written here in a few lines each. Every share has its Monte Carlo standard
@@ -13,6 +14,8 @@ error.
   a star.
 - tests: how often p is at most .05. Methods a and b are equal in everything; a and `narrow` are both calibrated, but
   `narrow` says nearly the same every time; retrained methods are equal but for the luck of their seeds.
+- uneven: the same where some images hold most answers, for correlations of 0 to .6 within images. Sizes stay, so
+  that the true value is that of as many images with one answer each.
 - certified thresholds: how often the risk is above the target, and what share of new answers is kept.
 """
 
@@ -24,6 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import polars as pl
 from _simulated import CALIBRATIONS, Design, answers, source
+from scipy.special import ndtr
 
 import dualread
 from dualread.commands.text import aligned
@@ -49,6 +53,19 @@ DESIGNS = (
     Design(name="12 answers, ICC .8", images=100, per_image=(12, 12), icc=0.8),
     Design(name="accuracy .05", images=100, accuracy=0.05),
 )
+UNEVEN: Mapping[str, Sequence[int]] = {
+    "199 and 1": [199, 1],
+    "190 and 10 of 1": [190, *[1] * 10],
+    "150 and 50 of 1": [150, *[1] * 50],
+    "100 and 20 of 5": [100, *[5] * 20],
+    "3 of 50, 50 of 1": [*[50] * 3, *[1] * 50],
+    "Zipf, 30": [200 // k for k in range(1, 31)],
+    "Zipf, 200": [max(200 // k, 1) for k in range(1, 201)],
+    "10 of 20": [20] * 10,
+    "200 of 1": [1] * 200,
+}
+CORRELATIONS = (0.0, 0.1, 0.3, 0.6)
+UNEVEN_METRICS = ("accuracy", "brier", "auroc", "aurc", "hce90", "squared_calibration_error")
 QUICK = 3  # the first designs alone
 REPLICATES = 400
 SEED_DEVIATIONS = (0.0, 0.15, 0.4)  # of the logarithm of a method's noise, between trained seeds
@@ -60,11 +77,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-sets", type=int, help="number of data sets of each design (400; 100 with --quick)")
     parser.add_argument("--quick", action="store_true", help="three designs instead of eight, and fewer data sets")
-    parser.add_argument("--only", choices=["intervals", "certified"], help="one part; tests go with the intervals")
+    parser.add_argument(
+        "--only", choices=["intervals", "uneven", "certified"], help="one part; tests go with intervals"
+    )
     options = parser.parse_args()
     n = options.data_sets or (100 if options.quick else 400)
     designs = DESIGNS[:QUICK] if options.quick else DESIGNS
-    if options.only != "certified":
+    if options.only in (None, "uneven"):
+        found = Found()
+        for name, sizes in UNEVEN.items():
+            for correlation in CORRELATIONS:
+                uneven(name, sizes, correlation, n, found)
+        for title, lines in (("uneven: intervals", found.interval_lines()), ("uneven: tests", found.test_lines())):
+            print(f"\n{title}", *lines, sep="\n", flush=True)
+    if options.only in (None, "intervals"):
         found = Found()
         for design in designs:
             started = time.perf_counter()
@@ -74,7 +100,7 @@ def main() -> None:
             retrained(deviation, n, found)
         for title, lines in (("intervals", found.interval_lines()), ("tests of no difference", found.test_lines())):
             print(f"\n{title}", *lines, sep="\n", flush=True)
-    if options.only != "intervals":
+    if options.only in (None, "certified"):
         print("\ncertified thresholds, target .2, delta .1", *certified_lines(5 * n), sep="\n")
 
 
@@ -166,6 +192,42 @@ def alternatives(
         for how, weight in (("one-way percentile", by_source), ("product weights", by_both)):
             with np.errstate(invalid="ignore"):
                 yield ("natural_ccg_auc", how), weight @ wins / weight.sum(axis=1), float(wins.mean())
+
+
+def uneven(name: str, sizes: Sequence[int], correlation: float, n: int, found: Found) -> None:
+    """Add what is printed for images of these sizes, and for the difference of two equal methods."""
+    rng = np.random.default_rng([4, len(sizes), max(sizes), int(10 * correlation)])
+    independent = np.random.default_rng(4)
+    truth = _estimates(dualread.evaluate(_of_sizes([1] * 50_000, 0.0, independent), replicates=0).metrics)
+    place = f"{name}, ICC {correlation:g}"
+    for _ in range(n):
+        got = dualread.evaluate(_of_sizes(sizes, correlation, rng), compare=["a", "b"], replicates=REPLICATES)
+        chosen = got.metrics.filter(pl.col("metric").is_in(UNEVEN_METRICS), subset="all", method="a")
+        for row in chosen.filter(pl.col("estimate").is_not_null()).to_dicts():
+            low, high = (np.nan, np.nan) if row["low"] is None else (row["low"], row["high"])
+            end = (low, high, row["estimate"], truth["a", row["metric"]])
+            found.intervals[place, row["metric"], "printed"].append(end)
+        assert got.differences is not None
+        for row in got.differences.filter(pl.col("metric").is_in(UNEVEN_METRICS)).to_dicts():
+            if row["metric"] != "accuracy" and row["estimate"] is not None:
+                found.p_values[place, f"{row['metric']}, a - b", "printed"].append(row["p"])
+
+
+def _of_sizes(sizes: Sequence[int], correlation: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return answers of two equal methods, about 65% right, to images with so many answers."""
+    image = np.repeat(np.arange(len(sizes)), sizes)
+
+    def mixed() -> np.ndarray:
+        of_image, single = rng.standard_normal(len(sizes))[image], rng.standard_normal(len(image))
+        return np.sqrt(correlation) * of_image + np.sqrt(1.0 - correlation) * single
+
+    latent = mixed()
+    names = [np.char.add(kind, of.astype(str)) for kind, of in (("q", np.arange(len(image))), ("i", image))]
+    tables = [
+        {"confidence": ndtr(0.8 * (latent + 0.8 * mixed()) + 0.5), "method": np.full(len(image), m)} for m in "ab"
+    ]
+    same = {"sample_id": names[0], "image_id": names[1], "correct": latent > -0.4}
+    return {name: np.concatenate([table.get(name, same.get(name)) for table in tables]) for name in (*same, *tables[0])}
 
 
 def retrained(deviation: float, n: int, found: Found) -> None:

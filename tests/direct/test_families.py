@@ -44,4 +44,4 @@ def test_from_examples_to_confidences(name, tmp_path):
         assert of_method.is_between(0, 1).all()
         assert len(of_method) in (0, len(found)), method  # none where nothing could be fitted
     assert found.select(pl.col("^confidence_.*$")).null_count().row(0).count(0) >= 3
-    dualread.evaluate(found, replicates=20)
+    dualread.evaluate(found, replicates=40)

@@ -111,7 +111,7 @@ CASES = {
     "kernel: a cluster beyond the draws": lambda: kernels.auroc_kernel(
         np.array(TWO), np.array(RIGHT_WRONG), np.array([0, 2]), 2
     ),
-    "replicates: a signed metric": lambda: t_replicates(np.array([-0.3, -0.1]), -0.2, 5, 5),
+    "replicates: a signed metric": lambda: t_replicates(np.array([-0.3, -0.1]), -0.2, df=4.0, widening=1.0, rest_on=5),
     "draws: not sorted": lambda: ImageDraws(names=("x",), image_ids=("b", "a"), replicates=1),
     "draws: twice": lambda: ImageDraws(names=("x",), image_ids=("a", "a"), replicates=1),
     "draws: another image": lambda: DRAWS.cluster_of(["elsewhere"]),

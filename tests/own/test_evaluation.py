@@ -44,7 +44,7 @@ def test_every_form_of_a_table_gives_the_same_numbers(tmp_path):
         "pandas": (pd.read_csv(tmp_path / "mine.csv"), pd.read_csv(tmp_path / "pairs.csv")),
     }
     found = {
-        form: dualread.evaluate(*tables, replicates=30).metrics.drop("method", "reason") for form, tables in own.items()
+        form: dualread.evaluate(*tables, replicates=40).metrics.drop("method", "reason") for form, tables in own.items()
     }
     assert values(found["file"])["natural_ccg_auc"] == 0.5  # by hand in test_report
     assert all(metrics.equals(found["file"]) for metrics in found.values())
@@ -66,7 +66,7 @@ def test_a_difference_is_that_of_the_estimates_and_of_the_replicates():
 
 
 def test_a_method_is_compared_with_all_others_and_not_with_itself():
-    found = dualread.evaluate(answers(), compare=["b"], replicates=20).differences
+    found = dualread.evaluate(answers(), compare=["b"], replicates=40).differences
     assert set(found["baseline"]) == {"a", "c"}
     alike = answers(methods=("a",))
     twin = pl.concat([alike, alike.with_columns(method=pl.lit("twin"))])
@@ -100,7 +100,7 @@ def test_a_method_is_compared_with_all_others_and_not_with_itself():
 )
 def test_what_cannot_be_compared_is_refused(table, compared, error, message):
     with pytest.raises(error, match=message):
-        dualread.evaluate(table, compare=compared, replicates=20)
+        dualread.evaluate(table, compare=compared, replicates=40)
 
 
 def test_a_comparison_is_on_the_questions_that_all_methods_answer():

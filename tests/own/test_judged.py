@@ -81,10 +81,10 @@ def test_a_service_judges_and_the_table_says_both(tmp_path, monkeypatch, capsys)
     said = capsys.readouterr().out
     # Distinct and judged: liver (both right), hepatic (grader alone), left (both wrong). They agree on 2 of 3; right by
     # exact match 1/3, by the grader 2/3, by chance 1/3 * 2/3 + 2/3 * 1/3 = 4/9; kappa (2/3 - 4/9) / (5/9) = .4.
-    assert "3 distinct answers: right by exact match 33.3%, right by the grader 66.7%" in said
+    assert "3 distinct answers judged: right by exact match 33.3%, right by the grader 66.7%" in said
     assert "both agree on 66.7% of them (Cohen's kappa 0.400)" in said
     assert "1 are right by the grader alone, 0 are right by exact match alone" in said
-    assert "1 distinct answers are not judged" in said
+    assert "1 of 4 distinct answers is not judged" in said
     (row,) = pl.read_csv(tmp_path / "judge/disagreements.csv").to_dicts()
     assert (row["answer"], row["correct_exact"], row["correct"], row["n_rows"]) == ("the hepatic organ", False, True, 2)
     of_judge = evaluate(out, replicates=0).metrics.filter(metric="accuracy", subset="all")
@@ -94,7 +94,7 @@ def test_a_service_judges_and_the_table_says_both(tmp_path, monkeypatch, capsys)
 def test_requests_and_responses_as_files_of_a_batch_service(tmp_path, capsys):
     table(tmp_path)
     assert program.main(call(tmp_path)) == 0
-    assert "0 of 4 distinct answers are judged" in capsys.readouterr().out
+    assert "0 of 4 distinct answers have a reply" in capsys.readouterr().out
     lines = (tmp_path / "judge/requests-001.jsonl").read_text().splitlines()
     asked = [json.loads(line) for line in lines]
     assert all(one["body"]["model"] == "m" and one["url"] == "/v1/chat/completions" for one in asked)
@@ -107,7 +107,7 @@ def test_requests_and_responses_as_files_of_a_batch_service(tmp_path, capsys):
     ]
     (tmp_path / "judge/responses/made.jsonl").write_text("\n".join(map(json.dumps, responses)))
     assert program.main(call(tmp_path, "--out", str(tmp_path / "judged.jsonl"))) == 0
-    assert "4 of 4 distinct answers are judged" in capsys.readouterr().out
+    assert "4 of 4 distinct answers have a reply" in capsys.readouterr().out
     assert not list((tmp_path / "judge").glob("requests-*.jsonl"))
     assert pl.read_ndjson(tmp_path / "judged.jsonl")["correct"].to_list()[:4] == [True, True, True, False]
 

@@ -93,7 +93,7 @@ def test_print_shows_the_values_without_images_or_resamples():
 
 def test_many_methods_fit_one_screen_and_warnings_are_counted():
     rows = {f"confidence_a_method_with_a_long_name_{k}": [j * (k + 3) % 41 / 41 for j in range(40)] for k in range(30)}
-    found = evaluate({**rows, "sample_id": range(40), "correct": [0, 1] * 20}, replicates=20)
+    found = evaluate({**rows, "sample_id": range(40), "correct": [0, 1] * 20}, replicates=40)
     lines = str(replace(found, warnings=["warning: x", "warning: y"])).splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= WIDTH

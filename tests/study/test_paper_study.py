@@ -42,7 +42,7 @@ OTHERWISE = {
         "p_state": {"settings": {"steps": 7, "learning_rate": 0.5, "l2": 0.5}},
         "per": {"settings": {"steps": 7, "learning_rate": 0.5, "l2": 0.5}},
     },
-    "metrics": {"bootstrap": {"replicates": 7}},
+    "metrics": {"bootstrap": {"replicates": 77}},
 }  # fmt: skip
 
 

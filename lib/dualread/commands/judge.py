@@ -106,7 +106,7 @@ class Judging:
 
         (batch,) = self.batches(self._folder)
         n = batch.found.n_requests
-        yield f"{n - batch.found.n_missing} of {n} distinct answers are judged"
+        yield f"{n - batch.found.n_missing} of {n} distinct answers have a reply"
         yield from batch.found.why[:3]
         for file, count in write_requests(self._folder, [batch], lambda _: ""):
             yield f"wrote {file}: {count} requests"

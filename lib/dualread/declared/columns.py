@@ -256,7 +256,7 @@ METRICS = Schema(
         "high": nullable(pl.Float64, "upper end of the 95% interval; null if there is none"),
         "n": column(pl.Int64, "rows (or pairs) that the value is computed from"),
         "n_clusters": column(pl.Int64, "distinct source images among them"),
-        "reason": nullable(pl.String, "why the estimate is null; null if it is not"),
+        "reason": nullable(pl.String, "why the estimate is null, or why a value has no interval"),
     },
 )
 
@@ -300,7 +300,7 @@ CONTRASTS = Schema(
             pl.String,
             "of CCG: the side with fewer than 30 decisive images in some run: source, donor, or source and donor",
         ),
-        "reason": nullable(pl.String, "why the estimate is null; null if it is not"),
+        "reason": nullable(pl.String, "why the estimate is null, or why a value has no interval"),
     },
 )
 

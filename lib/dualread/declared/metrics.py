@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from dualread.declared.base import AtLeastOne, Distinct, Listed, Name, Names, Section
 
@@ -14,11 +14,22 @@ Metric = Literal["auroc", "brier", "squared_calibration_error", "natural_ccg_auc
 FurtherMetric = Literal["ece15_equal_mass", "auarc", "e_aurc", "prediction_rejection_ratio"]
 
 
+# With fewer, no resample is beyond a 95% interval on a side, and no p-value is .05 or less: 2 / (39 + 1) = .05.
+FEWEST_REPLICATES = 39
+ENOUGH_REPLICATES = f"0 (no intervals) or at least {FEWEST_REPLICATES}, which a 95% interval and a p-value of .05 need"
+
+
+def _enough(replicates: int) -> int:
+    if 0 < replicates < FEWEST_REPLICATES:
+        raise ValueError(f"{replicates} resamples, expected {ENOUGH_REPLICATES}")
+    return replicates
+
+
 class Bootstrap(Section):
     """Confidence intervals."""
 
-    replicates: Annotated[int, Field(ge=0)]
-    """Resamples."""
+    replicates: Annotated[int, Field(ge=0), AfterValidator(_enough)]
+    """Resamples: 0 for no intervals, or at least 39, which a 95% interval and a p-value of .05 need."""
 
 
 class Metrics(Section):

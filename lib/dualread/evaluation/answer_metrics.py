@@ -14,6 +14,7 @@ from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.columns import Columns, on_columns
 from dualread.evaluation.metric import AnswerMetric, BuildKernel, Metric
 from dualread.evaluation.metrics import calibration_chance, calibration_error, correctness, discrimination, selective
+from dualread.evaluation.statistics.clusters import Clusters, effective_number, undefined
 from dualread.evaluation.statistics.kernels import Kernel, linear_kernel, mean_kernel, rank_kernel
 from dualread.evaluation.statistics.t_replicates import spread_of_losses, spread_of_ranks, t_stretch
 
@@ -43,33 +44,18 @@ def _squared_calibration_error(answers: Columns, image: np.ndarray, n_images: in
     `t_stretch` for the images with the rarer kind of answer, on which the variance rests.
     """
     confidence, correct = answers["confidence"], answers["correct"]
-    n_shown, n_rarer = images_of(correct, image)
+    images = Clusters.of(correct, image, n_images)
     try:
         value = calibration_chance.squared_calibration_error(confidence, correct, image)
     except UndefinedMetricError:
-        return _undefined
+        return undefined
     left_out = calibration_chance.leave_one_image_out(confidence, correct, image)
-    if np.isnan(left_out).any() or n_rarer < 2:
-        return _undefined
-    change, stretch = np.zeros(n_images), sqrt((n_shown - 1) / n_shown) * t_stretch(n_rarer)
+    if np.isnan(left_out).any() or images.n_rarer < 2:
+        return undefined
+    change = np.zeros(n_images)
+    stretch = sqrt((images.in_effect.n - 1) / images.in_effect.n) * t_stretch(images.df(images.n_rarer - 1.0))
     change[np.unique(image)] = (np.sort(left_out).mean() - left_out) * stretch
     return linear_kernel(value, change)
-
-
-def _undefined(weights: np.ndarray) -> np.ndarray:
-    return np.full(weights.shape[1], np.nan)
-
-
-def images_of(correct: np.ndarray, image: np.ndarray) -> tuple[int, int]:
-    """Return the number of images, and of those with the rarer kind of answer: right ones, or wrong ones.
-
-    Args:
-        correct: bool [n].
-        image: int [n], >= 0.
-    """
-    with_right, with_wrong = (np.bincount(image[kind], minlength=1) > 0 for kind in (correct, ~correct))
-    n_right, n_wrong = int(with_right.sum()), int(with_wrong.sum())
-    return int(np.count_nonzero(np.bincount(image))), min(n_right, n_wrong)
 
 
 def _is_correct(rows: Columns) -> np.ndarray:
@@ -202,6 +188,12 @@ IMAGES_WITH_WRONG = AnswerMetric(
     value=lambda rows: float(rows.n_distinct("image_id", ~rows["correct"])),
     is_count=True,
 )
+IMAGES_IN_EFFECT = AnswerMetric(
+    name="images_in_effect",
+    meaning="images of equal size that answers shared as unequally; fewer than 2 have no interval",
+    value=lambda rows: effective_number(np.bincount(rows.codes("image_id"))),
+    is_count=True,
+)
 
 # In the order of the metrics table.
 ANSWER_METRICS: dict[str, AnswerMetric] = {
@@ -209,7 +201,7 @@ ANSWER_METRICS: dict[str, AnswerMetric] = {
     for metric in (
         *(ACCURACY, AUROC, WITHIN_QUESTION_AUROC, ECE, SQUARED_CALIBRATION_ERROR, BRIER, AURC, HCE),
         *(CALIBRATION_IN_THE_LARGE, CALIBRATION_SLOPE, *CHANNEL_METRICS.values()),
-        *(IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG),
+        *(IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG, IMAGES_IN_EFFECT),
     )
 }
 # Two methods can be compared by these.

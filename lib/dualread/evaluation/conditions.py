@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from dualread.evaluation.answer_metrics import images_of
 from dualread.evaluation.columns import Columns, decisive, on_columns
-from dualread.evaluation.estimates import Estimate, measure, undefined
+from dualread.evaluation.estimates import Estimate, measure, undefined, with_limits
 from dualread.evaluation.join import Rows
 from dualread.evaluation.metric import PairMean, PairMetric
 from dualread.evaluation.metrics import calibration_error, correctness, discrimination, grounding
 from dualread.evaluation.other_conditions import ORIGINAL
 from dualread.evaluation.pair_metrics import drop, limits, of_sample, preference
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, including, interval
+from dualread.evaluation.statistics.clusters import Clusters
 from dualread.evaluation.statistics.kernels import auroc_kernel
 from dualread.evaluation.statistics.proportion import share_interval
 from dualread.evaluation.statistics.t_replicates import spread_of_ranks
@@ -86,6 +86,7 @@ CONDITION_METRICS: Mapping[str, PairMetric] = {
     **_ALONE,
     **{metric.name: metric for metric in (ACCURACY_DROP, CONFIDENCE_DROP, CCG_AUC)},
     "decisive_pairs": of_sample("decisive_pairs", _DECISIVE, "pairs", images=_IMAGE),
+    "ccg_few_sources": of_sample("ccg_few_sources", _DECISIVE, "few_sources", images=_IMAGE),
 }
 
 
@@ -125,12 +126,15 @@ def _row(subset: str, rows: Columns, metric: PairMetric, draws: ImageDraws) -> E
         ends = _of_auroc(rows, found.estimate, draws)
     elif metric.of_pairs is not None:
         ends = limits(metric.of_pairs, rows, found.estimate)
-    return found if ends is None else found._replace(low=ends[0], high=ends[1])
+    return with_limits(found, ends, rows.codes("source_image_id")[chosen])
 
 
-def _of_auroc(rows: Columns, estimate: float, draws: ImageDraws) -> tuple[float | None, float | None]:
+def _of_auroc(rows: Columns, estimate: float, draws: ImageDraws) -> tuple[float | None, float | None] | None:
     image, n_images = rows.cluster("source_image_id", draws), len(draws.image_ids)
-    kernel = auroc_kernel(rows["confidence_other"], rows["correct_other"], image, n_images)
+    images = Clusters.of(rows["correct_other"], image, n_images)
+    if images.in_effect.reason:
+        return None
+    kernel = images.resampled(auroc_kernel(rows["confidence_other"], rows["correct_other"], image, n_images))
     values = image_cluster_replicates({"auroc": kernel}, draws, n_rows=len(rows))["auroc"]
-    found = interval(spread_of_ranks(values, estimate, *images_of(rows["correct_other"], image)))
+    found = interval(spread_of_ranks(values, estimate, images))
     return including(found.low, found.high, estimate)

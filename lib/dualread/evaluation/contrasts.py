@@ -14,9 +14,10 @@ import polars as pl
 
 from dualread.declared.metrics import ContrastSpec
 from dualread.errors import ConfigError, did_you_mean
-from dualread.evaluation.answer_metrics import ANSWER_METRICS
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, IMAGES_IN_EFFECT
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.evaluation.samples import Read, Sample, mean_sample
+from dualread.evaluation.statistics.clusters import InEffect
 from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds
 from dualread.evaluation.statistics.p_values import P, holm
 from dualread.evaluation.statistics.t_intervals import difference_interval, difference_p_value, logit_interval
@@ -40,7 +41,7 @@ class OverSeeds:
         n: The smallest number of rows of any run.
         n_clusters: The smallest number of distinct source images of any run.
         short: The sides, source and donor, of which the decisive set of any run has too few images.
-        reason: Why there is no estimate, or None.
+        reason: Why there is no estimate, or no interval; None if there are both.
     """
 
     estimate: float | None
@@ -65,6 +66,7 @@ class OverSeeds:
             return OverSeeds(estimate=None, reason="; ".join(reasons), **found)
         return OverSeeds(
             estimate=self.estimate - other.estimate,
+            reason="; ".join(reasons) or None,
             by_seed=_side_by_side(self.by_seed, other.by_seed),
             sample=self.sample.minus(other.sample),
             **found,
@@ -83,7 +85,7 @@ class OverSeeds:
         if self.estimate is None or self.sample is None or variance is None or given is None:
             return None
         p = difference_p_value(self.estimate, variance, self.sample.carriers())
-        return P(max(p, given.value), at_most=False)
+        return None if p is None else P(max(p, given.value), at_most=False)
 
     def _variance_retrained(self) -> Variance | None:
         of_images = None if self.sample is None else self.sample.variance()
@@ -153,16 +155,23 @@ class Results:
             return OverSeeds(estimate=None, reason=reason, **found)
         by_seed = {seed: row["estimate"] for seed, row in rows.items()}
         members = self._members.get(dataset, (dataset,))
+        shown = [one for member in members for one in self._images((backbone, member, split), method)] if of else []
         sample = mean_sample(
             [
                 [self._read((backbone, seed, method), f"{member}/{split}/{metric}") for seed in rows]
                 for member in members
             ],
             n_images=sum(self._carriers((backbone, member, split, metric), method) for member in members),
-            is_skewed=of is not None and of.is_skewed,
+            is_skewed=of is not None and (of.is_skewed or any(images.is_uneven for images in shown)),
         )
+        found["reason"] = next((images.reason for images in shown if images.reason), None)
         found["is_signed"] = of is not None and of.is_signed  # as every difference, it can be negative
         return OverSeeds(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, **found)
+
+    def _images(self, place: tuple[str, str, str], method: str) -> Iterator[InEffect]:
+        """Yield, run by run, how many even images those of a (backbone, data set, split) are worth."""
+        for row in self._rows.get(((*place, IMAGES_IN_EFFECT.name), method), {}).values():
+            yield InEffect(number=row["estimate"], n=row["n_clusters"])
 
     def _carriers(self, cell: Cell, method: str) -> int:
         """Return the number of images that can carry a difference: of ranks, those with the rarer kind of answer."""

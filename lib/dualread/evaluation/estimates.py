@@ -23,7 +23,9 @@ from dualread.evaluation.metrics import calibration_chance
 from dualread.evaluation.pair_metrics import PAIR_METRICS, PairValues, limits, stored_pairs
 from dualread.evaluation.replicates import replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws, including, interval
+from dualread.evaluation.statistics.clusters import InEffect
 from dualread.evaluation.statistics.proportion import share_interval
+from dualread.evaluation.statistics.t_intervals import Limits
 
 SUBSETS = ("all", "open", "closed")
 _WITH_PERCENTILES = {*WITH_PERCENTILES, controls.SHUFFLED_AUROC.name}
@@ -78,6 +80,8 @@ def estimate(cell: CellColumns, draws: ImageDraws, further: Collection[str] = ()
         known = resampled["all" if subset in whole else subset]
         for row in _rows(subset, part, draws, answer_metrics):
             if row.metric in _WITH_PERCENTILES:
+                if row.metric in known and len(known[row.metric]):
+                    row = row._replace(reason=row.reason or why_none(part.answers.codes("image_id")))
                 rows += _with_percentiles(row, known.get(row.metric))
             else:
                 rows.append(row._asdict())
@@ -104,8 +108,26 @@ def _with_share(found: Estimate, counted: np.ndarray, answers: Columns, draws: I
     """Return the share of the rows `counted` with its interval; without one if no resamples were asked for."""
     if found.estimate is None or draws.replicates == 0:
         return found
-    ends = share_interval(counted, answers.codes("image_id"))
-    return found if ends is None else found._replace(low=ends[0], high=ends[1])
+    image = answers.codes("image_id")
+    return with_limits(found, share_interval(counted, image), image)
+
+
+def with_limits(found: Estimate, ends: Limits, *images: np.ndarray) -> Estimate:
+    """Return the estimate with the ends of its interval, or with the reason why it has none.
+
+    Args:
+        found: The estimate.
+        ends: Of its interval; None if there is none.
+        images: The image of each of its rows, int [n]; of pairs, those of both sides.
+    """
+    if ends is not None and ends[0] is not None:
+        return found._replace(low=ends[0], high=ends[1])
+    return found._replace(reason=found.reason or why_none(*images))
+
+
+def why_none(*images: np.ndarray) -> str | None:
+    """Return why rows about these images, int [n] for each side, have no interval; None if images are no reason."""
+    return next((reason for of in images if (reason := InEffect.of(np.bincount(of)).reason)), None)
 
 
 def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, PairMetric]) -> Iterator[Estimate]:
@@ -119,7 +141,11 @@ def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, PairMet
             ends = None
             if metric.of_pairs is not None and found.estimate is not None:
                 ends = limits(metric.of_pairs, rows, found.estimate)
-            yield found if ends is None else found._replace(low=ends[0], high=ends[1])
+            if metric.of_pairs is None or found.estimate is None:
+                yield found
+            else:
+                sides = rows.image_numbers("source_image_id", metric.of_pairs.other)[:, chosen]
+                yield with_limits(found, ends, *sides)
 
 
 def noise_floor(answers: Columns, draws: ImageDraws) -> float:

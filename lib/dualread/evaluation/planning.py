@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import islice
 
 import numpy as np
-from scipy.optimize import root_scalar
+import scipy  # loads its submodules when they are first used
 from scipy.special import expit, ndtr, ndtri
 
 from dualread.evaluation.metrics.risk_control import DELTA, risk_p_values, smallest_certified
@@ -160,7 +160,7 @@ def _log_odds(accuracy: float, auroc: float) -> tuple[float, float]:
     """Return mean and deviation of the log-odds with which calibrated confidences have this accuracy and AUROC."""
 
     def mean(deviation: float) -> float:
-        return root_scalar(
+        return scipy.optimize.root_scalar(
             lambda shift: float(expit(shift + deviation * _GRID).mean()) - accuracy, bracket=(-500.0, 500.0)
         ).root
 
@@ -174,7 +174,9 @@ def _log_odds(accuracy: float, auroc: float) -> tuple[float, float]:
     if auroc_of(least) >= auroc or auroc_of(most) <= auroc:
         chosen = least if auroc_of(least) >= auroc else most
     else:
-        chosen = root_scalar(lambda deviation: auroc_of(deviation) - auroc, bracket=(least, most), xtol=1e-6).root
+        chosen = scipy.optimize.root_scalar(
+            lambda deviation: auroc_of(deviation) - auroc, bracket=(least, most), xtol=1e-6
+        ).root
     return mean(chosen), chosen
 
 

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES, images_of
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.controls import SHUFFLED_AUROC
 from dualread.evaluation.metric import BuildKernel
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates
+from dualread.evaluation.statistics.clusters import Clusters
 from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel
 from dualread.evaluation.statistics.t_replicates import Spread, spread_of_ranks
 
@@ -23,14 +24,15 @@ def replicates(cells: Mapping[str, CellColumns], draws: ImageDraws) -> dict[str,
     """Return, by cell, the replicates of each of `WITH_REPLICATES`, and of `SHUFFLED_AUROC` where it has rows.
 
     Each is float64 [B], NaN where it is undefined. All of a metric are NaN where the images on which it rests are fewer
-    than two. A cell without answers is not resampled. Images are drawn once for all cells.
+    than two, or worth fewer than two equal ones. A cell without answers is not resampled. Images are drawn once for all
+    cells.
 
     Args:
         cells: Cells of the same images, by any name: a cell and its parts.
         draws: Resamples of the images.
     """
     kernels: dict[str | tuple[str, ...], Kernel] = {}
-    spreads: dict[str, tuple[Spread | None, int, int]] = {}
+    spreads: dict[str, tuple[Spread | None, Clusters]] = {}
     for cell, columns in cells.items():
         if len(columns.answers):
             found_kernels, found_spreads = _of_cell(columns, draws)
@@ -39,9 +41,11 @@ def replicates(cells: Mapping[str, CellColumns], draws: ImageDraws) -> dict[str,
     n_rows = max((len(columns.answers) for columns in cells.values()), default=0)
     found = image_cluster_replicates(kernels, draws, n_rows=n_rows) if kernels else {}
     estimates = _estimates(kernels, len(draws.image_ids))
-    for name, (spread, n_images, n_rarer) in spreads.items():
-        if spread is not None:
-            found[name] = spread(found[name], estimates[name], n_images, n_rarer)
+    for name, (spread, images) in spreads.items():
+        if images.in_effect.reason:
+            found[name] = np.full(draws.replicates, np.nan)
+        elif spread is not None:
+            found[name] = spread(found[name], estimates[name], images)
     nothing = np.full(draws.replicates if draws.image_ids else 0, np.nan)
     return {
         cell: {name: found.get(f"{cell}/{name}", nothing) for name in _names(columns)}
@@ -59,17 +63,18 @@ def _within(cell: str, names: str | tuple[str, ...]) -> str | tuple[str, ...]:
 
 def _of_cell(
     cell: CellColumns, draws: ImageDraws
-) -> tuple[dict[str | tuple[str, ...], Kernel], dict[str, tuple[Spread | None, int, int]]]:
-    """Return the kernel of each metric of a cell, and its spread with the numbers of images on which it rests."""
-    answers = cell.answers
-    kernels = _kernels(answers, draws)
-    images = images_of(answers["correct"], answers.codes("image_id"))
-    spreads = {name: (ANSWER_METRICS[name].spread, *images) for name in WITH_REPLICATES}
+) -> tuple[dict[str | tuple[str, ...], Kernel], dict[str, tuple[Spread | None, Clusters]]]:
+    """Return the kernel of each metric of a cell, and its spread with the images on which it rests."""
+    answers, n_images = cell.answers, len(draws.image_ids)
+    images = Clusters.of(answers["correct"], answers.cluster("image_id", draws), n_images)
+    kernels = {names: images.resampled(kernel) for names, kernel in _kernels(answers, draws).items()}
+    spreads = {name: (ANSWER_METRICS[name].spread, images) for name in WITH_REPLICATES}
     if not isinstance(shuffled := cell.shuffled, str):
         confidence, correct = shuffled["confidence_shuffled"], shuffled["correct_shuffled"]
         image = shuffled.cluster("source_image_id", draws)
-        kernels[SHUFFLED_AUROC.name] = auroc_kernel(confidence, correct, image, len(draws.image_ids))
-        spreads[SHUFFLED_AUROC.name] = (spread_of_ranks, *images_of(correct, image))
+        images = Clusters.of(correct, image, n_images)
+        kernels[SHUFFLED_AUROC.name] = images.resampled(auroc_kernel(confidence, correct, image, n_images))
+        spreads[SHUFFLED_AUROC.name] = (spread_of_ranks, images)
     return kernels, spreads
 
 

@@ -160,7 +160,8 @@ class OverPairs:
 
     def p(self, estimate: float, /) -> P | None:
         """See `Sample`."""
-        return P(difference_p_value(estimate, self.variance(), self.carriers()), at_most=False)
+        p = difference_p_value(estimate, self.variance(), self.carriers())
+        return None if p is None else P(p, at_most=False)
 
     def variance(self) -> Variance:
         """See `Sample`; data sets are independent."""

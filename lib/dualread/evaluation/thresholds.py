@@ -21,7 +21,7 @@ import numpy as np
 
 from dualread.errors import ConfigError, UndefinedMetricError
 from dualread.evaluation.columns import Columns, all_rows
-from dualread.evaluation.estimates import Estimate
+from dualread.evaluation.estimates import Estimate, why_none
 from dualread.evaluation.metrics import risk_control, selective
 from dualread.evaluation.statistics.proportion import share_interval
 
@@ -44,7 +44,7 @@ class Confidences(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What a threshold leads to: a value with the ends of its interval, or the reason why there is none."""
+    """What a threshold leads to: a value with the ends of its interval, or the reason why there is none of either."""
 
     value: float | None
     low: float | None = None
@@ -112,8 +112,7 @@ def judged(answers: Confidences, found: float | str) -> dict[str, Judged]:
             values[kind] = Judged(None, reason=str(error))
         else:
             ends = share_interval(positive, image)
-            assert ends is not None  # a rate without rows has no value
-            values[kind] = Judged(value, *ends)
+            values[kind] = Judged(value, reason=why_none(image)) if ends is None else Judged(value, *ends)
     return values
 
 

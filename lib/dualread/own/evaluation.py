@@ -1,11 +1,13 @@
 """`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+from unicodedata import normalize
 
 import polars as pl
 
+from dualread.declared.metrics import ENOUGH_REPLICATES, FEWEST_REPLICATES
 from dualread.errors import ConfigError, printable
 from dualread.evaluation.decimals import as_float64
 from dualread.evaluation.metrics.risk_control import DELTA
@@ -18,12 +20,14 @@ from dualread.own.thresholds import (
     Certainty,
     chooser_of,
     more_than_calibrated,
+    shared_images,
     shared_questions,
     thresholds,
 )
 
-REPLICATES = 10_000
+REPLICATES = 2_000
 _LEVEL = 0.05
+Table = TypeVar("Table", UserTable, UserTable | None)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -110,8 +114,8 @@ def evaluate(
             by what is certified for it, give K; with 1, each threshold is meant by itself.
         max_per_image: Largest number of answers to an image that the source can have; by default the largest number
             among the calibration images. With `cluster`, to one of its values.
-        replicates: Number of resamples; 0 for no intervals but those of CCG-AUC, VRS and VBR, which need none. By
-            default 10,000, or as many as the column `replicates` says, which the tables of a study have.
+        replicates: Number of resamples, 39 or more; 0 for no intervals but those of CCG-AUC, VRS and VBR, which need
+            none. By default 2,000, or as many as the column `replicates` says, which the tables of a study have.
         seed: Seed of the resampling.
         columns: {column of the tables above: name that it has in yours}, such as {"confidence": "score"}; "-score" for
             the same with the other sign.
@@ -135,13 +139,13 @@ def evaluate(
     options = [options] if isinstance(options, str) else list(options)
     if options and log_format is not None:
         raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
-    compare = [compare] if isinstance(compare, str) else list(compare or ())
+    compare = [normalize("NFC", name) for name in ([compare] if isinstance(compare, str) else compare or ())]
     columns = {str(name): str(own) for name, own in (columns or {}).items()}  # pandas may have numbers as names
     if alternatives == "":
         raise ConfigError("--alternatives: is empty, expected what separates alternatives, such as '|'.")
     certainty = Certainty(delta=delta, share_delta=share_delta, max_per_image=max_per_image)
-    if replicates is not None and replicates < 0:
-        raise ConfigError(f"--replicates: {replicates}, expected 0 (no intervals) or a positive number.")
+    if replicates is not None and 0 != replicates < FEWEST_REPLICATES:
+        raise ConfigError(f"--replicates: {replicates}, expected {ENOUGH_REPLICATES}.")
     try:
         targets = as_float64(target_risk, name="--target-risk").ravel().tolist()
     except ValueError as error:
@@ -166,9 +170,10 @@ def evaluate(
         only={"method": tuple(methods), "dataset": tuple(datasets)},
     )
     read = read_tables(predictions, pairs, calibration, names)
-    replicates = _replicates(read.answers) if replicates is None else replicates
-    parts = cells_of(read.answers, pairs=read.pairs, cluster=cluster)
-    choosers = [] if read.calibration is None else cells_of(read.calibration, cluster=cluster)
+    answers, donors, chosen_on = (composed(of) for of in (read.answers, read.pairs, read.calibration))
+    replicates = _replicates(answers) if replicates is None else replicates
+    parts = cells_of(answers, pairs=donors, cluster=cluster)
+    choosers = [] if chosen_on is None else cells_of(chosen_on, cluster=cluster)
     unused = read.unused(cluster, *options)
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
     compared, left = None, []
@@ -183,7 +188,7 @@ def evaluate(
     if compared is not None and (said := _too_few_resamples(compared, replicates)):
         warnings.append(said)
     if targets:
-        doubts = (shared_questions, *((more_than_calibrated,) if max_per_image is None else ()))
+        doubts = (shared_questions, shared_images, *((more_than_calibrated,) if max_per_image is None else ()))
         warnings += [said for cells in parts for doubt in doubts if (said := doubt(cells, chooser_of(cells, choosers)))]
     return Evaluation(
         metrics=pl.concat(one.metrics for one in measured),
@@ -198,6 +203,11 @@ def evaluate(
     )
 
 
+def composed(table: Table) -> Table:
+    """Return a table whose texts have one form: an é of two characters, as some systems write it, is the é of one."""
+    return table and replace(table, frame=table.frame.with_columns(pl.col(pl.String).str.normalize("NFC")))
+
+
 def _replicates(answers: UserTable) -> int:
     """Return the number of resamples that a table says, or else the usual one.
 
@@ -208,6 +218,8 @@ def _replicates(answers: UserTable) -> int:
         return REPLICATES
     said = answers.identity("replicates")
     answers.refuse("replicates", said, ~said.str.contains("^[0-9]{1,6}$") | (said != said[0]), "expected one number")
+    few = said.cast(pl.Int64).is_between(1, FEWEST_REPLICATES - 1)
+    answers.refuse("replicates", said, few, f"expected {ENOUGH_REPLICATES}")
     return int(said[0])
 
 

@@ -136,9 +136,12 @@ def _agreement(verdicts: Mapping[Case, bool | None]) -> Iterator[str]:
         agree = sum(one == other for one, other in both) / n
         by_chance = exact * judge + (1 - exact) * (1 - judge)
         kappa = "undefined" if by_chance == 1 else f"{(agree - by_chance) / (1 - by_chance):.3f}"
-        yield f"{n} distinct answers: right by exact match {exact:.1%}, right by the grader {judge:.1%}"
+        judged = f"{n} distinct answer{'' if n == 1 else 's'} judged"
+        yield f"{judged}: right by exact match {exact:.1%}, right by the grader {judge:.1%}"
         yield f"both agree on {agree:.1%} of them (Cohen's kappa {kappa})"
         only = {(False, True): "right by the grader alone", (True, False): "right by exact match alone"}
         yield ", ".join(f"{both.count(kind)} are {words}" for kind, words in only.items())
     if unclear:
-        yield f"{unclear} distinct answers are not judged: no reply, or one that says neither yes nor no"
+        verb = "is" if unclear == 1 else "are"
+        counted = f"{unclear} of {len(verdicts)} distinct answers {verb} not judged"
+        yield f"{counted}: no reply, or one that says neither yes nor no"

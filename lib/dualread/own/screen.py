@@ -77,6 +77,8 @@ def _verdict(rows: Mapping[str, dict[str, Any]], metric: str, cells: Cells) -> M
     if metric == ECE.name and (floor := rows[NOISE_FLOOR]["estimate"]) is not None:
         interval = f"by chance {short(floor)}"
     words, kind = _WORDS[metric](rows, row, cells)
+    if row["reason"]:  # why it has no interval
+        words, kind = row["reason"], UNCLEAR
     return MethodVerdict(metric=metric, value=short(row["estimate"]), interval=interval, words=words, kind=kind)
 
 

@@ -234,6 +234,26 @@ def shared_questions(cells: Cells, chooser: Cells) -> str | None:
     )
 
 
+def shared_images(cells: Cells, chooser: Cells) -> str | None:
+    """Return a warning if other questions about the same images chose the threshold; None if there are none.
+
+    Where the questions themselves are shared, `shared_questions` says so.
+    """
+    if cells.cluster is None or chooser.cluster is None or shared_questions(cells, chooser) is not None:
+        return None
+    own, chosen_on = (
+        plain_ids(pl.concat(of.answers["image_id"] for of in one.methods.values()).unique()).unique()
+        for one in (cells, chooser)
+    )
+    if (n := int(own.is_in(chosen_on.implode()).sum())) == 0:
+        return None
+    return (
+        f"warning: {n} of {len(own)} {cells.unit}s of {cells.source} are in {chooser.source} too, with other"
+        f" questions. Answers about one {cells.unit} tend to be right or wrong together, so that the error rate of the"
+        " kept answers may be too low, and nothing is certified."
+    )
+
+
 def _rows(method: str, cells: Cells) -> pl.DataFrame:
     """Return what was said, in an order that does not depend on names or on the order of the file."""
     columns = ["confidence", "correct", *(["image_id"] if cells.cluster else [])]

@@ -13,6 +13,7 @@ import pytest
 import dualread
 from dualread.commands import evaluate
 from dualread.commands import main as program
+from dualread.declared.metrics import ENOUGH_REPLICATES
 from tests.own.tables import ANSWERS, PAIRS, write
 
 PAGE = Path(__file__).parents[3] / "docs/evaluate.md"
@@ -41,11 +42,11 @@ def folder(tmp_path):
 
 
 def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
-    done = evaluated(folder, "mine.csv", "--pairs", "pairs.csv", "--replicates", "20")
+    done = evaluated(folder, "mine.csv", "--pairs", "pairs.csv", "--replicates", "40")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0] == "mine.csv: 4 answers, 3 images"
     assert done.stdout.splitlines()[-1] == "loaded:"
-    done = evaluated(folder, "mine.csv", "--out", "out", "--replicates", "20")
+    done = evaluated(folder, "mine.csv", "--out", "out", "--replicates", "40")
     assert (done.returncode, done.stderr) == (0, "")
     *_, said, loaded = done.stdout.splitlines()
     figures = ", ".join(f"{name}.pdf, .png, .csv" for name in ("reliability", "risk_coverage", "forest"))
@@ -58,7 +59,10 @@ def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
     ("arguments", "message"),
     [
         (["none.csv"], "none.csv: cannot be read (No such file or directory)."),
-        (["mine.csv", "--replicates", "-5"], "--replicates: -5, expected 0 (no intervals) or a positive number."),
+        (
+            ["mine.csv", "--replicates", "-5"],
+            f"--replicates: -5, expected {ENOUGH_REPLICATES}.",
+        ),
         (["mine.csv", "--out", "pairs.csv", "--replicates", "0"], "--out pairs.csv: cannot be written (File exists)."),
     ],
 )
@@ -152,7 +156,7 @@ def test_a_donor_without_an_answer_of_its_own_is_a_cluster_by_itself(folder, opt
         pl.concat(repeated).write_csv(folder / path)
         donors = [pairs.rename(names, strict=False).with_columns(method=pl.lit(f"m{k}")) for k in range(method)]
         pl.concat(donors).write_csv(folder / f"pairs_{path}")
-        assert program.main(["evaluate", path, "--pairs", f"pairs_{path}", "--replicates", "20", *options]) == 0
+        assert program.main(["evaluate", path, "--pairs", f"pairs_{path}", "--replicates", "40", *options]) == 0
         done = capsys.readouterr()
         assert done.err == ""
         cluster = "patient" if options else "image_id"
@@ -180,12 +184,12 @@ def test_the_documented_examples_run(tmp_path, monkeypatch, capsys, text):
         write(tmp_path, name, table + "\n")
     monkeypatch.chdir(tmp_path)
     command = re.search(r"dualread (evaluate predictions\.csv --pairs pairs\.csv --out \w+)", text)[1]
-    assert program.main([*command.split(), "--replicates", "20"]) == 0
+    assert program.main([*command.split(), "--replicates", "40"]) == 0
     printed = capsys.readouterr().out
     # q1: .92 yes/yes right, q2: .71 "the liver"/Liver right, q3: .64 yes/no wrong; on the donor's image .55, wrong
     assert re.search(r"^accuracy +\.667 ", printed, re.MULTILINE)
     assert re.search(r"^natural_ccg_auc +1 ", printed, re.MULTILINE)
-    assert program.main([*command.split(), "--replicates", "20", "--all"]) == 0
+    assert program.main([*command.split(), "--replicates", "40", "--all"]) == 0
     printed = capsys.readouterr().out
     assert re.search(r"^accuracy +0\.6667 ", printed, re.MULTILINE)
     assert re.search(r"^strict_ccg_auc +1 ", printed, re.MULTILINE)

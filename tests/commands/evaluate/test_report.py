@@ -296,7 +296,7 @@ def test_files_have_full_precision(tmp_path):
 def test_arbitrary_confidences_have_metrics_or_reasons(tmp_path, answers, own_cluster):
     names = ["confidence", "correct", "image_id"]
     frame = pl.DataFrame(answers, schema=names, orient="row").select(names[: 2 if own_cluster else 3])
-    found = rows(metrics(tmp_path, frame.write_csv(), replicates=20))
+    found = rows(metrics(tmp_path, frame.write_csv(), replicates=40))
     confidence, correct = frame["confidence"].to_list(), frame["correct"].to_list()
     assert found["accuracy"]["estimate"] == pytest.approx(sum(correct) / len(correct), abs=1e-15)
     assert found["ece15"]["estimate"] == pytest.approx(literal.ece(confidence, correct), abs=1e-12)

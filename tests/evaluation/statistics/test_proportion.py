@@ -60,7 +60,12 @@ def test_rows_never_count_more_than_once():
     assert found == (pytest.approx(expected.low), pytest.approx(expected.high))
 
 
-@pytest.mark.parametrize("n_images", [1, 10])
+def test_rows_of_one_image_have_no_interval():
+    assert share_interval(np.tile([True, False], 20), np.zeros(40, dtype=int)) is None
+    assert share_interval(np.array([True]), np.array([3])) == clopper_pearson(1.0, 1)
+
+
+@pytest.mark.parametrize("n_images", [2, 10])
 def test_without_a_variance_the_images_count(n_images):
     # Each image has one right and one wrong answer, so that the images do not differ.
     found = share_interval(np.tile([True, False], n_images), np.repeat(np.arange(n_images), 2))
@@ -77,11 +82,14 @@ def test_the_share_is_always_inside_and_rows_have_no_order():
         n = int(generator.integers(1, 60))
         cluster = generator.integers(0, int(generator.integers(1, 30)), n)
         positive = generator.random(n) < generator.choice([0.02, 0.5, 0.98])
-        low, high = share_interval(positive, cluster)
+        found, order = share_interval(positive, cluster), generator.permutation(n)
+        assert share_interval(positive[order], cluster[order]) == found
+        if n > 1 and (cluster == cluster[0]).all():
+            assert found is None
+            continue
+        low, high = found
         assert 0.0 <= low <= positive.mean() <= high <= 1.0
         assert low < high
-        order = generator.permutation(n)
-        assert share_interval(positive[order], cluster[order]) == (low, high)
 
 
 def test_images_without_rows_do_not_count():

@@ -8,13 +8,20 @@ from scipy.special import expit, logit
 from dualread.evaluation.statistics.t_replicates import binomial_replicates, t_replicates, t_stretch
 
 
+def spread(values, estimate, n_images, n_drawn):
+    """The replicates if `n_images` of `n_drawn` equal images have the rarer kind of answer."""
+    return t_replicates(
+        values, estimate, df=n_images - 1.0, widening=(n_drawn / (n_drawn - 1)) ** 0.5, rest_on=n_images
+    )
+
+
 def drawn(n=4001, seed=3):
     return np.clip(np.random.default_rng(seed).normal(0.8, 0.05, n), 0, 1)
 
 
 def test_percentiles_are_the_t_interval_on_the_logit():
     values = drawn()
-    found = t_replicates(values, 0.8, 6, 16)
+    found = spread(values, 0.8, 6, 16)
     # Standard error on the logit: that of the replicates / (.8 * .2); t with 5 degrees of freedom: 2.571.
     half = 2.570582 * values.std() * (16 / 15) ** 0.5 / 0.16
     expected = expit(logit(0.8) + np.array([-half, half]))
@@ -24,7 +31,7 @@ def test_percentiles_are_the_t_interval_on_the_logit():
 
 def test_the_order_and_equal_replicates_stay():
     values = np.round(drawn(500), 2)
-    found = t_replicates(values, 0.8, 10, 20)
+    found = spread(values, 0.8, 10, 20)
     assert np.array_equal(scipy.stats.rankdata(found), scipy.stats.rankdata(values))
     assert len(np.unique(found)) == len(np.unique(values))
 
@@ -32,35 +39,35 @@ def test_the_order_and_equal_replicates_stay():
 def test_undefined_replicates_stay_undefined():
     values = drawn(400)
     values[::7] = np.nan
-    found = t_replicates(values, 0.8, 10, 20)
+    found = spread(values, 0.8, 10, 20)
     assert np.array_equal(np.isnan(found), np.isnan(values))
-    assert found[~np.isnan(values)] == pytest.approx(t_replicates(values[~np.isnan(values)], 0.8, 10, 20))
-    assert np.isnan(t_replicates(np.full(3, np.nan), 0.5, 10, 20)).all()
+    assert found[~np.isnan(values)] == pytest.approx(spread(values[~np.isnan(values)], 0.8, 10, 20))
+    assert np.isnan(spread(np.full(3, np.nan), 0.5, 10, 20)).all()
 
 
 @pytest.mark.parametrize(("estimate", "end"), [(1.0, 0.025 ** (1 / 12)), (0.0, 1 - 0.025 ** (1 / 12))])
 def test_at_an_end_of_the_scale_the_interval_is_that_of_clopper_and_pearson(estimate, end):
-    found = t_replicates(np.full(10_000, estimate), estimate, 12, 20)
+    found = spread(np.full(10_000, estimate), estimate, 12, 20)
     assert np.percentile(found, 2.5 if estimate else 97.5) == pytest.approx(end, abs=1e-3)
     assert ((found >= 0) & (found <= 1)).all()
 
 
 def test_a_value_that_cannot_vary_does_not():
-    assert t_replicates(np.full(9, 0.5), 0.5, 12, 20).tolist() == [0.5] * 9
+    assert spread(np.full(9, 0.5), 0.5, 12, 20).tolist() == [0.5] * 9
 
 
 def test_one_image_has_no_variance():
-    assert np.isnan(t_replicates(drawn(9), 0.8, 1, 20)).all()
+    assert np.isnan(spread(drawn(9), 0.8, 1, 20)).all()
 
 
 def test_equal_methods_have_equal_replicates():
-    first, second = (t_replicates(np.full(50, 1.0), 1.0, 12, 20) for _ in range(2))
+    first, second = (spread(np.full(50, 1.0), 1.0, 12, 20) for _ in range(2))
     assert (first == second).all()
 
 
 def test_stretch():
     # t[.975] with 3 degrees of freedom 3.182446, normal 1.959964
-    assert t_stretch(4) == pytest.approx(3.182446 / 1.959964, rel=1e-6)
+    assert t_stretch(3) == pytest.approx(3.182446 / 1.959964, rel=1e-6)
     assert t_stretch(10_000) == pytest.approx(1.0, abs=1e-3)
 
 

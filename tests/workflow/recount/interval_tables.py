@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy.stats import norm
 
 from tests.workflow.recount.cells import DASH, closest, differ, mark, text
 from tests.workflow.recount.left_out import Spread, interval, of_datasets, over_seeds, p_value
 from tests.workflow.recount.left_out import carriers as count_carriers
-from tests.workflow.recount.resampling import FALSE_ALARM, PERCENTILES, Resamples, implausible
+from tests.workflow.recount.resampling import FALSE_ALARM, PERCENTILES, Resamples, implausible, is_uneven
 from tests.workflow.recount.study import Run
 from tests.workflow.recount.values import CCG, Values
 
@@ -133,10 +134,14 @@ class Intervals:
         n_images = min(self._images(of_side, *where) for of_side in runs)
         variance = float(np.var(defined, ddof=1))
         spread = Spread(variance=variance if variance > 1e-25 else 0.0, df=n_images - 1.0, images=float(n_images))
-        row = {"low": min(low, value), "high": max(high, value), **counts}
+        uneven = len(stored) == 2 and any(self._is_uneven(run, *where) for of_side in runs for run in of_side)
+        half = norm.ppf(0.975) * np.sqrt(variance) if uneven else 0.0
+        row = {"low": min(low, value - half), "high": max(high, value + half), **counts}
         if len(stored) == 1:
             return row, spread, None
         p, fewest = _p_value(defined), 2 * 0.5**n_images
+        if uneven and abs(value) > 1e-12:
+            fewest = max(fewest, 2 * norm.sf(abs(value) / np.sqrt(max(variance, 1e-300))))
         at_most = p == 2 / (len(defined) + 1) and p >= fewest and p < 1
         return {**row, "p": max(p, min(1.0, fewest)), "p_at_most": at_most}, spread, n_images
 
@@ -157,6 +162,10 @@ class Intervals:
             return row, spread, None
         images = count_carriers(sides)
         return {**row, "p": p_value(value, spread, images), "p_at_most": False}, spread, images
+
+    def _is_uneven(self, run: Run, dataset: str, metric: str, split: str) -> bool:
+        members = self.values.study.ood if dataset == "ood6" else [dataset]
+        return any(is_uneven(self.values.study.answers(run, member, split, "all")) for member in members)
 
     def _images(self, runs: Iterable[Run], dataset: str, metric: str, split: str) -> int:
         """Return on how many images a metric of answers rests: of AUROC, those with the rarer kind of answer."""

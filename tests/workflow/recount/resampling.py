@@ -44,6 +44,8 @@ class Resamples:
             images = sorted(set(answers["image_id"]))
             if metric == "squared_calibration_error":
                 return self._linear(run, dataset, split, answers)
+            if is_uneven(answers):
+                return self._left_out(metric, dataset, split, answers)
             rarer = _with_the_rarer_kind(answers)
             if metric == "brier":
                 found, value = weights @ (confidence - correct) ** 2 / weights.sum(axis=1), (confidence - correct) ** 2
@@ -62,12 +64,27 @@ class Resamples:
         """Return the squared error plus, for each further draw of an image, what leaving it out takes away."""
         images = sorted(set(answers["image_id"]))
         rarer = _with_the_rarer_kind(answers)
-        if rarer < 2:
+        df = _degrees(answers) if is_uneven(answers) else rarer - 1
+        if rarer < 2 or (is_uneven(answers) and _worth(answers) < 1.99):
             return np.full(N_RESAMPLES, np.nan)
         left, n = definitions.squared_error_left_out(answers, images), len(images)
         whole = definitions.squared_error(answers)
-        shift = (np.mean(left) - left) * np.sqrt((n - 1) / n) * t.ppf(0.975, rarer - 1) / norm.ppf(0.975)
+        shift = (np.mean(left) - left) * np.sqrt((n - 1) / n) * t.ppf(0.975, df) / norm.ppf(0.975)
         return whole + (self._drawn(dataset, split, images) - 1) @ shift
+
+    def _left_out(self, metric: str, dataset: str, split: str, answers: pl.DataFrame) -> np.ndarray:
+        """Return, for images of very unequal size, what leaving out each one takes away, with the spread of t."""
+        images, rarer = sorted(set(answers["image_id"])), _with_the_rarer_kind(answers)
+        if _worth(answers) < 1.99 or (metric == "auroc" and rarer < 2):
+            return np.full(N_RESAMPLES, np.nan)
+        whole = _value(metric, answers)
+        left = np.array([_value(metric, answers.filter(pl.col("image_id") != image)) for image in images])
+        shift = (whole - left) * np.sqrt((len(images) - 1) / len(images))
+        found = whole + (self._drawn(dataset, split, images) - 1) @ shift
+        if metric == "brier" and rarer < FEWEST and 0 < whole < 1:
+            return as_binomial(found, whole, _worth(answers))
+        rest = _worth(answers) if metric == "brier" else rarer
+        return spread_as_t(found, whole, rest, np.inf, df=_degrees(answers))
 
     def _drawn(self, dataset: str, split: str, images: list[str]) -> np.ndarray:
         """Return how often the image of each row was drawn, [resamples, rows]."""
@@ -86,7 +103,34 @@ def _with_the_rarer_kind(answers: pl.DataFrame) -> int:
     return min(len(set(answers.filter(kind)["image_id"])) for kind in (answers["correct"], ~answers["correct"]))
 
 
-def as_binomial(values: np.ndarray, estimate: float, n: int) -> np.ndarray:
+def _value(metric: str, answers: pl.DataFrame) -> float:
+    confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
+    if metric == "brier":
+        return float(((confidence - correct) ** 2).mean())
+    right, wrong = confidence[correct][:, None], confidence[~correct][None, :]
+    return float(((right > wrong) + 0.5 * (right == wrong)).mean()) if right.size and wrong.size else float("nan")
+
+
+def _worth(answers: pl.DataFrame) -> float:
+    """Return how many images of equal size would hold the rows as unequally."""
+    sizes = answers["image_id"].value_counts()["count"].to_numpy().astype(float)
+    return float(sizes.sum() ** 2 / (sizes**2).sum()) if len(sizes) else 0.0
+
+
+def is_uneven(answers: pl.DataFrame) -> bool:
+    return _worth(answers) < min(0.75 * answers["image_id"].n_unique(), 100)
+
+
+def _degrees(answers: pl.DataFrame) -> float:
+    """Return the degrees of freedom of a mean over such images, by the matrix of Bell and McCaffrey."""
+    n = answers["image_id"].value_counts()["count"].to_numpy().astype(float)
+    a = 1 / (1 - n / n.sum())
+    b = np.sqrt(np.outer(a, a)) * (np.diag(n) - np.outer(n, n) / n.sum())
+    kinds = (answers.filter("correct"), answers.filter(~answers["correct"]))
+    return min(np.trace(b) ** 2 / np.trace(b @ b), *(max(_worth(rows), 1.0) for rows in kinds if len(rows)))
+
+
+def as_binomial(values: np.ndarray, estimate: float, n: float) -> np.ndarray:
     """Return, at the same ranks, what Clopper and Pearson's limits of a share of n rows are at every level."""
     q = (rankdata(values.round(12)) - 0.5) / len(values)
     x, found, low = estimate * n, np.empty(len(q)), q < 0.5
@@ -94,7 +138,9 @@ def as_binomial(values: np.ndarray, estimate: float, n: int) -> np.ndarray:
     return found
 
 
-def spread_as_t(values: np.ndarray, estimate: float, n_images: int, n_drawn: int) -> np.ndarray:
+def spread_as_t(
+    values: np.ndarray, estimate: float, n_images: float, n_drawn: float, df: float | None = None
+) -> np.ndarray:
     """Return the values at the same ranks, spread around the estimate as Student's t on the logit."""
     found, defined = np.full(len(values), np.nan), ~np.isnan(values)
     if n_images < 2 or not defined.any():
@@ -104,11 +150,11 @@ def spread_as_t(values: np.ndarray, estimate: float, n_images: int, n_drawn: int
         share = ((np.arange(n) + 0.5) / n) ** (1 / n_images)
         found[defined] = share if estimate else 1 - share
         return found
-    error = values[defined].std() * np.sqrt(n_drawn / max(n_drawn - 1, 1))
+    error = values[defined].std() * np.sqrt(1 + 1 / max(n_drawn - 1, 1))
     if error < 1e-12:
         return values
     odds = estimate / (1 - estimate)
-    z = norm.ppf((rankdata(values[defined].round(12)) - 0.5) / n) * t.ppf(0.975, n_images - 1) / norm.ppf(0.975)
+    z = norm.ppf((rankdata(values[defined].round(12)) - 0.5) / n) * t.ppf(0.975, df or n_images - 1) / norm.ppf(0.975)
     odds = odds * np.exp(z * error / (estimate * (1 - estimate)))
     found[defined] = odds / (1 + odds)
     return found

@@ -192,7 +192,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="resample the values of this column, such as patients, instead of image_id",
     )
     parser.add_argument(
-        "--replicates", type=int, help="number of resamples; 0 for none (10000, or as many as a study's table says)"
+        "--replicates",
+        type=int,
+        help="number of resamples, 39 or more; 0 for none (2000, or as many as a study's table says)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the resampling (%(default)s)")
     parser.add_argument("--method", nargs="+", default=[], metavar="NAME", help="only these methods")

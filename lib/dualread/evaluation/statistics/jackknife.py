@@ -25,6 +25,8 @@ from typing import Self
 import numpy as np
 import scipy  # loads its submodules when they are first used
 
+from dualread.evaluation.statistics.clusters import InEffect, effective_number
+
 # A mean over seeds rounds, so that shifts of 0 can become about 1e-16. One pair of a million shifts a mean by 5e-7.
 _ROUNDED = 1e-24
 
@@ -113,10 +115,10 @@ class PairShifts:
         return self + other * -1.0
 
     def variance(self) -> Variance:
-        """Return the variance of the estimate, with n - 1 degrees of freedom."""
+        """Return the variance of the estimate, with n - 1 degrees of freedom; none if most pairs share one image."""
         of_pairs = _variance(self.pairs)
         value = max(_variance(self.images) - of_pairs, of_pairs / 2)
-        return Variance(value=value, df=max(self.n - 1.0, 0.0), n=self.n)
+        return Variance(value=value, df=0.0 if InEffect(self.n, 2).reason else self.n - 1.0, n=self.n)
 
 
 def pair_shifts(values: np.ndarray, source: np.ndarray, donor: np.ndarray) -> PairShifts:
@@ -151,7 +153,7 @@ def pair_shifts(values: np.ndarray, source: np.ndarray, donor: np.ndarray) -> Pa
         pairs=_shifts_of_mean(
             np.bincount(in_couple, held, n_couples), np.bincount(in_couple, minlength=n_couples), held
         ),
-        n=min(_effective(side) for side in sides),
+        n=min(effective_number(np.bincount(side)) for side in sides),
     )
 
 
@@ -218,17 +220,9 @@ def _shifts_of_mean(totals: np.ndarray, counts: np.ndarray, values: np.ndarray) 
     return np.where(counts > 0, without - mean, np.nan)
 
 
-def _effective(cluster: np.ndarray) -> float:
-    """Return the number of clusters of equal size that would share the rows as unequally (Kish)."""
-    counts = np.bincount(cluster).astype(np.float64)
-    return float(counts.sum() ** 2 / np.sum(counts**2))
-
-
 def _satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
     """Return the degrees of freedom of a sum of independent variances, given each with its own."""
     total = sum(value for value, _ in parts)
-    if total == 0.0:
+    if total == 0.0 or any(df == 0.0 for _, df in parts):
         return min(df for _, df in parts)
-    if any(df == 0.0 for value, df in parts if value > 0.0):
-        return 0.0
     return total**2 / sum(value**2 / df for value, df in parts if value > 0.0)

@@ -14,6 +14,8 @@ References:
 import numpy as np
 import scipy  # loads its submodules when they are first used
 
+from dualread.evaluation.statistics.clusters import Clusters
+
 __all__ = ["ALPHA", "clopper_pearson", "korn_graubard", "share_interval"]
 
 # The probability that a 95% interval does not cover, both sides together.
@@ -23,43 +25,39 @@ ALPHA = 0.05
 def share_interval(positive: np.ndarray, cluster: np.ndarray) -> tuple[float, float] | None:
     """Return the 95% interval of the share of rows that are positive, for new images with questions of the same kind.
 
-    With one row per image, it is the interval of Clopper and Pearson, and otherwise `korn_graubard`.
+    With one row per image, it is the interval of Clopper and Pearson, and otherwise `korn_graubard`, with the variance
+    of leaving out each image in turn, and the degrees of freedom of `Clusters.df`.
 
     Args:
         positive: bool [n].
         cluster: int [n], >= 0; the row's image. Rows of one image may depend on each other.
 
     Returns:
-        The two ends, in [0, 1]; the share is between them. None if there are no rows.
+        The two ends, in [0, 1]; the share is between them. None if there are no rows, or if most are about one image
+        (`clusters.InEffect` says why).
     """
     n = len(positive)
     if n == 0:
         return None
-    rows = np.bincount(cluster)
-    found = np.bincount(cluster[positive], minlength=len(rows))
-    n_clusters, n_positive = int(np.count_nonzero(rows)), int(found.sum())
-    if n_clusters == n:
-        return clopper_pearson(n_positive / n, n)
-    variance = None
-    if n_clusters > 1:
-        # Whole numbers: n times the residual of each image. Their squares would not fit into 64 bits. Numbers without
-        # rows are left out, because zeros beside them change the last bit of a sum.
-        residual = (n * found - n_positive * rows)[rows > 0] / n
-        variance = n_clusters / (n_clusters - 1) * float(np.sort(residual**2).sum()) / n**2
-    n_rarer = min(int(np.count_nonzero(found)), int(np.count_nonzero(rows - found)))
-    return korn_graubard(n_positive / n, variance, n=n, n_clusters=n_clusters, n_rarer=n_rarer)
+    images = Clusters.of(positive, cluster)
+    share = int(np.count_nonzero(positive)) / n
+    if images.in_effect.n == n:
+        return clopper_pearson(share, n)
+    if images.in_effect.reason:
+        return None
+    df = images.df(2.0 * max(images.n_rarer, 1))
+    return korn_graubard(share, images.variance_of_share(), n=n, n_clusters=images.worth, df=df)
 
 
 def korn_graubard(
-    share: float, variance: float | None, *, n: int, n_clusters: int, n_rarer: int | None = None
+    share: float, variance: float | None, *, n: int, n_clusters: float, df: float | None = None
 ) -> tuple[float, float]:
     """Return the 95% interval of a share, given its variance over images.
 
     It is `clopper_pearson` with the effective number of rows
         min(n, n / (variance / (share (1 - share) / (n - 1))) * (t[n - 1] / t[df])^2),
     the number of independent rows that would have the same variance; t[df] is the 97.5th percentile of Student's t, and
-    the second factor allows for the variance of the variance. Degrees of freedom are n_clusters - 1, and at most
-    2 n_rarer: if few images hold the rarer kind of row, the variance is about a sum of as many squares, which differ.
+    the second factor allows for the variance of the variance.
 
     Where the variance is 0 or unknown, nothing is known of the correlation within images, and the effective number is
     that of the images. For a share of 0 or 1 this is conservative, because at worst all rows of an image have the same
@@ -69,17 +67,16 @@ def korn_graubard(
         share: In [0, 1].
         variance: The variance of the share; None if it is unknown, for instance because there is one image only.
         n: Number of rows, > 0.
-        n_clusters: Number of images, from 1 to n; or of the fewer ones of two kinds.
-        n_rarer: Number of images with positive rows, or with others, whichever are fewer; None if it is not known.
+        n_clusters: Number of images of equal size that hold them, from 1 to n; or of the fewer ones of two kinds.
+        df: Degrees of freedom of the variance, > 0; n_clusters - 1 by default.
 
     Returns:
         The two ends, in [0, 1]; the share is between them.
     """
     if not 0.0 < share < 1.0 or not variance or n_clusters < 2:
         return clopper_pearson(share, n_clusters)
-    df = n_clusters - 1 if n_rarer is None else min(n_clusters - 1, 2 * n_rarer)
     size = n * (share * (1.0 - share) / (n - 1)) / variance
-    size *= (_t(n - 1) / _t(df)) ** 2
+    size *= (_t(n - 1) / _t(n_clusters - 1 if df is None else df)) ** 2
     return clopper_pearson(share, min(float(n), size))
 
 
@@ -101,5 +98,5 @@ def clopper_pearson(share: float, n: float) -> tuple[float, float]:
     return min(low, share), max(high, share)
 
 
-def _t(degrees_of_freedom: int) -> float:
+def _t(degrees_of_freedom: float) -> float:
     return float(scipy.special.stdtrit(degrees_of_freedom, 1.0 - ALPHA / 2))

@@ -20,12 +20,12 @@ def logit_interval(estimate: float, variance: Variance, *, low: float = 0.0, hig
     `_unvaried`.
 
     Returns:
-        The two ends; None if the variance has no degrees of freedom, because all rows have one image on a side.
+        The two ends; None if the variance has no degrees of freedom, because most rows have one image on a side.
     """
-    if variance.value == 0.0 or not low < estimate < high:
-        return _unvaried(estimate, variance.n, low, high)
     if variance.df == 0.0:
         return None
+    if variance.value == 0.0 or not low < estimate < high:
+        return _unvaried(estimate, variance.n, low, high)
     share, width = (estimate - low) / (high - low), high - low
     logit = log(share / (1.0 - share))
     half = variance.quantile(_TAIL) * sqrt(variance.value) / width / (share * (1.0 - share))
@@ -39,27 +39,29 @@ def difference_interval(estimate: float, variance: Variance, *, low: float = -1.
 
     Where nothing varies, it is that of `_unvaried`. None as for `logit_interval`.
     """
-    if variance.value == 0.0:
-        return _unvaried(estimate, variance.n, low, high)
     if variance.df == 0.0:
         return None
+    if variance.value == 0.0:
+        return _unvaried(estimate, variance.n, low, high)
     half = variance.quantile(_TAIL) * sqrt(variance.value)
     return max(low, estimate - half), min(high, estimate + half)
 
 
-def difference_p_value(estimate: float, variance: Variance, carriers: int) -> float:
-    """Return the two-sided p-value of the hypothesis "no difference", in (0, 1].
+def difference_p_value(estimate: float, variance: Variance, carriers: int) -> float | None:
+    """Return the two-sided p-value of the hypothesis "no difference", in (0, 1]; None without degrees of freedom.
 
     Args:
         estimate: The difference.
         variance: Its variance.
         carriers: Number of images that carry a difference, see `smallest_p_value`.
     """
+    if variance.df == 0.0:
+        return None
     if estimate == 0.0:
         return 1.0
     smallest = smallest_p_value(carriers)
-    if variance.value == 0.0 or variance.df == 0.0:
-        return smallest if variance.value == 0.0 else 1.0
+    if variance.value == 0.0:
+        return smallest
     p = 2.0 * variance.tail(abs(estimate) / sqrt(variance.value))
     return min(1.0, max(p, smallest))
 

@@ -7,12 +7,12 @@ replicate by replicate.
 """
 
 from collections.abc import Callable
-from math import sqrt
 
 import numpy as np
 import scipy  # loads its submodules when they are first used
 
 from dualread.evaluation.statistics.bootstrap import PERCENTILES
+from dualread.evaluation.statistics.clusters import Clusters
 
 # Replicates that differ by less differ by rounding alone.
 _DIGITS = 12
@@ -22,73 +22,74 @@ _FEWEST_IMAGES = 5
 
 __all__ = ["Spread", "binomial_replicates", "spread_of_losses", "spread_of_ranks", "t_replicates", "t_stretch"]
 
-# From the replicates of a metric, its value on the images themselves, and the number of images and of those with the
-# rarer kind of answer, to the replicates with the spread that these call for.
-Spread = Callable[[np.ndarray, float, int, int], np.ndarray]
+# From the replicates of a metric, its value on the images themselves, and these images with the right answers to each,
+# to the replicates with the spread that they call for.
+Spread = Callable[[np.ndarray, float, Clusters], np.ndarray]
 
 
-def spread_of_ranks(replicates: np.ndarray, estimate: float, n_images: int, n_rarer: int) -> np.ndarray:
+def spread_of_ranks(replicates: np.ndarray, estimate: float, images: Clusters) -> np.ndarray:
     """Spread AUROC or AURC; of answers that are all right or all wrong, it is undefined or rests on all images."""
-    return t_replicates(replicates, estimate, n_rarer or n_images, n_images)
+    rest_on = images.n_rarer or images.worth
+    df = images.df(rest_on - 1.0) if rest_on > 1 else 0.0
+    return t_replicates(replicates, estimate, df=df, widening=images.widening, rest_on=rest_on)
 
 
-def spread_of_losses(replicates: np.ndarray, estimate: float, n_images: int, n_rarer: int) -> np.ndarray:
+def spread_of_losses(replicates: np.ndarray, estimate: float, images: Clusters) -> np.ndarray:
     """Spread a mean of losses, whose variance is, like that of a share, mostly a sum of squares of the rarer kind."""
-    if estimate in (0.0, 1.0):
-        return t_replicates(replicates, estimate, n_images, n_images)
-    if n_rarer < _FEWEST_IMAGES:
-        return binomial_replicates(replicates, estimate, n_images)
-    return t_replicates(replicates, estimate, min(n_images, 2 * n_rarer + 1), n_images)
+    if images.n_rarer < _FEWEST_IMAGES and estimate not in (0.0, 1.0):
+        return binomial_replicates(replicates, estimate, images.worth)
+    df, number = images.df(2.0 * max(images.n_rarer, 1)), images.worth
+    return t_replicates(replicates, estimate, df=df, widening=images.widening, rest_on=number)
 
 
-def t_replicates(replicates: np.ndarray, estimate: float, n_images: int, n_drawn: int) -> np.ndarray:
+def t_replicates(replicates: np.ndarray, estimate: float, *, df: float, widening: float, rest_on: float) -> np.ndarray:
     """Return replicates whose percentiles are the 95% interval of Student's t on the logit.
 
     The replicate of rank k of B becomes the value with the logit
         logit(estimate) + z * s * t / 1.96,
     where z is the quantile (k - .5) / B of the normal distribution, s the standard deviation of the replicates, times
-    sqrt(n_drawn / (n_drawn - 1)), divided by estimate * (1 - estimate), and t the 97.5th percentile of Student's t with
-    n_images - 1 degrees of freedom. Equal replicates stay equal.
+    `widening`, divided by estimate * (1 - estimate), and t the 97.5th percentile of Student's t. Equal
+    replicates stay equal.
 
-    Two cases have no logit or no deviation. An estimate of 0 or 1 has the replicates (k / B)^(1 / n_images) away from
-    the other end, in the order of the draws; their 2.5th percentile is Clopper and Pearson's for n_images images. If
+    Two cases have no logit or no deviation. An estimate of 0 or 1 has the replicates (k / B)^(1 / rest_on) away from
+    the other end, in the order of the draws; their 2.5th percentile is Clopper and Pearson's for so many images. If
     replicates do not vary at another value, as the AUROC of a constant confidence, they stay.
 
     Args:
         replicates: Of a metric with values in [0, 1], float64 [B]; NaN where undefined, which stays.
         estimate: The metric's value on the images themselves.
-        n_images: Number of images on which the variance rests: for AUROC and AURC those with wrong answers, or those
+        df: Degrees of freedom of Student's t, > 0; with 0 nothing is known of the variance.
+        widening: See `Clusters.widening`.
+        rest_on: Number of images on which the variance rests: for AUROC and AURC those with wrong answers, or those
             with right ones, whichever are fewer.
-        n_drawn: Number of images with rows, of which the replicates are resamples; at least `n_images`.
 
     Returns:
-        float64 [B]; all NaN if `n_images` is less than 2, because one image has no variance.
+        float64 [B]; all NaN without degrees of freedom.
 
     Raises:
         ValueError: The estimate is outside [0, 1].
     """
     found = np.full(len(replicates), np.nan)
     defined = np.flatnonzero(~np.isnan(replicates))
-    if n_images < 2 or len(defined) == 0:
+    if df <= 0.0 or len(defined) == 0:
         return found
     values, n = replicates[defined], len(defined)
     if not -_ROUNDED <= estimate <= 1.0 + _ROUNDED:
         raise ValueError(f"estimate: {estimate}, expected a metric in [0, 1], because others have no logit.")
     if estimate in (0.0, 1.0):
-        distance = ((np.arange(n) + 0.5) / n) ** (1.0 / n_images)
+        distance = ((np.arange(n) + 0.5) / n) ** (1.0 / rest_on)
         found[defined] = distance if estimate == 1.0 else 1.0 - distance
         return found
     deviation = values.std()
     if deviation == 0.0:
         return replicates
-    deviation *= sqrt(n_drawn / (n_drawn - 1))
-    step = deviation / (estimate * (1.0 - estimate)) * t_stretch(n_images)
+    step = deviation * widening / (estimate * (1.0 - estimate)) * t_stretch(df)
     q, place = _quantiles(values)
     found[defined] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri(q))[place]
     return found
 
 
-def binomial_replicates(replicates: np.ndarray, estimate: float, n_images: int) -> np.ndarray:
+def binomial_replicates(replicates: np.ndarray, estimate: float, n_images: float) -> np.ndarray:
     """Return replicates whose percentiles are the interval of Clopper and Pearson for `n_images` independent rows.
 
     It is for means of values in [0, 1] that depend on values which too few images have, or none: of all such values
@@ -98,7 +99,7 @@ def binomial_replicates(replicates: np.ndarray, estimate: float, n_images: int) 
     Args:
         replicates: Of a mean of values in [0, 1], float64 [B].
         estimate: The mean on the images themselves, in (0, 1).
-        n_images: Number of images with rows.
+        n_images: Number of images of equal size that hold the rows.
 
     References:
         Hoeffding, Probability Inequalities for Sums of Bounded Random Variables, 1963.
@@ -118,7 +119,7 @@ def _quantiles(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (np.cumsum(ties) - (ties - 1) / 2 - 0.5) / max(len(values), 1), place
 
 
-def t_stretch(n_images: int) -> float:
-    """Return the 97.5th percentile of Student's t with n_images - 1 degrees of freedom, divided by the normal one."""
+def t_stretch(df: float) -> float:
+    """Return the 97.5th percentile of Student's t with `df` degrees of freedom, divided by the normal one."""
     level = PERCENTILES[1] / 100
-    return float(scipy.special.stdtrit(n_images - 1, level) / scipy.special.ndtri(level))
+    return float(scipy.special.stdtrit(df, level) / scipy.special.ndtri(level))

@@ -1,4 +1,4 @@
-"""A confidence in words: one of seven expressions in the `<confidence>` block, in any letter case.
+"""A confidence in words: one of seven expressions in the `<confidence>` block, in any case, with or without a stop.
 
 Each stands for the probability that people take it for, about the medians of published surveys.
 """
@@ -18,4 +18,8 @@ PROBABILITIES = {
 
 def parse(text: str) -> Parsed:
     """Return the answer, and the probability that its words stand for."""
-    return parse_blocks(text, lambda inside: (PROBABILITIES.get(" ".join(inside.lower().split())), None))
+
+    def confidence(inside: str) -> tuple[float | None, None]:
+        return PROBABILITIES.get(" ".join(inside.lower().split()).rstrip(" .,;:!")), None
+
+    return parse_blocks(text, confidence)

@@ -338,6 +338,8 @@ class Sheet:
 
     def _cell(self, at: At, metric: Metric, key: Key) -> Cell | str:
         """Return a cell, or the text that stands in its place."""
+        if (cell := self.cell(at, metric, key)) is None:
+            return ""
         if metric in self.shared:
             shown = at.layout.methods
             start = end = next(k for k, method in enumerate(shown) if method.name == key.method)
@@ -346,7 +348,7 @@ class Sheet:
             while end < len(shown) and shown[end].actor == at.method.actor:
                 end += 1
             return mean_cell(metric, key, _agreed(at.values, key, [method.name for method in shown[start:end]]))
-        return self.cell(at, metric, key) or ""
+        return cell
 
 
 def _beside(texts: Sequence[Entry], lines: list[Line]) -> list[Line]:

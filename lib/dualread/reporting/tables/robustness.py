@@ -22,7 +22,7 @@ from dualread.evaluation.metric import Metric
 from dualread.evaluation.other_conditions import ORIGINAL
 from dualread.reporting.tables._latex import DITTO, Gap, escape
 from dualread.reporting.tables._sheet import METHODS, SPREAD, At, By, Label, Sheet, backbones, columns_here, datasets
-from dualread.reporting.tables.cells import Cell, compared_cell
+from dualread.reporting.tables.cells import Cell, compared_cell, mean_cell
 from dualread.reporting.tables.values import Key
 
 _OF_TWO = (ACCURACY_DROP, CONFIDENCE_DROP, CCG_AUC)  # which compare a condition with the original
@@ -38,7 +38,8 @@ def _conditions(at: At) -> Iterator[At]:
 def _cell(at: At, metric: Metric, key: Key) -> Cell | None:
     if metric in _OF_TWO and at.subset == f"{PREFIX}{ORIGINAL}":
         return None
-    return compared_cell(metric, key, at.values, at.layout.methods)
+    cell = compared_cell(metric, key, at.values, at.layout.methods)
+    return mean_cell(metric, key, cell.value) if cell.value.short else cell
 
 
 def _caption(at: At) -> list[str]:
@@ -51,7 +52,7 @@ def _caption(at: At) -> list[str]:
         "Changed images are in no distribution that a model was trained on, so that a confidence may also fall because "
         "they look strange.",
         f"{DITTO}: the same answers as in the row above.",
-        f"{SPREAD}. Bold: best printed value per column and block; accuracy and nulls are never bold.",
+        f"{SPREAD}. Bold: best printed value per column and block; never accuracy, nulls, or values with a dagger.",
         *([] if any(_conditions(at)) else ["The study has no such conditions."]),
     ]
 
