@@ -69,10 +69,6 @@ def rows_of(changes, n_questions=N_SLAKE_TRAIN):
         config={name: config[name] for name in hparams.CONFIG},
         order={name: tuple(config[name]) for name in hparams.ORDERED},
         software={"torch": "2.13.0", "transformers": "5.23.0", "trl": "1.16.0"},
-        declared={
-            "readers": {"bicr": {"OPTIMIZER": "Adam", "SPACE": {}}, "saplma": {"SPACE": {}}},
-            "generation": {"transformers_engine": {}, "vllm_engine": {"ENVIRONMENT": "vllm"}},
-        },
         trainings=(),
         constants=StudyTables(study).constants("hparams"),
     )
