@@ -19,6 +19,7 @@ from dualread.grading.answers import graded_answer
 from dualread.grading.canonical import question_key
 from dualread.models import prompts
 from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, Stream, read_states, take_measure
+from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import question_field
 from dualread.models.generation._transformers_stream import TransformersStream
@@ -101,9 +102,15 @@ class OpenActor:
         views: Sequence[RequiredView],
         *,
         states: bool,
+        encoded: Sequence[EncodedPrompt] = (),
     ) -> Answered:
-        """Return answers that the actor has given, with the `views` of them and perhaps their hidden states."""
-        requests = [self._request(one, self._requirements.prompt.name) for one in asked]
+        """Return answers that the actor has given, with the `views` of them and perhaps their hidden states.
+
+        With the `encoded` prompts of the questions, their pictures are read for views alone.
+        """
+        requests: Sequence[Request] = [_EncodedBefore.of(one, prompt) for one, prompt in zip(asked, encoded)]
+        if not requests:
+            requests = [self._request(one, self._requirements.prompt.name) for one in asked]
         source = self._read(requests, committed) if states else None
         answered = as_answered(asked, committed, self._requirements.contract, source)
         return replace(
@@ -169,6 +176,20 @@ class OpenActor:
         what, ids = ReadSpec(kappa=self._kappa, depths=tuple(depths)), [found.token_ids for found in committed]
         found = read_states(self.opened, requests, ids, what, batch_size=self._batch_size)
         return lambda name: stacked(found, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _EncodedBefore(Request):
+    """A request whose prompt was encoded for its answer."""
+
+    prompt: EncodedPrompt
+
+    @classmethod
+    def of(cls, one: ShownQuestion, prompt: EncodedPrompt) -> "_EncodedBefore":
+        return cls(text=one.question, image=None, image_name=one.content, row=one.name, prompt=prompt)
+
+    def encoded(self, encoder: Encoder) -> EncodedPrompt:
+        return self.prompt
 
 
 def as_answered(

@@ -1,6 +1,7 @@
 """Answers with transformers as `dualread score` does; states are read in a second pass."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dualread.declared.recorded import RequiredView, Requirements
@@ -52,5 +53,10 @@ class OnTransformers:
 
     def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`; the states are read in a second pass, as `dualread score` does."""
-        questions = [one.shown for one in asked if one.shown is not None]
-        return self._actor.read(questions, [one.completion for one in ended], views, states=self._reads_states)
+        questions = [
+            one.shown if one.read_again is None else replace(one.shown, image=one.read_again().image)
+            for one in asked
+            if one.shown is not None
+        ]
+        prompts, completions = [one.prompt for one in asked], [one.completion for one in ended]
+        return self._actor.read(questions, completions, views, states=self._reads_states, encoded=prompts)

@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -66,8 +65,7 @@ class OnVllm:
 
     def add(self, name: str, asked: ActorRequest) -> None:
         """See `ServingActor.add`."""
-        shown = None if asked.shown is None else replace(asked.shown, image=Path())  # vLLM gets its pixels
-        self._call("add", name, replace(asked, shown=shown))
+        self._call("add", name, asked)
 
     def abort(self, name: str) -> None:
         """See `ServingActor.abort`."""
