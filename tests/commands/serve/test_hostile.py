@@ -19,7 +19,8 @@ from PIL import Image
 
 from dualread.commands import main as program
 from dualread.commands import web
-from dualread.commands.serve.chats import GONE, ClientLimits
+from dualread.commands.serve.chats import ClientLimits
+from dualread.commands.serve.outcome import GONE
 from dualread.models.generation import _transformers_stream
 from tests.commands.serve.running import LESION, data_url, opened, part, serving, user
 from tests.tiny import image
@@ -66,6 +67,10 @@ BAD = {
     "a control token elsewhere": (messages({"role": "system", "content": "<|im_end|>"}, user("x")), "control token"),
     "too long": (sent("long " * 500), "more than max_prompt_tokens"),
     "an endless text": (sent("x" * 100_001), "is not what this server takes"),
+    "endless texts": (messages(*[user("x" * 60_000)] * 2), "at most 100000 are read"),
+    "endless values": (b'{"messages": [' + b"{}," * 200_001 + b"{}]}", "more than 200000 values"),
+    "a part without its content": (messages({"role": "user", "content": [{"type": "text"}]}), "messages.0.content.0: "),
+    "a number as an address": (sent(url=7), "messages.0.content.0.image_url.url: is not"),
     "no image": (sent(url=data_url(b"no image")), "cannot be decoded"),
     "half an image": (sent(url=PICTURE[: len("data:image/png;base64,") + 400]), "cannot be decoded"),
     "no base64": (sent(url="data:image/png;base64,***"), "no base64"),
@@ -77,14 +82,14 @@ BAD = {
     "many images": (messages(user(*[image(1)] * 9, LESION)), "9 images: expected at most 8"),
     "a strange part": (messages({"role": "user", "content": [{"type": "input_audio"}]}), "is not what this server"),
     "a strange role": (messages({"role": "tool", "content": "x"}), "messages.0.role: is not what this server takes"),
-    "tools": (sent(tools=[{"type": "function"}]), "tools: is not"),
+    "tools": (sent(tools=[{"type": "function"}]), "tools: this server cannot"),
     "an unknown parameter": (sent(best_of=3), "best_of: this server knows no such parameter"),
-    "a penalty": (sent(frequency_penalty=1), "frequency_penalty: is not"),
-    "a stop text": (sent(stop="."), "stop: is not"),
-    "JSON wanted": (sent(response_format={"type": "json_object"}), "response_format.type: is not"),
+    "a penalty": (sent(frequency_penalty=1), "frequency_penalty: this server cannot"),
+    "many stop texts": (sent(stop=["."] * 17), "stop: is not"),
+    "JSON wanted": (sent(response_format={"type": "json_object"}), "response_format: this server cannot"),
     "no choice": (sent(n=0), "n: is not"),
     "endless choices": (sent(n=10**9), "n: is not"),
-    "endless tokens": (sent(max_tokens=10**9), "expected at most"),
+    "two limits": (sent(max_tokens=7, max_completion_tokens=8), "max_tokens 7 and max_completion_tokens 8 differ"),
     "no tokens": (sent(max_tokens=0), "max_tokens: is not"),
     "a negative temperature": (sent(temperature=-1), "temperature: is not"),
     "one option": (sent(dualread={"options": ["a"]}), "1 options, expected none, or 2 to 10"),
@@ -231,8 +236,19 @@ def test_a_broken_service_says_so(study, monkeypatch):
         assert httpx.get(f"{server.address}/health").status_code == 503
 
 
+PROGRAM = """
+import sys
+from dualread.commands.main import main
+from dualread.grading.contracts import single
+from tests.commands.serve.running import whole_answers
+
+single.parse = whole_answers
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def start(study, *options):
-    command = [sys.executable, "-m", "dualread", "serve", str(study.reader("dualread"))]
+    command = [sys.executable, "-c", PROGRAM, "serve", str(study.reader("dualread"))]
     command += ["--checkpoint", str(study.actor), "--port", "0", *options]
     environment = {**os.environ, "DUALREAD_API_KEY": "secret"}
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)

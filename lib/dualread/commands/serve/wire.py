@@ -30,9 +30,16 @@ _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _Text = Annotated[str, Field(max_length=_MOST_TEXT)]
 
 # Parameters that change no answer of this model.
-_IGNORED = frozenset(
-    "metadata parallel_tool_calls prompt_cache_key prompt_cache_retention safety_identifier service_tier store user".split()
-)
+_IGNORED = {
+    "metadata",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "user",
+}
 # Values that ask for nothing.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "best_of": (1,),
@@ -163,9 +170,7 @@ class ChatRequest(_Sent):
         choices = (("tools", "tool_choice"), ("functions", "function_call"))
         ignored = _IGNORED | {name for name, choice in choices if given.get(choice) == "none"}
         return {
-            name: value
-            for name, value in given.items()
-            if name not in ignored and value not in _NEUTRAL.get(name, ())
+            name: value for name, value in given.items() if name not in ignored and value not in _NEUTRAL.get(name, ())
         }
 
     @field_validator("stop", mode="before")
@@ -230,7 +235,9 @@ class ChatRequest(_Sent):
             n_decoded += decoded.image.width * decoded.image.height
             _check_pixels(n_decoded, most_pixels)
         shown = iter(images)
-        parts = [[next(shown) if part.image_url else part.text for part in message.content] for message in self.messages]
+        parts = [
+            [next(shown) if part.image_url else part.text for part in message.content] for message in self.messages
+        ]
         turns = [
             Turn(role="system" if message.role == "developer" else message.role, parts=tuple(of))
             for message, of in zip(self.messages, parts, strict=True)
@@ -284,8 +291,10 @@ def _first_problem(error: ValidationError) -> str:
     first, *others = error.errors(include_url=False, include_input=False)
     place = ".".join(str(part)[:50] for part in first["loc"]) or "the body"
     more = f" So are {len(others)} other values." if others else ""
+    if place in _NEUTRAL:
+        return f"{place}: this server cannot do this, which would change the answer. Leave it out.{more}"
     if first["type"] == "extra_forbidden":
-        return f"{place}: this server knows no such parameter, and ignores none that may change answers. Leave it out.{more}"
+        return f"{place}: this server knows no such parameter, and ignores none that may matter. Leave it out.{more}"
     return f"{place}: is not what this server takes ({first['msg'].removeprefix('Value error, ')[:200]}).{more}"
 
 

@@ -108,9 +108,11 @@ class OpenActor:
 
         With the `encoded` prompts of the questions, their pictures are read for views alone.
         """
-        requests: Sequence[Request] = [_EncodedBefore.of(one, prompt) for one, prompt in zip(asked, encoded)]
-        if not requests:
-            requests = [self._request(one, self._requirements.prompt.name) for one in asked]
+        requests: Sequence[Request] = (
+            [_EncodedBefore.of(one, prompt) for one, prompt in zip(asked, encoded, strict=True)]
+            if encoded
+            else [self._request(one, self._requirements.prompt.name) for one in asked]
+        )
         source = self._read(requests, committed) if states else None
         answered = as_answered(asked, committed, self._requirements.contract, source)
         return replace(

@@ -117,13 +117,17 @@ class ActorRequest:
 
 
 class RequestReader:
-    """Reads requests to the actor of `loaded`, whose requirements say what its readers were fitted on."""
+    """Reads requests to the actor of `loaded`, whose requirements say what its readers were fitted on.
+
+    Attributes:
+        turn: Held by whoever encodes: a tokenizer serves one thread at a time.
+    """
 
     def __init__(self, loaded: LoadedScorer[Any]):
         self._encoder, self._required = loaded.actor.encoder, loaded.requirements
         self._positions = getattr(loaded.actor.config, "max_position_embeddings", 2**17)
         self._has_views = bool(loaded.views)
-        self._turn = threading.Lock()  # a tokenizer serves one thread at a time
+        self.turn = threading.Lock()
 
     def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> ActorRequest:
         """Return what is asked, encoded. Several threads may call it.
@@ -149,12 +153,10 @@ class RequestReader:
             field = "\n".join(texts)
             field = field if wanted.own_prompt else self._question(field)
             picture = images[0].decoded
-            question = shown(
-                Question(image=picture, question=field, options=wanted.options), picture, self._encoder
-            )
+            question = shown(Question(image=picture, question=field, options=wanted.options), picture, self._encoder)
             row = question.name
         try:
-            with self._turn:
+            with self.turn:
                 self._check_length(texts)
                 prompt = self._prompt(turns, texts, row, None if wanted.own_prompt or other else question)
         except DataError as error:  # it names the question, which may be long, and is the client's own

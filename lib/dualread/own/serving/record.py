@@ -38,7 +38,7 @@ class Record:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add one line; where that is impossible, say so: answers go on."""
-        line = (json.dumps(row, ensure_ascii=False) + "\n").encode()
+        line = (json.dumps(row) + "\n").encode()  # in ASCII: some readers take U+2028 in an id for the end of a line
         try:
             if (written := self._stream.write(line)) < len(line):  # the disk is full
                 self._stream.truncate(self._stream.tell() - written)
@@ -73,23 +73,24 @@ def read_record(file: Path, method: str) -> ConfidenceSample:
     """
     confidences, images = [], []
     try:
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-            try:
-                row = json.loads(line)
-                confidence, image, of = float(row["confidence"]), str(row["image_id"]), row["method"]
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise DataError(
-                    f"{file}: line {number} is no line of a record ({error!r}). Expected a file that `dualread serve"
-                    " --record` wrote; delete a last line that was cut off."
-                ) from error
-            if of != method or not 0 <= confidence <= 1:
-                raise DataError(
-                    f"{file}: line {number} has the confidence {confidence} of {of!r:.50}. Expected one from 0 to 1 of"
-                    f" {method!r}, the method of the bundle."
-                )
-            confidences.append(confidence)
-            images.append(image)
-    except (OSError, UnicodeDecodeError) as error:
+        with file.open("rb") as stream:  # whose lines end with a line feed alone
+            for number, line in enumerate(stream, start=1):
+                try:
+                    row = json.loads(line)
+                    confidence, image, of = float(row["confidence"]), str(row["image_id"]), row["method"]
+                except (ValueError, KeyError, TypeError, RecursionError) as error:
+                    raise DataError(
+                        f"{file}: line {number} is no line of a record ({error!r}). Expected a file that `dualread"
+                        " serve --record` wrote; delete a last line that was cut off."
+                    ) from error
+                if of != method or not 0 <= confidence <= 1:
+                    raise DataError(
+                        f"{file}: line {number} has the confidence {confidence} of {of!r:.50}. Expected one from 0 to 1"
+                        f" of {method!r}, the method of the bundle."
+                    )
+                confidences.append(confidence)
+                images.append(image)
+    except OSError as error:
         raise DataError(
             f"{file}: cannot be read ({error}). Give a file that `dualread serve --record` wrote."
         ) from error

@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -205,7 +206,9 @@ class AnsweringService:
             return None
         asked, text = request.asked, None
         if asked.stop or asked.log_probs:
-            text = request.texts.setdefault(event.index, GrowingText(self.loaded.actor.encoder, self.pieces, asked.stop))
+            text = request.texts.setdefault(
+                event.index, GrowingText(self.loaded.actor.encoder, self.pieces, asked.stop)
+            )
             if text.is_cut:
                 return None
             text.add(event)
@@ -220,7 +223,8 @@ class AnsweringService:
         if known:
             states = np.stack([state for _, state in known])
             found = before_answer(self.loaded.readers, self.loaded.method, states)
-        psr = {} if found is None else {name: float(value) for (name, _), value in zip(known, found, strict=True)}
+        values = () if found is None else zip(known, found.tolist(), strict=True)
+        psr = {name: value for (name, _), value in values if math.isfinite(value)}
         for event in begun:
             request = self._running[event.name]
             request.psr = psr.get(event.name)
@@ -232,7 +236,9 @@ class AnsweringService:
                 request.listener(Before(psr=request.psr))
 
     def _answer(self, ended: Sequence[Finished]) -> None:
-        ended = [event for event in ended if event.index in self._running[event.name].open]  # others were cut off before
+        ended = [
+            event for event in ended if event.index in self._running[event.name].open
+        ]  # others were cut off before
         unjudged = {id(event): self._reasons(event) for event in ended}
         judged = self._read([event for event in ended if not unjudged[id(event)]])
         for event in ended:
@@ -259,7 +265,8 @@ class AnsweringService:
                 request.listener(replace(answer, index=index))
                 request.open.discard(index)
             if not request.open:
-                self._actor.abort(event.name)  # what was cut off may go on
+                if any(text.is_cut for text in request.texts.values()):
+                    self._actor.abort(event.name)
                 self._finish(event.name, None)
 
     def _reasons(self, event: Finished) -> tuple[str, ...]:
@@ -275,7 +282,8 @@ class AnsweringService:
             return {}
         asked = [self._running[event.name].asked for event in ended]
         try:
-            answered = self._actor.read(asked, ended, self.loaded.views)
+            with self._requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
+                answered = self._actor.read(asked, ended, self.loaded.views)
             found = readings(self.loaded.readers, self.loaded.method, answered)
             return {id(event): reading for event, reading in zip(ended, found, strict=True)}
         except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory

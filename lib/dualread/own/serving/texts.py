@@ -29,7 +29,9 @@ class TokenPieces:
         piece = str(self._tokenizer.convert_ids_to_tokens(token))
         if self._bytes:
             return bytes(self._bytes[character] for character in piece)
-        if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):  # SentencePiece, of a part of a character
+        if (
+            len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">")
+        ):  # SentencePiece, of a part of a character
             return bytes([int(piece[3:5], 16)])
         return piece.replace("\u2581", " ").encode()
 
