@@ -68,7 +68,7 @@ BAD = {
     "too long": (sent("long " * 500), "more than max_prompt_tokens"),
     "an endless text": (sent("x" * 100_001), "is not what this server takes"),
     "endless texts": (messages(*[user("x" * 60_000)] * 2), "at most 100000 are read"),
-    "endless values": (b'{"messages": [' + b"{}," * 200_001 + b"{}]}", "more than 200000 values"),
+    "endless values": (b'{"messages": [' + b"{}," * 50_001 + b"{}]}", "more than 50000 values"),
     "a part without its content": (messages({"role": "user", "content": [{"type": "text"}]}), "messages.0.content.0: "),
     "a number as an address": (sent(url=7), "messages.0.content.0.image_url.url: is not"),
     "no image": (sent(url=data_url(b"no image")), "cannot be decoded"),

@@ -38,6 +38,19 @@ def test_a_line_that_was_cut_off_is_removed_and_the_others_stay(tmp_path, capsys
     assert len(read_record(file, "dualread").confidence) == 3
 
 
+@pytest.mark.parametrize(
+    "end", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\r", "\n", "\ud800"]
+)
+def test_a_record_is_read_whatever_an_id_holds(tmp_path, end):
+    file, row = tmp_path / "answers.jsonl", {**ROWS[0], "sample_id": f"case{end}7"}
+    added(file, row, ROWS[1])
+    assert [json.loads(line) for line in file.read_text().splitlines()] == [row, ROWS[1]]
+    assert len(read_record(file, "dualread").confidence) == 2
+    if end != "\ud800":  # earlier versions wrote such characters as they are
+        file.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8", newline="")
+        assert len(read_record(file, "dualread").confidence) == 1
+
+
 def test_a_file_of_somebody_else_stays_as_it_is(tmp_path):
     file = tmp_path / "thesis.txt"
     file.write_text("one\ntwo")

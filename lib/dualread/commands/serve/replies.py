@@ -82,6 +82,8 @@ class ReplyWriter:
             judged = self._judged(news)
             rest, tokens = self._texts[news.index].take(news.completion.text)
             end = self._choice(news.index, news.completion.finish_reason, tokens)
+            # langchain-openai keeps nothing else of a stream.
+            end["logprobs"] = {**(end["logprobs"] or {"content": None, "refusal": None}), "dualread": judged}
             delta = {**({"content": rest} if rest else {}), "dualread": judged}
             choices.append({**end, "delta": delta, "dualread": judged})
         if isinstance(news, Abstained):
