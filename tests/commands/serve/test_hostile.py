@@ -1,5 +1,7 @@
 """What nobody should send, clients that go away, and how the program ends; afterwards, a good request is answered."""
 
+import contextlib
+import gc
 import io
 import json
 import os
@@ -10,7 +12,9 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
+from pathlib import Path
 
 import httpx
 import openai
@@ -19,8 +23,10 @@ from PIL import Image
 
 from dualread.commands import main as program
 from dualread.commands import web
+from dualread.commands.serve import wire
 from dualread.commands.serve.chats import ClientLimits
 from dualread.commands.serve.outcome import GONE
+from dualread.data.images import Decoded
 from dualread.models.generation import _transformers_stream
 from tests.commands.serve.running import LESION, data_url, opened, part, serving, user
 from tests.tiny import image
@@ -245,6 +251,70 @@ from tests.commands.serve.running import whole_answers
 single.parse = whole_answers
 sys.exit(main(sys.argv[1:]))
 """
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_a_server_that_is_stuck_says_so_and_its_pictures_take_no_memory(study, monkeypatch):
+    """First in the model, then where requests are read."""
+    going = threading.Event()
+    slow = _transformers_stream.steps
+
+    def stuck(*given):
+        going.wait(60)
+        yield from slow(*given)
+
+    monkeypatch.setattr(_transformers_stream, "steps", stuck)
+    with opened(study) as service, serving(service, stuck_seconds=0.3) as server:
+        assert httpx.get(f"{server.address}/health").text == "ok"
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(server.ask, image(i), LESION) for i in range(4)]
+            wait_until(lambda: httpx.get(f"{server.address}/health").status_code == 503)
+            wait_until(lambda: len(service._running) == 4)
+            assert not [one for one in gc.get_objects() if isinstance(one, Decoded)]
+            assert all(request.asked.shown.image == Path() for request in service._running.values())
+            going.set()
+            assert all(one.result().choices[0].dualread["confidence"] is not None for one in asked)
+        wait_until(lambda: httpx.get(f"{server.address}/health").status_code == 200)
+        going.clear()
+        monkeypatch.setattr(wire, "read", lambda body: going.wait(60) and pytest.fail("released"))
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{server.address}/v1/chat/completions", json=sent(), timeout=0.5)
+        wait_until(lambda: httpx.get(f"{server.address}/health").status_code == 503)
+        monkeypatch.undo()
+        going.set()
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+@pytest.mark.parametrize("hosts", [(), ("backend",)])
+def test_a_key_or_a_name_opens_the_server_behind_a_proxy(study, hosts):
+    with opened(study) as service:
+        with serving(service, hosts=hosts) as server:
+            assert post(server, sent(), Host="backend").status_code == (200 if hosts else 403)
+            assert post(server, sent(), Host="evil.example").status_code == 403
+            origin = {"Host": "backend", "Origin": "https://backend"}
+            assert post(server, sent(), **origin).status_code == (200 if hosts else 403)
+        with serving(service, api_key="secret") as server:
+            assert post(server, sent(), Host="backend", Authorization="Bearer secret").status_code == 200
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_the_command_ends_in_time_while_the_model_computes(study):
+    running, port = start(study, "--seconds-to-stop", "2")
+    key = {"Authorization": "Bearer secret"}
+    body = sent(n=100, temperature=1.0, max_tokens=400)
+    thread = threading.Thread(target=_post_and_lose, args=(port, body, key))
+    thread.start()
+    wait_until(lambda: "completions_open 100" in httpx.get(f"http://127.0.0.1:{port}/metrics", headers=key).text)
+    began = time.monotonic()
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=30)
+    assert time.monotonic() - began < 5
+    thread.join()
+
+
+def _post_and_lose(port, body, headers):
+    with contextlib.suppress(httpx.HTTPError):
+        httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=body, headers=headers, timeout=60)
 
 
 def start(study, *options):

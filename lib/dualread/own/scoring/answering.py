@@ -18,11 +18,10 @@ from dualread.errors import ConfigError, DualReadError, ReaderError, in_a_line
 from dualread.grading.answers import graded_answer
 from dualread.grading.canonical import question_key
 from dualread.models import prompts
-from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, Stream, read_states, take_measure
+from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, read_states, take_measure
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import question_field
-from dualread.models.generation._transformers_stream import TransformersStream
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.images.base import Change, changes_of, shown_image
@@ -80,10 +79,6 @@ class OpenActor:
         """Open the checkpoint in `folder` with transformers; `kappa` is the temperature of the visual pooling."""
         opened = open_checkpoint(folder, requirements.model, Facts(**requirements.facts))
         return cls(opened, requirements, kappa=kappa, batch_size=batch_size)
-
-    def stream(self) -> Stream:
-        """Answer requests as they come."""
-        return TransformersStream(self.opened, self._batch_size)
 
     def answer(self, asked: Sequence[ShownQuestion], views: Sequence[RequiredView], *, states: bool) -> Answered:
         """Return the actor's answers, with the `views` of them, and with hidden states if readers need them.

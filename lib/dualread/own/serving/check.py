@@ -59,7 +59,7 @@ def check(loaded: LoadedScorer[ServingActor], stored: Sequence[StoredAnswer]) ->
 
 def _answered(actor: ServingActor, requests: RequestReader, stored: Sequence[StoredAnswer]) -> list[Finished]:
     for k, one in enumerate(stored):
-        actor.add(str(k), _asked(requests, one, str(k)))
+        actor.add(_asked(requests, one, str(k)).encoded(str(k)))
     found: dict[str, Finished] = {}
     while len(found) < len(stored):
         for event in actor.step():

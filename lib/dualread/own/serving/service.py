@@ -176,7 +176,7 @@ class AnsweringService:
                 if not self._running:
                     self._progress = time.monotonic()
                 self._running[name] = request
-                self._actor.add(name, request.asked)
+                self._actor.add(request.asked.encoded(name))
             elif name in self._running:
                 self._actor.abort(name)
                 self._finish(name, None)
