@@ -92,7 +92,7 @@ def test_a_signal_ends_a_server_in_time_whatever_its_threads_do(busy):
 
 
 BUSY = """
-import re, threading, time
+import re, signal, threading, time
 from dualread.commands import web
 
 async def app(scope, receive, send):
@@ -106,5 +106,9 @@ class Server(web.Server):
 server = web.server(app, connections=9, seconds_to_stop=2)
 made = Server(server.config)
 threading.Timer(0.5, print, ("ready",), dict(flush=True)).start()
-made.run(sockets=[web.listen(web.LOOPBACK, 0)])
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+try:
+    made.run(sockets=[web.listen(web.LOOPBACK, 0)])
+except KeyboardInterrupt:
+    pass
 """

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -53,6 +54,12 @@ class RefusedError(Exception):
     def __init__(self, status: int, message: str, kind: str = "invalid_request_error", code: str | None = None):
         super().__init__(message)
         self.status, self.body = status, wire.error(message, kind, code)
+
+
+def _bug(error: Exception) -> RefusedError:
+    """Print what nobody expected, such as a lack of memory, and return what the client is told of it."""
+    traceback.print_exception(error)
+    return RefusedError(500, f"the server cannot answer this ({type(error).__name__}).", "server_error")
 
 
 class JsonReply(JSONResponse):
@@ -113,16 +120,14 @@ class Chats:
         self.n_open += 1
         try:
             await self._answer(Request(scope, receive), send, outcome)
-        except RefusedError as refused:
+        except (GoneError, ClientDisconnect):
+            outcome.status = GONE
+        except Exception as error:
+            refused = error if isinstance(error, RefusedError) else _bug(error)
             outcome.status = refused.status
             # What is left of a request that is too large is not read.
             headers = {"connection": "close"} | ({"retry-after": "1"} if refused.status == 429 else {})
             await JsonReply(refused.body, refused.status, headers=headers)(scope, receive, send)
-        except (GoneError, ClientDisconnect):
-            outcome.status = GONE
-        except Exception:  # a bug; the application says so
-            outcome.status = 500
-            raise
         finally:
             self.n_open -= 1
             self.counts.add(outcome)
@@ -200,9 +205,8 @@ class Chats:
             listener.tell(refused)
         except DataError as error:
             listener.tell(RefusedError(400, str(error)))
-        except Exception as error:  # a bug, or no memory for an image
-            listener.tell(RefusedError(500, f"the request cannot be read ({type(error).__name__}).", "server_error"))
-            raise
+        except Exception as error:
+            listener.tell(_bug(error))
         finally:
             del self._reading[outcome.name]
 
@@ -241,7 +245,10 @@ class Chats:
                 news = await anext(rest, None)
             for event in writer.end():
                 await write(encode(event))
-        except RefusedError as refused:
+        except GoneError:
+            raise
+        except Exception as error:
+            refused = error if isinstance(error, RefusedError) else _bug(error)
             status = refused.status
             await write(encode(refused.body))
         await write("[DONE]")

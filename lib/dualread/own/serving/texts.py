@@ -102,9 +102,10 @@ class GrowingText:
             text = self._text[: len(self._text) - self._n_kept_back()]
         else:
             text = whole if whole.startswith(before) else before
-        ready = [event for start, event in self._shown if start < len(text) or (whole is not None and not self.is_cut)]
-        tokens = ready[self._n_tokens_taken :]
-        self._n_taken, self._n_tokens_taken = len(text), len(ready)
+        ends = whole is not None and not self.is_cut
+        waiting = self._shown[self._n_tokens_taken :]
+        tokens = [event for start, event in waiting if ends or start < len(text)]
+        self._n_taken, self._n_tokens_taken = len(text), self._n_tokens_taken + len(tokens)
         return text[len(before) :], tokens
 
     def finished(self, prompt: EncodedPrompt) -> Finished:
