@@ -240,7 +240,10 @@ MUTANTS = (
         "own/serving/texts.py",
         "if not self.is_cut or start < len(self._text)]",
         "if not self.is_cut or start <= len(self._text)]",
-        ("own/serving/test_texts.py", "commands/serve/test_client.py::test_a_text_of_stop_cuts_off_the_answer_whole_and_streamed"),
+        (
+            "own/serving/test_texts.py",
+            "commands/serve/test_client.py::test_a_text_of_stop_cuts_off_the_answer_whole_and_streamed",
+        ),
     ),
     Mutant(
         "a page of another site asks the server by a name of its own",

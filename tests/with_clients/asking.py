@@ -53,9 +53,9 @@ def litellm(base: str, image: str) -> Asked:
     reply = ask(asked)
     yield "whole", reply.choices[0].message.content, reply.usage.dualread[0]["confidence"]
     chunks = list(ask(asked, stream=True, stream_options={"include_usage": True}))
-    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
-    judged = [chunk.choices[0].delta.dualread for chunk in chunks if getattr(chunk.choices[0].delta, "dualread", None)]
-    yield "stream", text, judged[-1]["confidence"] if judged else None
+    text = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
+    [*_, last] = [choice for chunk in chunks for choice in chunk.choices]
+    yield "stream", text, last.logprobs.dualread["confidence"]
     again = ask([*asked, reply.choices[0].message, message(image)])
     yield "second turn", again.choices[0].message.content, again.usage.dualread[0]["confidence"]
     none = ask(asked, tools=[TOOL], tool_choice="none")

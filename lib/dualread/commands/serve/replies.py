@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dualread.commands.serve.outcome import Outcome
@@ -51,7 +51,9 @@ class ReplyWriter:
             message = {"role": "assistant", "content": None, "refusal": refusal(outcome.abstained)}
             judged = of_abstention(outcome.abstained)
             choices = [{**self._choice(i, "stop"), "message": message, "dualread": judged} for i in range(self._n)]
-        return {**self._head("chat.completion"), "choices": choices, "usage": self._usage(choices)}
+        # Once more, because litellm and langchain-openai keep nothing else of a whole reply.
+        usage = {**self._usage(), "dualread": [choice["dualread"] for choice in choices]}
+        return {**self._head("chat.completion"), "choices": choices, "usage": usage}
 
     def events(self, news: News, *, has_more: bool) -> Iterator[dict[str, Any]]:
         """Yield what a stream says of one piece of news: PSR first, then the text, and all that is known at the end.
@@ -82,7 +84,7 @@ class ReplyWriter:
             judged = self._judged(news)
             rest, tokens = self._texts[news.index].take(news.completion.text)
             end = self._choice(news.index, news.completion.finish_reason, tokens)
-            # langchain-openai keeps nothing else of a stream.
+            # Once more, because litellm and langchain-openai keep nothing else of a stream.
             end["logprobs"] = {**(end["logprobs"] or {"content": None, "refusal": None}), "dualread": judged}
             delta = {**({"content": rest} if rest else {}), "dualread": judged}
             choices.append({**end, "delta": delta, "dualread": judged})
@@ -96,25 +98,17 @@ class ReplyWriter:
     def end(self) -> Iterator[dict[str, Any]]:
         """Yield the last event of a stream: the counts of tokens, if they are wanted."""
         if self._sent.stream_options.include_usage:
-            judged = [
-                {"dualread": self._judged(answer)}
-                for answer in sorted(self._outcome.answers, key=lambda answer: answer.index)
-            ]
-            if self._outcome.abstained is not None:
-                judged = [{"dualread": of_abstention(self._outcome.abstained)}] * self._n
-            yield {**self._head("chat.completion.chunk"), "choices": [], "usage": self._usage(judged)}
+            yield {**self._head("chat.completion.chunk"), "choices": [], "usage": self._usage()}
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {"id": self._outcome.name, "object": kind, "created": int(time.time()), "model": self._model}
 
-    def _usage(self, choices: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the counts of tokens, and the confidences once more: some clients keep nothing else of a reply."""
+    def _usage(self) -> dict[str, Any]:
         n_prompt, n_completion = self._outcome.n_prompt, self._outcome.n_completion
         return {
             "prompt_tokens": n_prompt,
             "completion_tokens": n_completion,
             "total_tokens": n_prompt + n_completion,
-            "dualread": [choice["dualread"] for choice in choices],
         }
 
     def _choice(self, index: int, finish_reason: str | None, tokens: Sequence[TokenEvent] = ()) -> dict[str, Any]:
