@@ -67,7 +67,7 @@ class Server(uvicorn.Server):
 
 def _end_after(seconds: float) -> None:
     time.sleep(seconds)
-    say("stopped before everything was answered: the time of --seconds-to-stop is over")
+    say("stopped before everything was answered: the time for it is over")
     os._exit(1)  # threads that still work would be waited for
 
 
