@@ -32,7 +32,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-all test-long test-vllm test-estimators test-faults test-edits test-mutants test-families test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
+.PHONY: help tables test test-rest test-all test-long test-vllm test-estimators test-faults test-edits test-mutants test-families test-clients test-slurm test-full-size lint audit docs release env env-dev env-dicom env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators locks-clients
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -84,6 +84,17 @@ test-mutants: env-dev  ## change the library line by line, and see that tests fa
 test-families: env-dev  ## run a study of a checkpoint of every family that has a fixture (ten minutes)
 	$(BIN)/python -m pytest tests/with_families
 
+# The clients need other versions of our packages, and so an environment of their own.
+CLIENTS := build/clients-$(call digest,tests/with_clients/requirements.lock)
+test-clients: env-dev $(CLIENTS)  ## ask `dualread serve` with five clients, and install them (two minutes)
+	CLIENTS_PYTHON=$(CLIENTS)/bin/python $(BIN)/python -m pytest tests/with_clients
+
+$(CLIENTS):
+	@rm -rf $@
+	@$(PYTHON) -m venv $@.part
+	@$@.part/bin/python -m pip --disable-pip-version-check --quiet install --no-compile --require-hashes --no-deps -r tests/with_clients/requirements.lock
+	@mv $@.part $@
+
 test-slurm: env-dev  ## run studies on a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge
 	$(BIN)/python -m pytest tests/with_slurm
 
@@ -103,7 +114,7 @@ lint: env-dev  ## check style, types, and the direction of imports
 # With --strict, a package that PyPI does not know, or cannot be asked about, is an error, too. Each file is audited although
 # another one has failed.
 audit: env-dev  ## look for known vulnerabilities in all locked packages; needs the network
-	@failed=0; for file in envs/*.lock envs/pip.txt envs/torch.txt plugins/*/requirements.lock; do echo $$file; \
+	@failed=0; for file in envs/*.lock envs/pip.txt envs/torch.txt plugins/*/requirements.lock tests/with_clients/requirements.lock; do echo $$file; \
 		$(BIN)/pip-audit --strict --disable-pip --no-deps --progress-spinner off --requirement $$file || failed=1; \
 	done; exit $$failed
 
@@ -180,3 +191,6 @@ locks-estimators: env-dev  ## compile plugins/lm_polygraph/requirements.lock, in
 		--constraint ../../envs/base.lock --constraint ../../envs/dev.lock \
 		--output-file requirements.lock requirements.in
 	grep -v '^#' plugins/lm_polygraph/lm-polygraph.txt >> plugins/lm_polygraph/requirements.lock
+
+locks-clients: env-dev  ## compile tests/with_clients/requirements.lock
+	cd tests/with_clients && ../../$(COMPILE) --output-file requirements.lock requirements.in

@@ -288,6 +288,37 @@ MUTANTS = (
             "commands/serve/test_client.py::test_what_the_reader_was_not_fitted_for_is_answered_without_a_confidence",
         ),
     ),
+    Mutant(
+        "an id of a client ends a line of a record",
+        "own/serving/record.py",
+        'line = (json.dumps(row) + "\\n").encode()',
+        'line = (json.dumps(row, ensure_ascii=False) + "\\n").encode(errors="replace")',
+        ("own/serving/test_record.py",),
+    ),
+    Mutant(
+        "pixels count per image, not per request",
+        "commands/serve/wire.py",
+        "n_decoded += decoded.image.width * decoded.image.height",
+        "n_decoded = decoded.image.width * decoded.image.height",
+        ("commands/serve/test_wire.py",),
+    ),
+    Mutant(
+        "a token that begins where a text of stop cuts off is said to be in the text",
+        "own/serving/texts.py",
+        "if not self.is_cut or start < len(self._text)]",
+        "if not self.is_cut or start <= len(self._text)]",
+        (
+            "own/serving/test_texts.py",
+            "commands/serve/test_client.py::test_a_text_of_stop_cuts_off_the_answer_whole_and_streamed",
+        ),
+    ),
+    Mutant(
+        "a page of another site asks the server by a name of its own",
+        "commands/web.py",
+        'return name in {"localhost", *map(str.lower, names)}',
+        'return "localhost" in name or name in {*map(str.lower, names)}',
+        ("commands/test_web.py",),
+    ),
     # --- reporting
     Mutant(
         "a dagger needs few images in every seed",

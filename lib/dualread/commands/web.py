@@ -1,26 +1,42 @@
 """What the servers of this program share: a socket, and a server that idle connections do not keep from answering."""
 
 import asyncio
+import os
 import re
+import signal
 import socket
+import threading
+import time
+from collections.abc import Collection
+from ipaddress import ip_address
+from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http import h11_impl
 
 from dualread.errors import ConfigError
+from dualread.progress import say
 
 LOOPBACK = "127.0.0.1"
-# The names of this machine under which a server here may be asked. A site that points a name of its own here (DNS
-# rebinding) sends that name. Any port, so that the server can be reached through `ssh -L`.
-_HERE = re.compile(rf"(?:{re.escape(LOOPBACK)}|localhost)(?::\d+)?")
+_PORT = re.compile(r":\d{1,5}\Z", re.ASCII)
 _SECONDS_FOR_HEAD = 5  # of a request
 _SECONDS_TO_TAKE = 60  # what was sent
+_SECONDS_TO_CANCEL = 0.5  # requests, when the time for them is over
 
 
-def is_here(host: str) -> bool:
-    """Return whether the header `host` names this machine."""
-    return bool(_HERE.fullmatch(host))
+def is_here(host: str, names: Collection[str] = ()) -> bool:
+    """Return whether the header `host` names this machine: by an address, as localhost, or by one of `names`.
+
+    A site that points a name of its own here (DNS rebinding) sends that name, and cannot send an address. Any port, so
+    that the server can be reached through `ssh -L`.
+    """
+    name = _PORT.sub("", host).lower()
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return name in {"localhost", *map(str.lower, names)}
+    return True
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -38,7 +54,24 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def server(app: ASGIApp, *, connections: int, seconds_to_stop: int) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """Ends at a signal when everything is answered, or else when its time is over, whatever the process does then."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end."""
+        seconds = float(self.config.timeout_graceful_shutdown or 0) + _SECONDS_TO_CANCEL
+        threading.Thread(target=_end_after, args=(seconds,), daemon=True).start()
+        signal.setitimer(signal.ITIMER_REAL, seconds + _SECONDS_TO_CANCEL)  # where code in C lets no thread go on
+        super().handle_exit(sig, frame)
+
+
+def _end_after(seconds: float) -> None:
+    time.sleep(seconds)
+    say("stopped before everything was answered: the time for it is over")
+    os._exit(1)  # threads that still work would be waited for
+
+
+def server(app: ASGIApp, *, connections: int, seconds_to_stop: int) -> Server:
     """Return a server of `app`; it logs errors alone, and never what was asked."""
     config = uvicorn.Config(
         app,
@@ -51,9 +84,9 @@ def server(app: ASGIApp, *, connections: int, seconds_to_stop: int) -> uvicorn.S
         proxy_headers=False,
         server_header=False,
         limit_concurrency=connections,
-        timeout_graceful_shutdown=seconds_to_stop,
+        timeout_graceful_shutdown=max(0, seconds_to_stop - 1),
     )
-    return uvicorn.Server(config)
+    return Server(config)
 
 
 class _Impatient(h11_impl.H11Protocol):

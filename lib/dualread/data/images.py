@@ -176,6 +176,15 @@ def read_file(path: Path) -> bytes:
         raise DataError(f"{path}: the image cannot be read ({reason}). Restore the file.") from error
 
 
+def n_pixels(content: bytes) -> int:
+    """Return how many pixels the first picture of a file has by its header; 0 where Pillow does not know the file."""
+    try:
+        with warnings.catch_warnings(action="ignore"), _opened(content) as image:
+            return image.width * image.height
+    except Exception:  # as in `decode`, which says what is wrong with the file
+        return 0
+
+
 def check_size(name: Path | str, width: int, height: int) -> None:
     """Refuse an image with more than `MAX_IMAGE_PIXELS` pixels.
 

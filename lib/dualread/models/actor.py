@@ -70,6 +70,7 @@ class EncodedRequest:
             other conversations.
         watched: Whether states are read, where the pass that answers gives them.
         log_probs: Whether log-probabilities are wanted: an engine may have to normalize all logits for them.
+        top_log_probs: Of how many of the most probable tokens they are wanted besides, where a stream gives them.
         drawn_by: What seeds the generator of each completion with transformers; None for the decoding's seed, the
             prompt's `row`, and the completion's number.
     """
@@ -80,6 +81,7 @@ class EncodedRequest:
     alone: bool = True
     watched: bool = False
     log_probs: bool = True
+    top_log_probs: int = 0
     drawn_by: Sequence[tuple[str | int, ...]] | None = None
 
     def generator(self, index: int) -> np.random.Generator:
@@ -147,12 +149,14 @@ class TokenEvent:
         token: The id.
         log_prob: Its log-probability in nats, before ids are forbidden and before temperature and top-p; None where
             nobody asked for it, because it costs time.
+        top: The most probable tokens at its place with their log-probabilities, as many as were asked for.
     """
 
     name: str
     index: int
     token: int
     log_prob: float | None
+    top: Sequence[tuple[int, float]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,12 +188,12 @@ class GrowingCompletion:
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
 
-    def grow(self, token: int, log_prob: float | None) -> TokenEvent:
+    def grow(self, token: int, log_prob: float | None, top: Sequence[tuple[int, float]] = ()) -> TokenEvent:
         """Add a token, and return the event."""
         self.tokens.append(token)
         if log_prob is not None:
             self.log_probs.append(log_prob)
-        return TokenEvent(name=self.request.name, index=self.index, token=token, log_prob=log_prob)
+        return TokenEvent(name=self.request.name, index=self.index, token=token, log_prob=log_prob, top=top)
 
     def finished(self, decode: Callable[[Sequence[int]], str], finish_reason: str, states: Any = None) -> Finished:
         """Return the event of the end."""

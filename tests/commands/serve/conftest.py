@@ -1,14 +1,22 @@
 import pytest
 
+from dualread.grading.contracts import single
 from dualread.own.scoring.scorer import Scorer
 from tests import tiny
-from tests.commands.serve.running import opened, serving
+from tests.commands.serve.running import opened, serving, whole_answers
 from tests.own.scoring import small
 from tests.own.scoring.small import answers_exist
 
 __all__ = ["answers_exist"]
 
 METHODS = ["question_prior", "rlvr", "expected"]
+
+
+@pytest.fixture(scope="package", autouse=True)
+def answers():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(single, "parse", whole_answers)
+        yield
 
 
 @pytest.fixture(scope="package", params=tiny.FAMILIES)

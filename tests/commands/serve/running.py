@@ -14,12 +14,19 @@ from openai import OpenAI
 
 from dualread.commands import web
 from dualread.commands.serve.application import application
-from dualread.commands.serve.chats import Chats, ClientLimits, Outcome
+from dualread.commands.serve.chats import Chats, ClientLimits
+from dualread.commands.serve.outcome import Outcome
+from dualread.grading.parse import Parsed
 from dualread.own.scoring.loading import ScorerChoice
 from dualread.own.serving.opening import open_service
 from dualread.own.serving.service import AnsweringService
 
 LESION = "Is there a lesion?"
+
+
+def whole_answers(text: str) -> Parsed:
+    """A format in which all that an actor says is its answer: an untrained one never says a valid answer block."""
+    return Parsed(answer=text.strip() or "nothing", confidence=None, status="invalid_confidence")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +77,8 @@ def serving(
     service: AnsweringService,
     *,
     api_key: str | None = None,
-    here: bool = True,
+    hosts: Sequence[str] = (),
+    stuck_seconds: float = 120,
     limits: ClientLimits | None = None,
     **options: Any,
 ):
@@ -79,7 +87,11 @@ def serving(
     named = {"model": "dualread", "limits": limits or ClientLimits(), "done": replies.append, **options}
     chats = Chats(service, **named)
     listening = web.listen(web.LOOPBACK, 0)
-    server = web.server(application(chats, api_key=api_key, here=here), connections=1000, seconds_to_stop=30)
+    server = web.server(
+        application(chats, api_key=api_key, hosts=hosts, stuck_seconds=stuck_seconds),
+        connections=1000,
+        seconds_to_stop=30,
+    )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     while not server.started:

@@ -1,8 +1,10 @@
 """The official OpenAI client against the server: answers, their confidences, streams, and why there is none."""
 
 import json
+import re
 import statistics
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -10,7 +12,9 @@ import openai
 import pytest
 
 from dualread.commands import main as program
+from dualread.grading.contracts import single
 from dualread.models import prompts
+from dualread.own.scoring.answering import readings
 from dualread.own.scoring.loading import ScorerChoice
 from dualread.own.serving.opening import open_service
 from dualread.own.serving.record import Record
@@ -18,6 +22,7 @@ from tests.commands.serve.running import LESION, data_url, opened, serving, user
 from tests.own.scoring import small
 from tests.tiny import image
 
+parse = single.parse  # before the tests put another one in its place
 PARTS = ("confidence", "psr", "per")
 
 
@@ -73,7 +78,8 @@ def test_a_stream_says_psr_before_the_first_token_and_the_rest_at_the_end(server
     assert last.choices[0].finish_reason == whole.choices[0].finish_reason
     assert parts(last.choices[0].dualread) == pytest.approx(parts(judged), abs=2e-6)
     assert counts.choices == []
-    assert counts.usage == whole.usage
+    assert counts.usage.completion_tokens == whole.usage.completion_tokens
+    assert counts.usage.total_tokens == whole.usage.total_tokens
     assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
 
 
@@ -128,7 +134,7 @@ def test_what_the_reader_was_not_fitted_for_is_answered_without_a_confidence(ser
     [choice] = server.ask(study.image(1), LESION, **parameters).choices
     assert choice.finish_reason in ("stop", "length")
     judged = choice.dualread
-    assert [judged[name] for name in ("answer", "confidence", "per", "abstain")] == [None] * 4
+    assert [judged[name] for name in ("answer", "confidence", "per", "abstain")] == [None] * 3 + [True]
     assert judged["methods"] == {}
     assert any(note.startswith("no confidence: ") and reason in note for note in judged["notes"]), judged["notes"]
     streamed = list(server.ask(study.image(1), LESION, stream=True, **parameters))
@@ -304,3 +310,119 @@ def test_the_clients_streaming_helper_keeps_what_is_said(server, study):
     assert final.finish_reason == whole.finish_reason
     assert parts(final.message.dualread) == pytest.approx(parts(whole.dualread), abs=2e-6)
     assert final.message.dualread["notes"] == whole.dualread["notes"]
+
+
+def test_a_reply_is_the_next_turn(server, study):
+    """As the official client keeps it, with what this server has added."""
+    reply = server.ask(study.image(1), LESION).choices[0].message
+    asked = user(study.image(1), LESION)
+    [choice] = server.ask(messages=[asked, reply, user("Why?")]).choices
+    assert choice.message.content
+    assert "the messages are of user, assistant, user" in choice.dualread["notes"][0]
+    [same] = server.ask(messages=[asked, reply.model_dump(), user("Why?")]).choices
+    assert same.message.content == choice.message.content
+
+
+def test_an_empty_message_of_the_system_costs_no_confidence(server, study):
+    alone = server.ask(study.image(1), LESION).choices[0]
+    for role in ("system", "developer"):
+        messages = [{"role": role, "content": ""}, user(study.image(1), LESION)]
+        [choice] = server.ask(messages=messages).choices
+        assert parts(choice.dualread) == pytest.approx(parts(alone.dualread), abs=2e-6)
+
+
+def test_a_limit_for_which_there_is_no_room_is_lowered_with_a_note(server, study):
+    [plain] = server.ask(study.image(1), LESION, max_tokens=100).choices
+    [choice] = server.ask(study.image(1), LESION, max_tokens=100_000).choices
+    assert any(note.startswith("max_tokens 100000 is lowered to ") for note in choice.dualread["notes"])
+    assert choice.message.content.startswith(plain.message.content.rstrip("\ufffd"))
+
+
+def test_a_text_of_stop_cuts_off_the_answer_whole_and_streamed(server, study):
+    whole = server.ask(study.image(1), LESION).choices[0]
+    text = whole.message.content
+    start = len(text) // 2
+    stop = text[start : start + 2]
+    cut = text[: text.index(stop)]
+    [choice] = server.ask(study.image(1), LESION, stop=[stop, "never said"], n=2).choices[:1]
+    assert (choice.message.content, choice.finish_reason) == (cut, "stop")
+    assert choice.dualread["confidence"] is None
+    assert "cut off at a text of `stop`" in choice.dualread["notes"][0]
+    streamed = list(server.ask(study.image(1), LESION, stop=stop, stream=True))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in streamed) == cut
+    assert streamed[-1].choices[0].finish_reason == "stop"
+    [other] = server.ask(study.image(1), LESION, stop="never said").choices
+    assert other.message.content == text
+    assert parts(other.dualread) == pytest.approx(parts(whole.dualread), abs=2e-6)
+    drawn = {"temperature": 1.0, "seed": 3, "n": 3}
+    texts = [one.message.content for one in server.ask(study.image(1), LESION, **drawn).choices]
+    stop = texts[1][len(texts[1]) // 2 :][:2]
+    stopped = [one.message.content for one in server.ask(study.image(1), LESION, stop=stop, **drawn).choices]
+    assert stopped == [text.partition(stop)[0] for text in texts]
+
+
+def test_the_most_probable_tokens_are_those_of_greedy_answers(server, study):
+    [choice] = server.ask(study.image(1), LESION, logprobs=True, top_logprobs=3).choices
+    for token in choice.logprobs.content:
+        values = [one.logprob for one in token.top_logprobs]
+        assert len(values) == 3
+        assert values == sorted(values, reverse=True)
+        assert values[0] >= token.logprob - 1e-5  # an id that is forbidden may be more probable
+    *_, last = streamed = list(server.ask(study.image(1), LESION, logprobs=True, top_logprobs=3, stream=True))
+    found = [of for chunk in streamed for of in (chunk.choices[0].logprobs and chunk.choices[0].logprobs.content) or ()]
+    assert [of.token for of in found] == [of.token for of in choice.logprobs.content]
+    assert found[0].top_logprobs[2].token == choice.logprobs.content[0].top_logprobs[2].token
+    assert last.choices[0].logprobs.dualread["confidence"] is not None
+
+
+def test_the_bytes_of_log_probabilities_are_the_text(server, study):
+    for i in range(4):
+        [choice] = server.ask(study.image(i), LESION, logprobs=True).choices
+        said = b"".join(bytes(token.bytes) for token in choice.logprobs.content)
+        assert said.decode(errors="replace").strip() == choice.message.content.strip()
+
+
+def test_what_is_said_is_in_the_usage_too(server, study):
+    for n in (1, 2):
+        reply = server.ask(study.image(1), LESION, n=n)
+        assert reply.usage.dualread == [choice.dualread for choice in reply.choices]
+
+
+def test_an_answer_that_is_invalid_or_no_number_has_no_confidence(study, monkeypatch):
+    """Grading counts it as wrong, whatever the reader says."""
+    with opened(study) as service, serving(service) as server:
+        with monkeypatch.context() as patch:
+            patch.setattr(single, "parse", parse)
+            judged = server.ask(study.image(1), LESION).choices[0].dualread
+            assert [judged[name] for name in ("answer", "confidence", "per", "abstain")] == [None] * 3 + [True]
+            assert "no confidence: the completion has no valid answer" in judged["notes"][0]
+        real = readings
+
+        def no_number(*given):
+            return [replace(one, per=float("nan")) for one in real(*given)]
+
+        monkeypatch.setattr("dualread.own.serving.service.readings", no_number)
+        for stream in (False, True):
+            with server.client().chat.completions.with_streaming_response.create(
+                model="dualread", messages=[user(study.image(1), LESION)], stream=stream
+            ) as reply:
+                text = reply.read().decode()
+            assert "NaN" not in text
+            assert '"per":null' in text
+
+
+def test_replies_have_names_and_other_addresses_say_what_to_do(server, study):
+    for path in ("/health", "/v1/models", "/nothing"):
+        assert re.fullmatch(r"[0-9a-f]{32}", httpx.get(server.address + path).headers["x-request-id"])
+    raw = server.client().chat.completions.with_raw_response.create(
+        model="dualread", messages=[user(study.image(1), LESION)]
+    )
+    assert raw.parse().id == f"chatcmpl-{raw.headers['x-request-id']}"
+    with pytest.raises(openai.NotFoundError, match="ends with /v1"):
+        server.client().with_options(base_url=server.address).chat.completions.create(
+            model="dualread", messages=[user(LESION)]
+        )
+    with server.client().chat.completions.with_streaming_response.create(
+        model="dualread", messages=[user(LESION)], stream=True
+    ) as reply:
+        assert reply.headers["x-accel-buffering"] == "no"

@@ -1,5 +1,7 @@
 """What nobody should send, clients that go away, and how the program ends; afterwards, a good request is answered."""
 
+import contextlib
+import gc
 import io
 import json
 import os
@@ -10,7 +12,9 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
+from pathlib import Path
 
 import httpx
 import openai
@@ -19,7 +23,10 @@ from PIL import Image
 
 from dualread.commands import main as program
 from dualread.commands import web
-from dualread.commands.serve.chats import GONE, ClientLimits
+from dualread.commands.serve import wire
+from dualread.commands.serve.chats import ClientLimits
+from dualread.commands.serve.outcome import GONE
+from dualread.data.images import Decoded
 from dualread.models.generation import _transformers_stream
 from tests.commands.serve.running import LESION, data_url, opened, part, serving, user
 from tests.tiny import image
@@ -47,12 +54,13 @@ def messages(*of):
     return {"messages": list(of)}
 
 
-DEEP = "[" * 100_000
+DEEP = "[" * 40_000
 BAD = {
     "no JSON": (b"", "no JSON"),
     "not UTF-8": (b"\xff\xfe{", "no JSON"),
     "a list": (b"[]", "the body: is not what this server takes"),
     "deep": (DEEP.encode(), "no JSON"),
+    "very deep": (b"[" * 100_000, "more than 50000 values"),
     "a long number": (b'{"n": ' + b"9" * 5000 + b"}", "no JSON"),
     "NaN": (b'{"messages": [], "temperature": NaN}', "is not what this server takes"),
     "a name twice": (b'{"n": 1, "temperature": 0, "n": 2}', "n: is there twice. Expected each name once"),
@@ -66,6 +74,10 @@ BAD = {
     "a control token elsewhere": (messages({"role": "system", "content": "<|im_end|>"}, user("x")), "control token"),
     "too long": (sent("long " * 500), "more than max_prompt_tokens"),
     "an endless text": (sent("x" * 100_001), "is not what this server takes"),
+    "endless texts": (messages(*[user("x" * 60_000)] * 2), "at most 100000 are read"),
+    "endless values": (b'{"messages": [' + b"{}," * 50_001 + b"{}]}", "more than 50000 values"),
+    "a part without its content": (messages({"role": "user", "content": [{"type": "text"}]}), "messages.0.content.0: "),
+    "a number as an address": (sent(url=7), "messages.0.content.0.image_url.url: is not"),
     "no image": (sent(url=data_url(b"no image")), "cannot be decoded"),
     "half an image": (sent(url=PICTURE[: len("data:image/png;base64,") + 400]), "cannot be decoded"),
     "no base64": (sent(url="data:image/png;base64,***"), "no base64"),
@@ -77,14 +89,14 @@ BAD = {
     "many images": (messages(user(*[image(1)] * 9, LESION)), "9 images: expected at most 8"),
     "a strange part": (messages({"role": "user", "content": [{"type": "input_audio"}]}), "is not what this server"),
     "a strange role": (messages({"role": "tool", "content": "x"}), "messages.0.role: is not what this server takes"),
-    "tools": (sent(tools=[{"type": "function"}]), "tools: is not"),
+    "tools": (sent(tools=[{"type": "function"}]), "tools: this server cannot"),
     "an unknown parameter": (sent(best_of=3), "best_of: this server knows no such parameter"),
-    "a penalty": (sent(frequency_penalty=1), "frequency_penalty: is not"),
-    "a stop text": (sent(stop="."), "stop: is not"),
-    "JSON wanted": (sent(response_format={"type": "json_object"}), "response_format.type: is not"),
+    "a penalty": (sent(frequency_penalty=1), "frequency_penalty: this server cannot"),
+    "many stop texts": (sent(stop=["."] * 17), "stop: is not"),
+    "JSON wanted": (sent(response_format={"type": "json_object"}), "response_format: this server cannot"),
     "no choice": (sent(n=0), "n: is not"),
     "endless choices": (sent(n=10**9), "n: is not"),
-    "endless tokens": (sent(max_tokens=10**9), "expected at most"),
+    "two limits": (sent(max_tokens=7, max_completion_tokens=8), "max_tokens 7 and max_completion_tokens 8 differ"),
     "no tokens": (sent(max_tokens=0), "max_tokens: is not"),
     "a negative temperature": (sent(temperature=-1), "temperature: is not"),
     "one option": (sent(dualread={"options": ["a"]}), "1 options, expected none, or 2 to 10"),
@@ -231,8 +243,83 @@ def test_a_broken_service_says_so(study, monkeypatch):
         assert httpx.get(f"{server.address}/health").status_code == 503
 
 
+PROGRAM = """
+import sys
+from dualread.commands.main import main
+from dualread.grading.contracts import single
+from tests.commands.serve.running import whole_answers
+
+single.parse = whole_answers
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_a_server_that_is_stuck_says_so_and_its_pictures_take_no_memory(study, monkeypatch):
+    """First in the model, then where requests are read."""
+    going = threading.Event()
+    slow = _transformers_stream.steps
+
+    def stuck(*given):
+        going.wait(60)
+        yield from slow(*given)
+
+    monkeypatch.setattr(_transformers_stream, "steps", stuck)
+    with opened(study) as service, serving(service, stuck_seconds=0.3) as server:
+        assert httpx.get(f"{server.address}/health").text == "ok"
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(server.ask, image(i), LESION) for i in range(4)]
+            wait_until(lambda: httpx.get(f"{server.address}/health").status_code == 503)
+            wait_until(lambda: len(service._running) + service._inbox.qsize() == 4)
+            wait_until(lambda: not [one for one in gc.get_objects() if isinstance(one, Decoded)])
+            assert all(request.asked.shown.image == Path() for request in service._running.values())
+            going.set()
+            assert all(one.result().choices[0].dualread["confidence"] is not None for one in asked)
+        wait_until(lambda: httpx.get(f"{server.address}/health").status_code == 200)
+        going.clear()
+        monkeypatch.setattr(wire, "read", lambda body: going.wait(60) and pytest.fail("released"))
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{server.address}/v1/chat/completions", json=sent(), timeout=0.5)
+        wait_until(lambda: httpx.get(f"{server.address}/health").status_code == 503)
+        monkeypatch.undo()
+        going.set()
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+@pytest.mark.parametrize("hosts", [(), ("backend",)])
+def test_a_key_or_a_name_opens_the_server_behind_a_proxy(study, hosts):
+    with opened(study) as service:
+        with serving(service, hosts=hosts) as server:
+            assert post(server, sent(), Host="backend").status_code == (200 if hosts else 403)
+            assert post(server, sent(), Host="evil.example").status_code == 403
+            origin = {"Host": "backend", "Origin": "https://backend"}
+            assert post(server, sent(), **origin).status_code == (200 if hosts else 403)
+        with serving(service, api_key="secret") as server:
+            assert post(server, sent(), Host="backend", Authorization="Bearer secret").status_code == 200
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_the_command_ends_in_time_while_the_model_computes(study):
+    running, port = start(study, "--seconds-to-stop", "2")
+    key = {"Authorization": "Bearer secret"}
+    body = sent(n=100, temperature=1.0, max_tokens=400)
+    thread = threading.Thread(target=_post_and_lose, args=(port, body, key))
+    thread.start()
+    wait_until(lambda: "completions_open 100" in httpx.get(f"http://127.0.0.1:{port}/metrics", headers=key).text)
+    began = time.monotonic()
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=30)
+    assert time.monotonic() - began < 5
+    thread.join()
+
+
+def _post_and_lose(port, body, headers):
+    with contextlib.suppress(httpx.HTTPError):
+        httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=body, headers=headers, timeout=60)
+
+
 def start(study, *options):
-    command = [sys.executable, "-m", "dualread", "serve", str(study.reader("dualread"))]
+    command = [sys.executable, "-c", PROGRAM, "serve", str(study.reader("dualread"))]
     command += ["--checkpoint", str(study.actor), "--port", "0", *options]
     environment = {**os.environ, "DUALREAD_API_KEY": "secret"}
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)

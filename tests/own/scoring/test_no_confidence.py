@@ -11,7 +11,7 @@ import pytest
 import dualread
 from dualread.commands.demo import page
 from dualread.commands.score import lines
-from dualread.commands.serve import wire
+from dualread.commands.serve.replies import of_answer
 from dualread.declared.answers import Decoding
 from dualread.errors import DataError
 from dualread.evaluation.thresholds import Threshold, decide
@@ -21,7 +21,7 @@ from dualread.models.actor import Completion, Finished, PromptRead, TokenEvent
 from dualread.own.scoring import answering
 from dualread.own.scoring.results import Scored, ShownQuestion
 from dualread.own.serving.record import Record
-from dualread.own.serving.service import Answer, AnsweringService, Before, NextToken
+from dualread.own.serving.service import Answer, AnsweringService, Before
 from dualread.readers.base import FittedReader, fit, settings_of
 from tests.readers import synthetic
 
@@ -183,7 +183,7 @@ def test_score_and_demo_show_the_reason(readers, name):
 class Actor:
     """An actor that serves one answer, of which some numbers are not finite."""
 
-    broken, n_open = None, 0
+    broken, n_open, encoder = None, 0, SimpleNamespace(tokenizer=None)
 
     def __init__(self, text, state, log_prob):
         given = answered([text], log_probs=[[log_prob, -0.2]])
@@ -212,9 +212,10 @@ def served(readers, text, state, log_prob):
     reader = SimpleNamespace(of_completion=lambda asked, completion: ())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dualread.own.serving.service.RequestReader", lambda loaded: reader)
+        patch.setattr("dualread.own.serving.service.TokenPieces", lambda tokenizer: None)
         service.__init__(loaded, abstain_below=0.0)
     decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5)
-    asked = SimpleNamespace(n=1, decoding=decoding, shown=object(), notes=())
+    asked = SimpleNamespace(n=1, decoding=decoding, shown=object(), notes=(), stop=(), log_probs=False)
     told = []
     service.submit("a", asked, told.append)
     service.close()
@@ -230,11 +231,10 @@ def test_a_server_says_it_and_goes_on(readers, tmp_path, text, h_pre, log_prob):
     state = states_of(1)["h_pre"][0] * h_pre
     before, token, answer = served(readers, TEXTS[text], state, log_prob)
     assert isinstance(before, Before)
-    assert isinstance(token, NextToken)
+    assert isinstance(token, TokenEvent)
     assert isinstance(answer, Answer)
     assert (before.psr is None) == (not np.isfinite(h_pre))
-    assert token.log_prob == (log_prob if np.isfinite(log_prob) else None)
-    reply = wire.of_answer(answer, THRESHOLD)
+    reply = of_answer(answer, THRESHOLD)
     assert (reply["confidence"], reply["abstain"]) == (None, True)
     assert any(note.startswith("no confidence: ") for note in reply["notes"])
     json.dumps(reply, allow_nan=False)

@@ -11,7 +11,8 @@ def requests(**decoding) -> RequestReader:
     """Requests to an actor whose readers were fitted on answers of up to ten tokens."""
     fitted = SimpleNamespace(**{"temperature": 0.0, "top_p": 1.0, "max_completion_tokens": 10, **decoding})
     required = SimpleNamespace(decoding=fitted, prompt=SimpleNamespace(name="shared"))
-    return RequestReader(SimpleNamespace(actor=SimpleNamespace(encoder=None, config=None), requirements=required))
+    actor = SimpleNamespace(encoder=None, config=None)
+    return RequestReader(SimpleNamespace(actor=actor, requirements=required, views=()))
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ def test_the_stored_answers_are_those_of_score_and_are_found_again(bundle, capsy
         scored = scorer(one.image, one.question)
         assert scored.confidence == pytest.approx(one.confidence, abs=2e-6)
         assert scorer._loaded.actor.encoder.decode(one.token_ids) == scored.completion
+    assert (bundle / stored.FILE).stat().st_mode == (bundle / "bundle.json").stat().st_mode
     opened(bundle).close()
     assert "4 of 4 stored answers are the same" in capsys.readouterr().err
 

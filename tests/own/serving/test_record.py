@@ -37,6 +37,15 @@ def test_a_line_that_was_cut_off_is_removed_and_the_others_stay(tmp_path, capsys
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(
+    "end", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\r", "\n", "\ud800"]
+)
+def test_a_record_is_read_whatever_an_id_holds(tmp_path, end):
+    file, row = tmp_path / "answers.jsonl", {**ROWS[0], "sample_id": f"case{end}7"}
+    added(file, row, ROWS[1])
+    assert [json.loads(line) for line in file.read_text().splitlines()] == [row, ROWS[1]]
+
+
 def test_a_file_of_somebody_else_stays_as_it_is(tmp_path):
     file = tmp_path / "thesis.txt"
     file.write_text("one\ntwo")

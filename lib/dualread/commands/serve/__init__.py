@@ -1,25 +1,20 @@
 """`dualread serve`: a server with OpenAI's API whose every answer says how far it can be trusted.
 
-`wire` has the forms of requests and replies, `chats` answers a request from its first byte to its last, and `streams`
-brings it what the service says. `application` is the server around it, and `counters` are its numbers. What answers is
-`dualread.own.serving`.
+`wire` reads requests, `chats` answers one from its first byte to its last, `listening` brings it what other threads
+say, `replies` writes the replies, and `outcome` counts, logs and records what has become of it. `application` is the
+server around it. What answers is `dualread.own.serving`.
 """
 
 import argparse
 import os
 import signal
+import socket
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dualread.commands.score import loading
 from dualread.errors import ConfigError
 from dualread.progress import say
-
-if TYPE_CHECKING:
-    from dualread.commands.serve.chats import Outcome
-    from dualread.own.serving.record import Record
 
 HELP = "the same as a server, with the API of OpenAI"
 DESCRIPTION = """
@@ -75,11 +70,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unchecked", action="store_true", help="use vLLM for a bundle without stored answers; replies say so"
     )
+    parser.add_argument(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="also answer requests to this name of the server, without a key (several: say it again)",
+    )
     parser.add_argument("--batch-size", type=int, default=16, help="answers that are made at once (%(default)s)")
     parser.add_argument("--max-megabytes", type=int, default=32, help="of one request (%(default)s)")
     parser.add_argument("--max-images", type=int, default=8, help="in one request (%(default)s)")
+    parser.add_argument("--max-megapixels", type=int, default=50, help="of all images of a request (%(default)s)")
     parser.add_argument("--max-requests", type=int, default=256, help="that are open at once (%(default)s)")
     parser.add_argument("--seconds-to-stop", type=int, default=60, help="for what is begun, at the end (%(default)s)")
+    parser.add_argument(
+        "--seconds-to-health",
+        type=int,
+        default=120,
+        metavar="SECONDS",
+        help="without any progress, until /health says that the server is stuck (%(default)s)",
+    )
     parser.add_argument(
         "--record", type=Path, metavar="FILE", help="keep answers and confidences, for `evaluate`, and to see drift"
     )
@@ -88,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until the program is told to end; return the exit code."""
-    for name in ("batch_size", "max_megabytes", "max_images", "max_requests"):
+    for name in ("batch_size", "max_megabytes", "max_images", "max_megapixels", "max_requests", "seconds_to_health"):
         if (value := getattr(options, name)) < 1:
             raise ConfigError(f"--{name.replace('_', '-')} {value}: expected at least 1.")
     if not 0 <= options.port <= 65535:
@@ -96,6 +106,7 @@ def run(options: argparse.Namespace) -> int:
     from dualread.commands import web
     from dualread.commands.serve.application import application
     from dualread.commands.serve.chats import Chats, ClientLimits
+    from dualread.commands.serve.outcome import Outcome
     from dualread.declared.data import ct_windows_of
     from dualread.own.serving.opening import open_service
     from dualread.own.serving.record import Record
@@ -112,20 +123,36 @@ def run(options: argparse.Namespace) -> int:
             abstain_before=options.abstain_before,
             unchecked=options.unchecked,
         )
-        limits = ClientLimits(megabytes=options.max_megabytes, images=options.max_images, requests=options.max_requests)
+        limits = ClientLimits(
+            megabytes=options.max_megabytes,
+            images=options.max_images,
+            megapixels=options.max_megapixels,
+            requests=options.max_requests,
+        )
+
+        def done(outcome: Outcome) -> None:
+            outcome.log()
+            for row in () if record is None else outcome.rows(service.loaded.method):
+                record.add(row)
+
         chats = Chats(
             service,
             model=options.name,
             limits=limits,
             bits=options.bits,
             ct_windows=windows,
-            done=lambda reply: _done(reply, service.loaded.method, record, texts=options.log_texts),
+            keeps_texts=options.log_texts,
+            done=done,
         )
-        here = options.host in (web.LOOPBACK, "localhost")
-        app = application(chats, api_key=key, here=here)
+        app = application(
+            chats,
+            api_key=key,
+            hosts=[socket.gethostname(), options.host, *options.allow_host],
+            stuck_seconds=options.seconds_to_health,
+        )
         host, port = listening.getsockname()[:2]
         print(f"http://{host}:{port}/v1 is ready, with the model {options.name}. Not for clinical use.", flush=True)
-        if not here and key is None:
+        if key is None and options.host not in (web.LOOPBACK, "localhost"):
             say(f"dualread serve: everyone who reaches {host}:{port} may ask. Give --api-key to choose who.")
         sys.setswitchinterval(_SECONDS_PER_TURN)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server raises it again when it has ended
@@ -139,25 +166,3 @@ def run(options: argparse.Namespace) -> int:
         record.close()
     print("stopped")
     return 0
-
-
-def _done(reply: "Outcome", method: str, record: "Record | None", *, texts: bool) -> None:
-    _log(reply, texts=texts)
-    if record is not None:
-        for row in reply.rows(method):
-            record.add(row)
-
-
-def _log(reply: "Outcome", *, texts: bool) -> None:
-    """Log one line per request: when, which, its status, its tokens, how long it took, and what was said of it."""
-    usage, now = reply.usage(), time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    said = [f"{usage['prompt_tokens']}+{usage['completion_tokens']} tokens", f"{time.monotonic() - reply.began:.3f} s"]
-    for answer in reply.answers:
-        confidence = None if answer.reading is None else answer.reading.confidence
-        said.append("no confidence" if confidence is None else f"confidence {confidence:.4f}")
-    if reply.abstained is not None:
-        said.append(f"abstained, PSR {reply.abstained.psr:.4f}")
-    if texts and reply.sent is not None:
-        asked = [part for message in reply.sent.messages for part in message.texts()]
-        said.append(repr({"asked": asked, "said": [answer.completion.text for answer in reply.answers]}))
-    say(f"{now} {reply.name} {reply.status} {', '.join(said)}")

@@ -2,46 +2,65 @@
 
 import hmac
 import time
-from collections.abc import Awaitable, Callable
+import uuid
+from collections.abc import Collection
 
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dualread.commands import web
 from dualread.commands.serve import wire
-from dualread.commands.serve.chats import Chats
+from dualread.commands.serve.chats import Chats, JsonReply
 
-_Answer = Callable[[Request], Awaitable[Response]]
+STUCK_SECONDS = 120
 
 
-def application(chats: Chats, *, api_key: str | None = None, here: bool = True) -> ASGIApp:
+def application(
+    chats: Chats, *, api_key: str | None = None, hosts: Collection[str] = (), stuck_seconds: float = STUCK_SECONDS
+) -> ASGIApp:
     """Return the server's program.
 
     Args:
         chats: What answers requests to /v1/chat/completions.
         api_key: What requests have to say; None to answer everyone.
-        here: Whether to answer only requests to this machine by a name of its own.
+        hosts: Names of this server besides those that `web.is_here` knows, where there is no key.
+        stuck_seconds: For how long nothing may happen, while something is asked, before /health says it.
     """
     began = int(time.time())
 
     async def health(request: Request) -> Response:
-        broken = chats.service.broken
-        return PlainTextResponse("ok" if broken is None else f"broken: {broken}", 200 if broken is None else 503)
+        if (broken := chats.service.broken) is not None:
+            return PlainTextResponse(f"broken: {broken}", 503)
+        if (seconds := chats.seconds_stuck) > stuck_seconds:
+            return PlainTextResponse(f"stuck: for {seconds:.0f} s, nothing has happened to what is asked", 503)
+        return PlainTextResponse("ok")
 
     async def metrics(request: Request) -> Response:
-        return PlainTextResponse(chats.counted(), media_type="text/plain; version=0.0.4")
+        return Response(chats.counts.text(), media_type=CONTENT_TYPE_LATEST)
 
     async def models(request: Request) -> Response:
-        one = {"id": chats.model, "object": "model", "created": began, "owned_by": "dualread"}
+        known = {"id": chats.model, "object": "model", "created": began, "owned_by": "dualread"}
         name = request.path_params.get("model")
         if name is None:
-            return JSONResponse({"object": "list", "data": [one]})
+            return JsonReply({"object": "list", "data": [known]})
         if name != chats.model:
-            return JSONResponse(wire.error(**wire.unknown_model(name, chats.model)), 404)
-        return JSONResponse(one)
+            return JsonReply(wire.error(**wire.unknown_model(name, chats.model)), 404)
+        return JsonReply(known)
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        text = f"{request.method} {request.url.path[:100]}: {error.detail}."
+        if not request.url.path.startswith("/v1"):
+            text += f" The base URL of this server ends with /v1: http://{request.headers.get('host', '')[:100]}/v1."
+        return JsonReply(wire.error(text), error.status_code, headers=error.headers)
+
+    async def broken(request: Request, error: Exception) -> Response:
+        return JsonReply(wire.error(f"the server has a bug ({type(error).__name__}).", "server_error"), 500)
 
     routes = [
         Route("/v1/chat/completions", chats, methods=["POST"]),
@@ -50,33 +69,43 @@ def application(chats: Chats, *, api_key: str | None = None, here: bool = True) 
         Route("/metrics", metrics),
         Route("/health", health),
     ]
-    return _Guarded(Starlette(routes=routes), api_key=api_key, here=here)
+    app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, Exception: broken})
+    return _Guarded(app, api_key=api_key, hosts=hosts)
 
 
 class _Guarded:
     """Refuses who may not ask: another site's page, and whoever does not know the key; /health answers everyone."""
 
-    def __init__(self, app: ASGIApp, *, api_key: str | None, here: bool):
-        self._app, self._key, self._here = app, api_key, here
+    def __init__(self, app: ASGIApp, *, api_key: str | None, hosts: Collection[str]):
+        self._app, self._key, self._hosts = app, api_key, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = self._refusal(Request(scope))
-        await (self._app if refused is None else refused)(scope, receive, send)
+        name = scope["request_id"] = uuid.uuid4().hex
+
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
+            await send(message)
+
+        await (self._refusal(Request(scope)) or self._app)(scope, receive, send_named)
 
     def _refusal(self, request: Request) -> Response | None:
         headers, host = request.headers, request.headers.get("host", "")
-        if self._here and not web.is_here(host):
-            said = f"this server answers requests to {web.LOOPBACK} or localhost alone."
-            return JSONResponse(wire.error(said, "permission_error", "host"), 403)
-        if self._key is None:
-            if headers.get("origin") in (None, f"http://{host}"):
+        if self._key is not None:  # which no page of another site knows
+            kind, _, key = headers.get("authorization", "").partition(" ")
+            same = hmac.compare_digest(key.strip().encode(), self._key.encode())
+            if request.url.path == "/health" or (kind.lower() == "bearer" and same):
                 return None
-            return JSONResponse(
-                wire.error("this server answers no page of another site.", "permission_error", "origin"), 403
+            text = "the API key is missing or wrong."
+            return JsonReply(wire.error(text, "authentication_error", "invalid_api_key"), 401)
+        if not web.is_here(host, self._hosts):
+            text = (
+                f"without a key, this server answers no request to the name {host[:100]!r}: a page of another site may"
+                " have sent it. Ask for an address such as 127.0.0.1; or start the server with a key (--api-key), or"
+                " with this name (--allow-host). Behind a proxy, the name is that of its upstream."
             )
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        same = hmac.compare_digest(given.strip().encode(), self._key.encode())
-        if request.url.path == "/health" or (kind.lower() == "bearer" and same):
-            return None
-        said = "the API key is missing or wrong."
-        return JSONResponse(wire.error(said, "authentication_error", "invalid_api_key"), 401)
+            return JsonReply(wire.error(text, "permission_error", "host"), 403)
+        if headers.get("origin") not in (None, f"http://{host}", f"https://{host}"):
+            text = "this server answers no page of another site."
+            return JsonReply(wire.error(text, "permission_error", "origin"), 403)
+        return None

@@ -1,66 +1,136 @@
-"""The requests and replies of the OpenAI API for chats, and what is added to them: `dualread` in each choice.
+"""The requests of the OpenAI API for chats: what is read of them, what is ignored, and what is refused.
 
-What a request asks for is done, or the request is refused: nothing that it names is ignored.
+What a request asks for is done. What changes no answer of this model is ignored, and a value that is null is as none at
+all. Everything else is refused by name: to ignore it would give another answer than was asked for.
 """
 
 import base64
 import binascii
 import json
 import re
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any, Literal
+from urllib.parse import unquote_to_bytes
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from dualread.data.given_images import read as read_image
-from dualread.data.images import Decoded
+from dualread.data.images import n_pixels
 from dualread.declared.data import CtWindows
 from dualread.errors import DataError
-from dualread.evaluation.metrics.risk_control import DELTA
-from dualread.evaluation.thresholds import CERTIFIED, Decision, Threshold
-from dualread.own.serving.asked import Turn, Wanted
-from dualread.own.serving.service import Abstained, Answer
+from dualread.own.serving.asked import SentImage, Turn, Wanted
 
 MOST_CHOICES = 128  # as in OpenAI's API
-_MOST_TEXT = 100_000  # characters of one text: far more than fits into a prompt
-_DATA = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,", re.ASCII)
-_TEXTS = Annotated[str, Field(max_length=_MOST_TEXT)]
+_MOST_VALUES = 50_000  # of the JSON of a request; reading them takes less than half a second
+_MOST_TEXT = 100_000  # characters of all texts: far more than fits into a prompt
+_MOST_ESCAPES = 1_000_000  # of a data URL
+_HEAD = re.compile(r"data:[^,]{0,500}?;base64\s*,", re.ASCII | re.IGNORECASE)
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_Text = Annotated[str, Field(max_length=_MOST_TEXT)]
+
+# Parameters that change no answer of this model.
+_IGNORED = {
+    "metadata",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "user",
+}
+# Values that ask for nothing.
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "best_of": (1,),
+    "frequency_penalty": (0,),
+    "function_call": ("none", "auto"),
+    "functions": ([],),
+    "logit_bias": ({},),
+    "min_p": (0,),
+    "modalities": (["text"],),
+    "presence_penalty": (0,),
+    "repetition_penalty": (1,),
+    "response_format": ({"type": "text"}, {}),
+    "tool_choice": ("none", "auto"),
+    "tools": ([],),
+    "top_k": (0, -1),
+}
+# What an assistant's message may hold besides its text, and what would have to be read if it is not empty.
+_CALLS = ("tool_calls", "function_call", "audio")
 
 
 class _Sent(BaseModel):
+    """What is null is as if it were not there, and what nobody knows is refused."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return cls._prepared({name: value for name, value in given.items() if value is not None})
+
+    @classmethod
+    def _prepared(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return given
 
 
 class _Address(_Sent):
     url: str
-    detail: Literal["auto", "low", "high"] = "auto"
+    detail: str = "auto"
     """Of no effect: the size of images is that with which readers were fitted."""
 
 
-class _Image(_Sent):
-    type: Literal["image_url"]
-    image_url: _Address
+class _Part(_Sent):
+    type: Literal["text", "image_url"]
+    text: _Text = ""
+    image_url: _Address | None = None
 
-
-class _Text(_Sent):
-    type: Literal["text"]
-    text: _TEXTS
+    @classmethod
+    def _prepared(cls, given: dict[str, Any]) -> dict[str, Any]:
+        given.pop("cache_control", None)
+        if isinstance(address := given.get("image_url"), str):
+            given["image_url"] = {"url": address}
+        kind = given.get("type")
+        if kind in ("text", "image_url") and kind not in given:
+            raise ValueError(f"a part of the type {kind} has no {kind}")
+        return given
 
 
 class _Message(_Sent):
-    role: Literal["system", "user", "assistant"]
-    content: _TEXTS | Annotated[list[Annotated[_Image | _Text, Field(discriminator="type")]], Field(max_length=1000)]
-    name: None = None
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Annotated[list[_Part], Field(max_length=1000)] = []
+    name: str = ""
+    """Of no effect: chat templates do not show it."""
+
+    @classmethod
+    def _prepared(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if given.get("role") == "assistant":  # a reply that comes back with all that clients keep of it
+            text = given.get("content") or given.get("refusal") or ""
+            calls = {name: given[name] for name in _CALLS if given.get(name)}
+            given = {"role": "assistant", "content": text, **calls}
+        elif "content" not in given:
+            raise ValueError("there is no content")
+        if isinstance(given["content"], str):
+            given["content"] = [{"type": "text", "text": given["content"]}]
+        return given
 
     def texts(self) -> list[str]:
         """Return its texts."""
-        parts = [self.content] if isinstance(self.content, str) else self.content
-        return [part if isinstance(part, str) else part.text for part in parts if not isinstance(part, _Image)]
+        return [part.text for part in self.content if part.type == "text"]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing to the model, as an empty message of the system does."""
+        return self.role in ("system", "developer") and not any(text.strip() for text in self.texts())
 
 
 class _StreamOptions(_Sent):
     include_usage: bool = False
+    include_obfuscation: bool = False
+    """Of no effect."""
 
 
 class _Extension(_Sent):
@@ -68,14 +138,10 @@ class _Extension(_Sent):
 
     id: Annotated[str, Field(max_length=200)] | None = None
     """The question's own name, for `--record`."""
-    options: Annotated[list[_TEXTS], Field(max_length=100)] = []
+    options: Annotated[list[_Text], Field(max_length=100)] = []
     """The options of a multiple-choice question."""
     own_prompt: bool = False
     """Whether the text is the whole prompt."""
-
-
-class _Format(_Sent):
-    type: Literal["text"] = "text"
 
 
 class ChatRequest(_Sent):
@@ -85,28 +151,49 @@ class ChatRequest(_Sent):
     model: str | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] | None = None
+    n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] = 1
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
-    stream: bool | None = None
-    stream_options: _StreamOptions | None = None
-    logprobs: bool | None = None
+    stop: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=16)] = []
+    stream: bool = False
+    stream_options: _StreamOptions = _StreamOptions()
+    logprobs: bool = False
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] = 0
     dualread: _Extension = _Extension()
-    # Labels that change no answer.
-    user: str | None = None
-    metadata: dict[str, str] | None = None
-    safety_identifier: str | None = None
-    # These may say what is done anyway, and nothing else.
-    top_logprobs: Literal[0] | None = None
-    stop: Annotated[list[str], Field(max_length=0)] | None = None
-    frequency_penalty: Literal[0] | None = None
-    presence_penalty: Literal[0] | None = None
-    logit_bias: Annotated[dict[str, float], Field(max_length=0)] | None = None
-    response_format: _Format | None = None
-    tools: Annotated[list[Any], Field(max_length=0)] | None = None
-    tool_choice: Literal["none"] | None = None
-    store: Literal[False] | None = None
+    # Settings that this model does not have: ignored, and a note says so.
+    reasoning_effort: Any = None
+    verbosity: Any = None
+
+    @classmethod
+    def _prepared(cls, given: dict[str, Any]) -> dict[str, Any]:
+        choices = (("tools", "tool_choice"), ("functions", "function_call"))
+        ignored = _IGNORED | {name for name, choice in choices if given.get(choice) == "none"}
+        return {
+            name: value for name, value in given.items() if name not in ignored and value not in _NEUTRAL.get(name, ())
+        }
+
+    @field_validator("stop", mode="before")
+    @classmethod
+    def _as_list(cls, given: Any) -> Any:
+        given = [given] if isinstance(given, str) else given
+        return [text for text in given if text not in ("", None)] if isinstance(given, list) else given
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "ChatRequest":
+        if None not in (self.max_tokens, self.max_completion_tokens) and self.max_tokens != self.max_completion_tokens:
+            raise ValueError(
+                f"max_tokens {self.max_tokens} and max_completion_tokens {self.max_completion_tokens} differ; leave one"
+                " out"
+            )
+        if (n := sum(len(text) for text in self.texts())) > _MOST_TEXT:
+            raise ValueError(f"the texts have {n} characters; at most {_MOST_TEXT} are read")
+        return self
+
+    def texts(self) -> Iterator[str]:
+        """Yield all texts for the model."""
+        yield from (text for message in self.messages for text in message.texts())
+        yield from self.dualread.options
 
     def wanted(self) -> Wanted:
         """Return how it wants to be answered."""
@@ -116,44 +203,71 @@ class ChatRequest(_Sent):
             temperature=self.temperature,
             top_p=self.top_p,
             most_tokens=self.max_completion_tokens or self.max_tokens,
-            n=self.n or 1,
+            n=self.n,
             seed=self.seed,
-            log_probs=bool(self.logprobs),
+            stop=tuple(self.stop),
+            log_probs=self.logprobs or self.top_logprobs > 0,
+            top_log_probs=self.top_logprobs,
+            notes=tuple(
+                f"{name} has no effect: this model has no such setting"
+                for name in ("reasoning_effort", "verbosity")
+                if getattr(self, name) is not None
+            ),
         )
 
-    def turns(self, *, most_images: int, bits: int | None, ct_windows: CtWindows | None = None) -> list[Turn]:
-        """Return the conversation with its images decoded; decoding one can take a gigabyte.
+    def turns(
+        self, *, most_images: int, most_pixels: int, bits: int | None, ct_windows: CtWindows | None = None
+    ) -> list[Turn]:
+        """Return the conversation with its images decoded, without empty messages of the system.
 
         Raises:
-            DataError: There are more images than allowed, one is no data URL, or one cannot be decoded.
+            DataError: There are more images or pixels than allowed, one image is no data URL, or one cannot be decoded.
         """
-        parts = [part for message in self.messages if not isinstance(message.content, str) for part in message.content]
-        if (n := sum(isinstance(part, _Image) for part in parts)) > most_images:
-            raise DataError(f"{n} images: expected at most {most_images} in one request.")
-        return [
-            Turn(
-                role=message.role,
-                parts=(message.content,)
-                if isinstance(message.content, str)
-                else tuple(
-                    p.text if isinstance(p, _Text) else _decoded(p.image_url.url, bits, ct_windows)
-                    for p in message.content
-                ),
-            )
-            for message in self.messages
+        urls = [part.image_url.url for message in self.messages for part in message.content if part.image_url]
+        if len(urls) > most_images:
+            raise DataError(f"{len(urls)} images: expected at most {most_images} in one request.")
+        images: list[SentImage] = []
+        n_decoded = 0
+        for url in urls:
+            read_again = partial(read_image, content := content_of(url), bits=bits, ct_windows=ct_windows)
+            _check_pixels(n_decoded + n_pixels(content), most_pixels)  # by its header, before its pixels take memory
+            images.append(SentImage(decoded=(decoded := read_again()), read_again=read_again))
+            n_decoded += decoded.image.width * decoded.image.height
+            _check_pixels(n_decoded, most_pixels)
+        shown = iter(images)
+        parts = [
+            [next(shown) if part.image_url else part.text for part in message.content] for message in self.messages
         ]
+        turns = [
+            Turn(role="system" if message.role == "developer" else message.role, parts=tuple(of))
+            for message, of in zip(self.messages, parts, strict=True)
+            if not message.is_empty
+        ]
+        if not turns:
+            raise DataError("messages: all are empty. Expected a question such as 'Is there a lesion?'.")
+        return turns
+
+
+def _check_pixels(n: int, most: int) -> None:
+    if n > most:
+        raise DataError(
+            f"the images are too large: together more than {most / 1e6:g} million pixels, the most that this server"
+            " decodes for one request. Shrink them."
+        )
 
 
 def read(body: bytes) -> ChatRequest:
-    """Return the request in `body`.
+    """Return the request in `body`, in time that grows with its length alone.
 
     Raises:
         DataError: It is no JSON, lacks something, or asks for what this server does not do.
     """
+    if sum(map(body.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+        raise DataError(f"the body has more than {_MOST_VALUES} values. Expected a request as OpenAI's API has it.")
     try:
-        return ChatRequest.model_validate(json.loads(body, object_pairs_hook=_once))
+        return ChatRequest.model_validate(json.loads(body, object_pairs_hook=_names_once))
     except ValidationError as error:
-        raise DataError(_said(error)) from error
+        raise DataError(_first_problem(error)) from error
     except DataError:
         raise
     except (ValueError, RecursionError) as error:
@@ -162,127 +276,57 @@ def read(body: bytes) -> ChatRequest:
         ) from error
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON, none of whose names is there twice: one of the two values would be ignored."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in made if names.count(name) > 1)
-        raise DataError(f"{twice[:50]}: is there twice. Expected each name once. Leave one out.")
-    return made
+    names: set[str] = set()
+    for name, _ in pairs:
+        if name in names:
+            raise DataError(f"{name[:50]}: is there twice. Expected each name once. Leave one out.")
+        names.add(name)
+    return dict(pairs)
 
 
-def _said(error: ValidationError) -> str:
+def _first_problem(error: ValidationError) -> str:
     """Return the first problem in a sentence, without what was sent: that may be long."""
     first, *others = error.errors(include_url=False, include_input=False)
     place = ".".join(str(part)[:50] for part in first["loc"]) or "the body"
     more = f" So are {len(others)} other values." if others else ""
+    if place in _NEUTRAL:
+        return f"{place}: this server cannot do this, which would change the answer. Leave it out.{more}"
     if first["type"] == "extra_forbidden":
-        return f"{place}: this server knows no such parameter, and ignores none. Leave it out.{more}"
-    return f"{place}: is not what this server takes ({first['msg'][:200]}).{more}"
+        return f"{place}: this server knows no such parameter, and ignores none that may matter. Leave it out.{more}"
+    return f"{place}: is not what this server takes ({first['msg'].removeprefix('Value error, ')[:200]}).{more}"
 
 
-def _decoded(url: str, bits: int | None, ct_windows: CtWindows | None) -> Decoded:
-    if (found := _DATA.match(url)) is None:
+def content_of(url: str) -> bytes:
+    """Return the bytes in a data URL (RFC 2397) in base64: either alphabet, with or without padding and line ends.
+
+    Raises:
+        DataError: It is another address, or no base64.
+    """
+    if (head := _HEAD.match(url)) is None:
         raise DataError(
             "an image is not given as data:image/...;base64,... Expected the image itself: this server opens no address"
             " and no file that a request names."
         )
     try:
-        content = base64.b64decode(url[found.end() :], validate=True)
+        content = url[head.end() :]
+        escaped = 0 < content.count("%") <= _MOST_ESCAPES
+        raw = unquote_to_bytes(content) if escaped else content.encode("ascii")
+        raw = raw.translate(_URL_SAFE, delete=b" \t\r\n\f\v").rstrip(b"=")
+        content = base64.b64decode(raw + b"=" * (-len(raw) % 4), validate=True)
     except (binascii.Error, ValueError) as error:
         raise DataError(f"an image is no base64 ({error}).") from error
     if not content:
         raise DataError("an image has no bytes.")
-    return read_image(content, bits=bits, ct_windows=ct_windows)
-
-
-def completion(name: str, model: str, choices: Sequence[Mapping[str, Any]], usage: Mapping[str, int]) -> dict[str, Any]:
-    """Return a whole reply."""
-    return {**_head(name, model, "chat.completion"), "choices": list(choices), "usage": usage}
-
-
-def chunk(name: str, model: str, choices: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
-    """Return one event of a stream."""
-    return {**_head(name, model, "chat.completion.chunk"), "choices": list(choices), **more}
-
-
-def _head(name: str, model: str, kind: str) -> dict[str, Any]:
-    return {"id": name, "object": kind, "created": int(time.time()), "model": model}
-
-
-def usage(n_prompt: int, n_said: int) -> dict[str, int]:
-    """Return the counts of tokens."""
-    return {"prompt_tokens": n_prompt, "completion_tokens": n_said, "total_tokens": n_prompt + n_said}
-
-
-def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:
-    """Return what is said about an answer: all confidences are null where readers cannot judge it."""
-    reading, decision = answer.reading, answer.decision
-    return {
-        "answer": None if reading is None else reading.answer,
-        "confidence": None if reading is None else reading.confidence,
-        "psr": answer.psr,
-        "per": None if reading is None else reading.per,
-        "methods": {} if reading is None else {name: vars(of) for name, of in reading.methods.items()},
-        "threshold": None if threshold is None else _threshold(threshold, decision),
-        "abstain": None if decision is None or decision.keep is None else not decision.keep,
-        "notes": list(answer.notes),
-    }
-
-
-def of_abstention(abstained: Abstained) -> dict[str, Any]:
-    """Return what is said where no answer was made."""
-    return {
-        **dict.fromkeys(("answer", "confidence", "per", "threshold")),
-        "psr": abstained.psr,
-        "methods": {},
-        "abstain": True,
-        "notes": [refusal(abstained), *abstained.notes],
-    }
-
-
-def refusal(abstained: Abstained) -> str:
-    """Return the sentence in place of an answer."""
-    return (
-        f"No answer was made: PSR, the probability that the model can answer this, is {abstained.psr:.4f}, below"
-        f" {abstained.limit:.4f}."
-    )
-
-
-def _threshold(threshold: Threshold, decision: Decision | None) -> dict[str, Any]:
-    target = threshold.target_risk_percent
-    if threshold.value is None:
-        statement = f"There is no {threshold.rule} threshold for a risk of {target}%: {threshold.reason}"
-    elif threshold.rule == CERTIFIED:
-        statement = (
-            f"Of new answers with at least this confidence, at most {target}% are wrong, if images come from where the"
-            " validation images came from. By bad luck with these, the statement is wrong with a probability of at most"
-            f" {DELTA:.0%}."
-        )
-    else:
-        statement = (
-            f"Of the validation answers with at least this confidence, at most {target}% were wrong. About new answers,"
-            " this promises nothing."
-        )
-    return {
-        "value": threshold.value,
-        "rule": threshold.rule,
-        "target_risk_percent": target,
-        "decision": None if decision is None else decision.reason,
-        "statement": statement,
-    }
+    return content
 
 
 def unknown_model(name: str, known: str) -> dict[str, str]:
     """Return the parts of an error about a model that is not here."""
-    return {
-        "message": f"no model {name[:200]!r} here. Known: {known}.",
-        "kind": "invalid_request_error",
-        "code": "model_not_found",
-    }
+    return {"message": f"no model {name[:200]!r} here. Known: {known}.", "code": "model_not_found"}
 
 
-def error(message: str, kind: str, code: str | None = None) -> dict[str, Any]:
+def error(message: str, kind: str = "invalid_request_error", code: str | None = None) -> dict[str, Any]:
     """Return an error as OpenAI's API has it."""
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}

@@ -61,6 +61,8 @@ class VllmStream:
         parameters = sampling(decoding, seed, self._forbidden, self._stop)
         if not request.log_probs:
             del parameters["logprobs"]
+        elif request.top_log_probs:
+            parameters["logprobs"] = request.top_log_probs
         given = None
         for index in range(request.decoding.n_samples):
             row, name = _Row(request=request, index=index, watched=watched), f"{request.name}/{index}"
@@ -109,7 +111,9 @@ class VllmStream:
             state = self._states.state(row.engine_name, last) if self._states is not None and row.watched else None
             events.append(PromptRead(name=row.request.name, state=_numbers(state)))
         for k, token in enumerate(made.token_ids):
-            events.append(row.grow(token, None if made.logprobs is None else made.logprobs[k][token].logprob))
+            log_probs = {} if made.logprobs is None else {of: one.logprob for of, one in made.logprobs[k].items()}
+            most = sorted(log_probs.items(), key=lambda of: -of[1])[: row.request.top_log_probs]
+            events.append(row.grow(token, log_probs.get(token), most))
         row.finish_reason = made.finish_reason or ""
         return events
 

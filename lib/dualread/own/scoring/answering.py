@@ -18,10 +18,10 @@ from dualread.errors import ConfigError, DualReadError, ReaderError, UndefinedSc
 from dualread.grading.answers import graded_answer, why_no_answer
 from dualread.grading.canonical import question_key
 from dualread.models import prompts
-from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, Stream, read_states, take_measure
+from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, read_states, take_measure
+from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import question_field
-from dualread.models.generation._transformers_stream import TransformersStream
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.images.base import Change, changes_of, shown_image
@@ -80,10 +80,6 @@ class OpenActor:
         opened = open_checkpoint(folder, requirements.model, Facts(**requirements.facts))
         return cls(opened, requirements, kappa=kappa, batch_size=batch_size)
 
-    def stream(self) -> Stream:
-        """Answer requests as they come."""
-        return TransformersStream(self.opened, self._batch_size)
-
     def answer(self, asked: Sequence[ShownQuestion], views: Sequence[RequiredView], *, states: bool) -> Answered:
         """Return the actor's answers, with the `views` of them, and with hidden states if readers need them.
 
@@ -101,9 +97,17 @@ class OpenActor:
         views: Sequence[RequiredView],
         *,
         states: bool,
+        encoded: Sequence[EncodedPrompt] = (),
     ) -> Answered:
-        """Return answers that the actor has given, with the `views` of them and perhaps their hidden states."""
-        requests = [self._request(one, self._requirements.prompt.name) for one in asked]
+        """Return answers that the actor has given, with the `views` of them and perhaps their hidden states.
+
+        With the `encoded` prompts of the questions, their pictures are read for views alone.
+        """
+        requests: Sequence[Request] = (
+            [_EncodedBefore.of(one, prompt) for one, prompt in zip(asked, encoded, strict=True)]
+            if encoded
+            else [self._request(one, self._requirements.prompt.name) for one in asked]
+        )
         source = self._read(requests, committed) if states else None
         answered = as_answered(asked, committed, self._requirements.contract, source)
         return replace(
@@ -169,6 +173,20 @@ class OpenActor:
         what, ids = ReadSpec(kappa=self._kappa, depths=tuple(depths)), [found.token_ids for found in committed]
         found = read_states(self.opened, requests, ids, what, batch_size=self._batch_size)
         return lambda name: stacked(found, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _EncodedBefore(Request):
+    """A request whose prompt was encoded for its answer."""
+
+    prompt: EncodedPrompt
+
+    @classmethod
+    def of(cls, one: ShownQuestion, prompt: EncodedPrompt) -> "_EncodedBefore":
+        return cls(text=one.question, image=None, image_name=one.content, row=one.name, prompt=prompt)
+
+    def encoded(self, encoder: Encoder) -> EncodedPrompt:
+        return self.prompt
 
 
 def as_answered(

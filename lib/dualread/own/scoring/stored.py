@@ -71,9 +71,12 @@ def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
         for question, completion, confidence in zip(_QUESTIONS, answered.completions, found, strict=True)
     ]
     tensors = {name: answered.answers.features(name) for name in (TENSORS if loaded.reads_states else ())}
+    (folder / FILE).touch()
+    mode = (folder / FILE).stat().st_mode  # that of the bundle's other files; safetensors makes one for its owner alone
     write_tensors(
         folder / FILE, {**tensors, "images": np.stack([np.asarray(one) for one in images])}, {"answers": said}
     )
+    (folder / FILE).chmod(mode)
 
 
 def read(folder: Path) -> list[StoredAnswer]:

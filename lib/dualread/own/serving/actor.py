@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from dualread.declared.recorded import RequiredView
-from dualread.models.actor import Event, Finished
+from dualread.models.actor import Finished, Stream
 from dualread.models.backbones.encode import Encoder
 from dualread.own.scoring.answering import Answered
 from dualread.own.serving.asked import ActorRequest
 
 
-class ServingActor(Protocol):
+class ServingActor(Stream, Protocol):
     """An opened checkpoint that answers requests as they arrive. One thread calls all but `encoder`, `broken`, `n_open`
     and `wake`.
 
@@ -25,23 +25,6 @@ class ServingActor(Protocol):
     config: Any
     stop: frozenset[int]
     broken: str | None
-
-    @property
-    def n_open(self) -> int:
-        """How many completions are being made, wait, or still hold memory; another thread may ask."""
-        ...
-
-    def add(self, name: str, asked: ActorRequest) -> None:
-        """Begin to answer a request at one of the next steps."""
-        ...
-
-    def abort(self, name: str) -> None:
-        """Forget a request that nobody waits for any longer; an unknown one is ignored."""
-        ...
-
-    def step(self) -> Sequence[Event]:
-        """Go on by about one token of some requests; the events of a request come in their order."""
-        ...
 
     def wake(self) -> None:
         """Let `step` return, if it waits for the engine: there is a request to add or to abort."""

@@ -4,8 +4,10 @@ A reader knows answers to one prompt, decoded in one way. A request that differs
 gets no confidence.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from dualread.data.images import Decoded
@@ -20,14 +22,23 @@ from dualread.seeding import derive_seed
 
 MOST_TOKENS = 1000  # of a completion; vLLM is opened for a few more, and transformers reserves memory for all of them
 _PLACE = "{QUESTION}"
+_LONG = 10_000  # characters of texts; shorter ones are encoded at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentImage:
+    """An image of a request, and how its file is decoded again: full-size pixels are not kept while a request waits."""
+
+    decoded: Decoded
+    read_again: Callable[[], Decoded]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """One message of a conversation: texts and decoded images in the order in which they were sent."""
+    """One message of a conversation: texts and images in the order in which they were sent."""
 
     role: str
-    parts: tuple[str | Decoded, ...]
+    parts: tuple[str | SentImage, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +53,10 @@ class Wanted:
         most_tokens: Length of the longest completion.
         n: Number of completions.
         seed: Seed of the samples; another one each time if it is None.
+        stop: Texts at the first of which a completion is cut off.
         log_probs: Whether the log-probabilities of its tokens are wanted.
+        top_log_probs: For how many of the most probable tokens at each place.
+        notes: What of the request has no effect.
     """
 
     options: tuple[str, ...] = ()
@@ -52,7 +66,10 @@ class Wanted:
     most_tokens: int | None = None
     n: int = 1
     seed: int | None = None
+    stop: tuple[str, ...] = ()
     log_probs: bool = False
+    top_log_probs: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,22 +80,28 @@ class ActorRequest:
         prompt: The encoded prompt.
         decoding: How it is answered. Greedy completions are all the same, so that one is made for all of `n`.
         n: Number of completions that the request wants.
-        shown: The question that readers know how to judge the answer to; None if there is none.
+        shown: The question that readers know how to judge the answer to, without its picture; None if there is none.
+        read_again: Decodes the picture again, for readers that have the actor asked more about each answer.
         whole: Whether the prompt is a conversation of another form than one image and one text, so that nothing that
             was found out about prompts of this form holds for it.
         reasons: Why readers cannot judge the answer; none if they can.
-        notes: How the images are shown, and that little can be seen of one.
+        notes: What of the request has no effect, how the images are shown, and that little can be seen of one.
+        stop: Texts at the first of which a completion is cut off.
         log_probs: Whether the request wants the log-probabilities of its tokens.
+        top_log_probs: For how many of the most probable tokens at each place.
     """
 
     prompt: EncodedPrompt
     decoding: SeededDecoding
     n: int
     shown: ShownQuestion | None
+    read_again: Callable[[], Decoded] | None = None
     whole: bool = False
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
     log_probs: bool = False
+    top_log_probs: int = 0
 
     def encoded(self, name: str) -> EncodedRequest:
         """Return the request as an actor's stream gets it."""
@@ -89,18 +112,25 @@ class ActorRequest:
             alone=not self.whole,
             watched=self.shown is not None,
             log_probs=self.log_probs,
+            top_log_probs=self.top_log_probs,
         )
 
 
 class RequestReader:
-    """Reads requests to the actor of `loaded`, whose requirements say what its readers were fitted on."""
+    """Reads requests to the actor of `loaded`, whose requirements say what its readers were fitted on.
+
+    Attributes:
+        turn: Held by whoever encodes: a tokenizer serves one thread at a time.
+    """
 
     def __init__(self, loaded: LoadedScorer[Any]):
         self._encoder, self._required = loaded.actor.encoder, loaded.requirements
         self._positions = getattr(loaded.actor.config, "max_position_embeddings", 2**17)
+        self._has_views = bool(loaded.views)
+        self.turn = threading.Lock()
 
     def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> ActorRequest:
-        """Return what is asked, encoded; not for two threads at once.
+        """Return what is asked, encoded. Several threads may call it.
 
         Args:
             turns: The conversation, at least one turn.
@@ -108,10 +138,10 @@ class RequestReader:
             name: Name of the request in errors, and the seed of its samples if it gives none.
 
         Raises:
-            DataError: A text is empty or holds control tokens, the prompt or the completion is too long, or the model
-                cannot be given this conversation.
+            DataError: A text is empty or holds control tokens, the prompt is too long, or the model cannot be given
+                this conversation.
         """
-        images = [part for turn in turns for part in turn.parts if isinstance(part, Decoded)]
+        images = [part for turn in turns for part in turn.parts if isinstance(part, SentImage)]
         texts = [part for turn in turns for part in turn.parts if isinstance(part, str)]
         other = self._another(texts)
         reasons = [*self._of_form(turns, len(images)), *self._of_prompt(other, wanted), *self._of_decoding(wanted)]
@@ -120,26 +150,36 @@ class RequestReader:
             raise DataError("options: expected with one question about one image, which the readers' prompt asks.")
         question, row = None, name
         if alone:
-            text = "\n".join(texts)
-            field = text if wanted.own_prompt else self._question(text)
-            question = shown(
-                Question(image=images[0], question=field, options=wanted.options), images[0], self._encoder
-            )
+            field = "\n".join(texts)
+            field = field if wanted.own_prompt else self._question(field)
+            picture = images[0].decoded
+            question = shown(Question(image=picture, question=field, options=wanted.options), picture, self._encoder)
             row = question.name
         try:
-            prompt = self._prompt(turns, texts, row, None if wanted.own_prompt or other else question)
+            with self.turn:
+                self._check_length(texts)
+                prompt = self._prompt(turns, texts, row, None if wanted.own_prompt or other else question)
         except DataError as error:  # it names the question, which may be long, and is the client's own
             raise DataError(str(error).replace(row, "the question")) from error
         seed = wanted.seed if wanted.seed is not None else name if reasons else None
+        decoding, lowered = self._decoding(wanted, prompt, seed)
+        judged = question is not None and not reasons
         return ActorRequest(
             prompt=prompt,
-            decoding=self._decoding(wanted, prompt, seed),
+            decoding=decoding,
             n=wanted.n,
-            shown=None if reasons else question,
+            shown=replace(question, image=Path()) if question is not None and judged else None,
+            read_again=images[0].read_again if judged and self._has_views else None,
             whole=not alone,
             reasons=tuple(reasons),
-            notes=tuple(f"image: {note}" for image in images for note in (*image.notes, *image.doubts)),
+            notes=(
+                *wanted.notes,
+                *lowered,
+                *(f"image: {note}" for image in images for note in (*image.decoded.notes, *image.decoded.doubts)),
+            ),
+            stop=wanted.stop,
             log_probs=wanted.log_probs,
+            top_log_probs=wanted.top_log_probs,
         )
 
     def of_completion(self, asked: ActorRequest, completion: Completion) -> tuple[str, ...]:
@@ -174,6 +214,12 @@ class RequestReader:
             how = _drawn(fitted.temperature, fitted.top_p)
             yield f"the answer is drawn {_drawn(temperature, top_p)}, and readers were fitted on answers drawn {how}"
 
+    def _check_length(self, texts: Sequence[str]) -> None:
+        """Refuse long texts before they are rendered and kept."""
+        most = self._required.model["max_prompt_tokens"]
+        if sum(map(len, texts)) > _LONG and (n := len(self._encoder.tokenizer("".join(texts))["input_ids"])) > most:
+            raise DataError(f"the texts have {n} tokens, more than max_prompt_tokens = {most}. Shorten them.")
+
     def _question(self, text: str) -> str:
         """Return the question in a text: all of it, or what is at the question's place if it is the whole prompt."""
         before, after = prompts.template(self._required.prompt.name).split(_PLACE)
@@ -204,29 +250,31 @@ class RequestReader:
             [{"role": turn.role, "content": [_part(part) for part in turn.parts]} for turn in turns], row=row
         )
 
-    def _decoding(self, wanted: Wanted, prompt: EncodedPrompt, seed: int | str | None) -> SeededDecoding:
+    def _decoding(
+        self, wanted: Wanted, prompt: EncodedPrompt, seed: int | str | None
+    ) -> tuple[SeededDecoding, list[str]]:
+        """Return how the request is answered, and a note if its limit of tokens had to be lowered."""
         fitted = self._required.decoding
         temperature = fitted.temperature if wanted.temperature is None else wanted.temperature
         room = min(MOST_TOKENS, self._positions - len(prompt.token_ids) - 1)  # vLLM may have to read the last one, too
-        tokens = fitted.max_completion_tokens if wanted.most_tokens is None else wanted.most_tokens
-        if tokens > room:
-            raise DataError(
-                f"a completion of up to {tokens} tokens after a prompt of {len(prompt.token_ids)}: expected at most"
-                f" {room} (max_completion_tokens)."
-            )
-        return SeededDecoding(
+        if room < 1:
+            raise DataError(f"a prompt of {len(prompt.token_ids)} tokens leaves no room for an answer. Shorten it.")
+        tokens = wanted.most_tokens or fitted.max_completion_tokens
+        lowered = [f"max_tokens {tokens} is lowered to {room}, for which there is room"] if tokens > room else []
+        decoding = SeededDecoding(
             temperature=temperature,
             top_p=fitted.top_p if wanted.top_p is None else wanted.top_p,
             n_samples=wanted.n if temperature else 1,
-            max_completion_tokens=tokens,
+            max_completion_tokens=min(tokens, room),
             # Where readers know the answer, it is the one that `score` draws.
             seed=derive_seed("score", "answer") if seed is None else derive_seed("serve", seed),
         )
+        return decoding, lowered
 
 
 def _drawn(temperature: float, top_p: float) -> str:
     return f"with temperature {temperature:g} and top_p {top_p:g}" if temperature else "greedily"
 
 
-def _part(part: str | Decoded) -> dict[str, Any]:
-    return {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": part.image}
+def _part(part: str | SentImage) -> dict[str, Any]:
+    return {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": part.decoded.image}

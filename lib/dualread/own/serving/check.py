@@ -15,7 +15,7 @@ from dualread.own.scoring.answering import scores_of
 from dualread.own.scoring.loading import LoadedScorer
 from dualread.own.scoring.stored import StoredAnswer
 from dualread.own.serving.actor import ServingActor
-from dualread.own.serving.asked import ActorRequest, RequestReader, Turn, Wanted
+from dualread.own.serving.asked import ActorRequest, RequestReader, SentImage, Turn, Wanted
 
 # By how much states and confidences may differ by dtype: states in shares of their length.
 ROUNDING = {"float32": (1e-3, 1e-3), "bfloat16": (0.1, 0.1)}
@@ -59,7 +59,7 @@ def check(loaded: LoadedScorer[ServingActor], stored: Sequence[StoredAnswer]) ->
 
 def _answered(actor: ServingActor, requests: RequestReader, stored: Sequence[StoredAnswer]) -> list[Finished]:
     for k, one in enumerate(stored):
-        actor.add(str(k), _asked(requests, one, str(k)))
+        actor.add(_asked(requests, one, str(k)).encoded(str(k)))
     found: dict[str, Finished] = {}
     while len(found) < len(stored):
         for event in actor.step():
@@ -71,7 +71,8 @@ def _answered(actor: ServingActor, requests: RequestReader, stored: Sequence[Sto
 
 
 def _asked(requests: RequestReader, one: StoredAnswer, name: str) -> ActorRequest:
-    turn = Turn(role="user", parts=(Decoded(image=one.image), one.question))
+    decoded = Decoded(image=one.image)
+    turn = Turn(role="user", parts=(SentImage(decoded=decoded, read_again=lambda: decoded), one.question))
     return requests.read([turn], Wanted(), name)
 
 

@@ -1,15 +1,17 @@
 """Answers with transformers as `dualread score` does; states are read in a second pass."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dualread.declared.recorded import RequiredView, Requirements
-from dualread.models.actor import Event, Finished
+from dualread.models.actor import Finished
+from dualread.models.generation._transformers_stream import TransformersStream
 from dualread.own.scoring.answering import Answered, OpenActor
 from dualread.own.serving.asked import ActorRequest
 
 
-class OnTransformers:
+class OnTransformers(TransformersStream):
     """Implements `actor.ServingActor`.
 
     Args:
@@ -23,26 +25,9 @@ class OnTransformers:
 
     def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int):
         self._actor = OpenActor.open(folder, requirements, kappa, batch_size=batch_size)
+        super().__init__(self._actor.opened, batch_size)
         self.encoder, self.config, self.stop = self._actor.encoder, self._actor.config, self._actor.opened.stop
         self._reads_states = kappa is not None
-        self._stream = self._actor.stream()
-
-    @property
-    def n_open(self) -> int:
-        """See `ServingActor.n_open`."""
-        return self._stream.n_open
-
-    def add(self, name: str, asked: ActorRequest) -> None:
-        """See `ServingActor.add`."""
-        self._stream.add(asked.encoded(name))
-
-    def abort(self, name: str) -> None:
-        """See `ServingActor.abort`."""
-        self._stream.abort(name)
-
-    def step(self) -> Sequence[Event]:
-        """See `ServingActor.step`."""
-        return self._stream.step()
 
     def wake(self) -> None:
         """See `ServingActor.wake`; a step never waits."""
@@ -52,5 +37,10 @@ class OnTransformers:
 
     def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`; the states are read in a second pass, as `dualread score` does."""
-        questions = [one.shown for one in asked if one.shown is not None]
-        return self._actor.read(questions, [one.completion for one in ended], views, states=self._reads_states)
+        questions = [
+            one.shown if one.read_again is None else replace(one.shown, image=one.read_again().image)
+            for one in asked
+            if one.shown is not None
+        ]
+        prompts, completions = [one.prompt for one in asked], [one.completion for one in ended]
+        return self._actor.read(questions, completions, views, states=self._reads_states, encoded=prompts)

@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 
 from dualread.declared.recorded import RequiredView, Requirements
 from dualread.errors import ArtifactError, DualReadError, in_a_line
-from dualread.models.actor import Event, Finished
+from dualread.models.actor import EncodedRequest, Event, Finished
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.generation._vllm import prepare
@@ -64,10 +63,9 @@ class OnVllm:
         """Set what the readers read; nothing else is brought here."""
         self._call("read_only", features)
 
-    def add(self, name: str, asked: ActorRequest) -> None:
-        """See `ServingActor.add`."""
-        shown = None if asked.shown is None else replace(asked.shown, image=Path())  # vLLM gets its pixels
-        self._call("add", name, replace(asked, shown=shown))
+    def add(self, request: EncodedRequest) -> None:
+        """See `Stream.add`."""
+        self._call("add", request)
 
     def abort(self, name: str) -> None:
         """See `ServingActor.abort`."""

@@ -35,7 +35,7 @@ class Record:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add one line; where that is impossible, say so: answers go on."""
-        line = (json.dumps(row, ensure_ascii=False) + "\n").encode()
+        line = (json.dumps(row) + "\n").encode()  # in ASCII: some readers take U+2028 in an id for the end of a line
         try:
             if (written := self._stream.write(line)) < len(line):  # the disk is full
                 self._stream.truncate(self._stream.tell() - written)

@@ -1,14 +1,15 @@
 """The thread between requests and an actor: it feeds the actor, and asks the readers about every answer it gives.
 
-Whoever submits a request is told what happens to it, in order: `Before` (once), `NextToken`s, one `Answer` per
+Whoever submits a request is told what happens to it, in order: `Before` (once), `TokenEvent`s, one `Answer` per
 completion; or `Abstained` or `Failure`, after which nothing comes.
 """
 
-import math
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from dualread.own.scoring.loading import LoadedScorer
 from dualread.own.scoring.results import Reading
 from dualread.own.serving.actor import ServingActor
 from dualread.own.serving.asked import ActorRequest, RequestReader, Turn, Wanted
+from dualread.own.serving.texts import GrowingText, TokenPieces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,24 +32,13 @@ class Before:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NextToken:
-    """One more token of the completion with this number.
-
-    It has no log-probability if the request wants none, or if it is NaN or infinite, which JSON cannot hold.
-    """
-
-    index: int
-    token: int
-    log_prob: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Answer:
     """A whole completion, and how far it can be trusted.
 
     Attributes:
         index: Number of the completion.
-        completion: All that the actor said.
+        completion: All that the actor said, up to a text at which it was cut off.
+        tokens: Its tokens without special ones, if their log-probabilities are wanted.
         psr: What was said before it.
         reading: What readers say about it; None if they cannot judge it, and `notes` say why.
         decision: Whether to keep the answer; None without a reading.
@@ -56,10 +47,16 @@ class Answer:
 
     index: int
     completion: Completion
+    tokens: Sequence[TokenEvent]
     psr: float | None
     reading: Reading | None
     decision: Decision | None
     notes: tuple[str, ...]
+
+    @property
+    def confidence(self) -> float | None:
+        """The confidence in the answer; None if readers have none, and `notes` say why."""
+        return None if self.reading is None else self.reading.confidence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +70,12 @@ class Abstained:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """The request cannot be answered; `ours` if that is not the request's fault."""
+    """The request cannot be answered."""
 
     error: str
-    ours: bool = True
 
 
-News = Before | NextToken | Answer | Abstained | Failure
+News = Before | TokenEvent | Answer | Abstained | Failure
 Listener = Callable[[News], None]
 
 
@@ -89,6 +85,11 @@ class _PendingRequest:
     listener: Listener
     psr: float | None = None
     open: set[int] = field(default_factory=set)
+    texts: dict[int, GrowingText] = field(default_factory=dict)
+
+    def numbers(self, index: int) -> Sequence[int]:
+        """Return the numbers of the completions that this one is: greedy completions are all the same."""
+        return [index] if self.asked.decoding.n_samples > 1 else range(self.asked.n)
 
 
 class AnsweringService:
@@ -100,13 +101,14 @@ class AnsweringService:
 
     Attributes:
         loaded: As given.
+        pieces: The texts of single tokens.
     """
 
     def __init__(self, loaded: LoadedScorer[ServingActor], *, abstain_below: float | None = None):
         self.loaded, self._broken = loaded, None
         self._actor, self._limit = loaded.actor, abstain_below
-        self._requests = RequestReader(loaded)
-        self._encoding = threading.Lock()  # a tokenizer serves one thread at a time
+        self._requests, self.pieces = RequestReader(loaded), TokenPieces(loaded.actor.encoder.tokenizer)
+        self._progress = time.monotonic()
         self._inbox: queue.SimpleQueue[tuple[str, _PendingRequest | None] | None] = queue.SimpleQueue()
         self._running: dict[str, _PendingRequest] = {}
         self._thread = threading.Thread(target=self._run, name="dualread actor", daemon=True)
@@ -122,10 +124,14 @@ class AnsweringService:
         """How many completions the actor has not ended."""
         return self.loaded.actor.n_open
 
+    @property
+    def seconds_stuck(self) -> float:
+        """For how long nothing has happened, although something is asked."""
+        return time.monotonic() - self._progress if self._running else 0.0
+
     def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> ActorRequest:
-        """Return what is asked; see `RequestReader.read`. Several threads may call it."""
-        with self._encoding:
-            return self._requests.read(turns, wanted, name)
+        """Return what is asked; see `RequestReader.read`."""
+        return self._requests.read(turns, wanted, name)
 
     def submit(self, name: str, asked: ActorRequest, listener: Listener) -> None:
         """Answer a request; `listener` is called by another thread."""
@@ -171,8 +177,10 @@ class AnsweringService:
                 return False
             name, request = item
             if request is not None:
+                if not self._running:
+                    self._progress = time.monotonic()
                 self._running[name] = request
-                self._actor.add(name, request.asked)
+                self._actor.add(request.asked.encoded(name))
             elif name in self._running:
                 self._actor.abort(name)
                 self._finish(name, None)
@@ -180,22 +188,37 @@ class AnsweringService:
 
     def _step(self) -> None:
         begun: list[PromptRead] = []
-        said: list[TokenEvent] = []
+        grown: list[TokenEvent] = []
         ended: list[Finished] = []
-        for event in self._actor.step():
+        events = self._actor.step()
+        if events:
+            self._progress = time.monotonic()
+        for event in events:
             if event.name not in self._running:
                 continue
             if isinstance(event, BrokenRequest):
                 self._finish(event.name, Failure(error=event.error))
             else:
-                {PromptRead: begun, TokenEvent: said, Finished: ended}[type(event)].append(event)  # type: ignore[arg-type]
+                {PromptRead: begun, TokenEvent: grown, Finished: ended}[type(event)].append(event)  # type: ignore[arg-type]
         self._before(begun)
-        for event in said:
-            if (request := self._running.get(event.name)) is not None:
-                log_prob = event.log_prob if event.log_prob is not None and math.isfinite(event.log_prob) else None
-                for index in _numbers(request, event.index):
-                    request.listener(NextToken(index=index, token=event.token, log_prob=log_prob))
+        ended = [*filter(None, map(self._grow, grown)), *ended]
         self._answer([event for event in ended if event.name in self._running])
+
+    def _grow(self, event: TokenEvent) -> Finished | None:
+        """Tell of a token; return the completion that it ends by the text at which the request wants it cut off."""
+        if (request := self._running.get(event.name)) is None:
+            return None
+        asked, text = request.asked, None
+        if asked.stop or asked.log_probs:
+            text = request.texts.setdefault(
+                event.index, GrowingText(self.loaded.actor.encoder, self.pieces, asked.stop)
+            )
+            if text.is_cut:
+                return None
+            text.add(event)
+        for index in request.numbers(event.index):
+            request.listener(replace(event, index=index))
+        return text.finished(asked.prompt) if text is not None and text.is_cut else None
 
     def _before(self, begun: Sequence[PromptRead]) -> None:
         judged = [event for event in begun if self._running[event.name].asked.shown is not None]
@@ -216,39 +239,45 @@ class AnsweringService:
                 request.listener(Before(psr=request.psr))
 
     def _answer(self, ended: Sequence[Finished]) -> None:
-        why = {id(event): self._why_not(event) for event in ended}
-        judged = self._read([event for event in ended if not why[id(event)]])
+        ended = [
+            event for event in ended if event.index in self._running[event.name].open
+        ]  # others were cut off before
+        unjudged = {id(event): self._reasons(event) for event in ended}
+        judged = self._read([event for event in ended if not unjudged[id(event)]])
         for event in ended:
             request, reading = self._running[event.name], judged.get(id(event))
             if isinstance(reading, str):
                 self._actor.abort(event.name)
                 self._finish(event.name, Failure(error=reading))
                 continue
-            reasons = why[id(event)] if reading is None or reading.reason is None else (reading.reason,)
-            notes = (
-                *(f"no confidence: {reason}" for reason in reasons),
-                *self.loaded.notes,
-                *request.asked.notes,
-            )
+            reasons = unjudged[id(event)] if reading is None or reading.reason is None else (reading.reason,)
             decision = None
             if reading is not None:
                 decision = decide(reading.confidence, self.loaded.threshold, reading.reason)
-            for index in _numbers(request, event.index):
-                answer = Answer(
-                    index=index,
-                    completion=event.completion,
-                    psr=request.psr if reading is None else reading.psr,
-                    reading=reading,
-                    decision=decision,
-                    notes=notes,
-                )
-                request.listener(answer)
+            text = request.texts.get(event.index)
+            answer = Answer(
+                index=event.index,
+                completion=event.completion,
+                tokens=() if text is None or not request.asked.log_probs else text.tokens,
+                psr=request.psr if reading is None else reading.psr,
+                reading=reading,
+                decision=decision,
+                notes=(*(f"no confidence: {reason}" for reason in reasons), *self.loaded.notes, *request.asked.notes),
+            )
+            for index in request.numbers(event.index):
+                request.listener(replace(answer, index=index))
                 request.open.discard(index)
             if not request.open:
+                if any(text.is_cut for text in request.texts.values()):
+                    self._actor.abort(event.name)
                 self._finish(event.name, None)
 
-    def _why_not(self, event: Finished) -> tuple[str, ...]:
-        return self._requests.of_completion(self._running[event.name].asked, event.completion)
+    def _reasons(self, event: Finished) -> tuple[str, ...]:
+        request = self._running[event.name]
+        text = request.texts.get(event.index)
+        if text is not None and text.is_cut:
+            return (*request.asked.reasons, "the completion is cut off at a text of `stop`")
+        return self._requests.of_completion(request.asked, event.completion)
 
     def _read(self, ended: Sequence[Finished]) -> Mapping[int, Reading | str]:
         """Return what readers say about each completion, or why they cannot: all at once, or else one by one."""
@@ -256,7 +285,7 @@ class AnsweringService:
             return {}
         asked = [self._running[event.name].asked for event in ended]
         try:
-            with self._encoding:
+            with self._requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
                 answered = self._actor.read(asked, ended, self.loaded.views)
             found = readings(self.loaded.readers, self.loaded.method, answered)
             return {id(event): reading for event, reading in zip(ended, found, strict=True)}
@@ -269,8 +298,3 @@ class AnsweringService:
         request = self._running.pop(name)
         if last is not None:
             request.listener(last)
-
-
-def _numbers(request: _PendingRequest, index: int) -> Sequence[int]:
-    """Return the numbers of the completions that this one is: greedy completions are all the same."""
-    return [index] if request.asked.decoding.n_samples > 1 else range(request.asked.n)

@@ -19,14 +19,13 @@ import numpy as np
 
 from dualread.declared.recorded import Requirements
 from dualread.errors import DualReadError, in_a_line
-from dualread.models.actor import BrokenRequest, Event, PassStates
+from dualread.models.actor import BrokenRequest, EncodedRequest, Event, PassStates
 from dualread.models.generation._vllm import Core, prepare
 from dualread.models.generation._vllm_stream import VllmStream
 from dualread.models.generation.vllm_engine import encoder_of
 from dualread.models.replay.forward import vectors_of
 from dualread.models.replay.positions import locate
 from dualread.models.replay.replayed import log_probs_of
-from dualread.own.serving.asked import ActorRequest
 
 # What readers may read here: vLLM shows the states of the final layer alone.
 _LOG_PROB = "answer_log_prob"
@@ -84,7 +83,7 @@ class ReadersVectors:
 
 
 class VllmAnswering:
-    """Answers requests in this process; the methods are those of `actor.ServingActor`.
+    """Answers requests in this process; the methods are those of `models.actor.Stream`.
 
     Args:
         folder: The checkpoint.
@@ -115,13 +114,13 @@ class VllmAnswering:
         if self._vectors is not None:
             self._vectors.names = frozenset(features)
 
-    def add(self, name: str, asked: ActorRequest) -> None:
-        """See `ServingActor.add`."""
+    def add(self, request: EncodedRequest) -> None:
+        """See `Stream.add`."""
         try:
-            self._stream.add(asked.encoded(name))
+            self._stream.add(request)
         except (DualReadError, ValueError) as error:  # ValueError: vLLM, of what it cannot do
-            self.abort(name)
-            self._refused.append(BrokenRequest(name=name, error=in_a_line(error)))
+            self.abort(request.name)
+            self._refused.append(BrokenRequest(name=request.name, error=in_a_line(error)))
 
     def abort(self, name: str) -> None:
         """See `ServingActor.abort`."""
