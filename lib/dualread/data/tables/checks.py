@@ -192,7 +192,8 @@ def _with_confidence(table: CheckedTable, prefix: str, options: TableOptions) ->
         if table.frame["is_score"].any():
             table = replace(table, notes=(*table.notes, f"only the order of {table.column(score)} counts"))
     if table.has(f"{prefix}answer"):
-        absent = pl.col(confidence).is_null() & pl.col(f"{prefix}answer").is_null()
+        is_text = pl.col(f"{prefix}answer").fill_null("").str.contains(r"[\pL\pN]")  # more than punctuation
+        absent = pl.col(confidence).is_null() & ~is_text
         absent &= ~pl.col(f"{prefix}correct") if table.has(f"{prefix}correct") else pl.lit(True)
         if n := int(table.frame.select(absent.sum()).item()):
             is_score = pl.col("is_score").any().over(methods)
