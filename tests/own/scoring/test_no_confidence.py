@@ -279,7 +279,7 @@ def test_evaluate_puts_them_below_scores_that_are_no_probabilities():
     ],
 )
 def test_evaluate_refuses_every_other_confidence_that_is_missing(rows):
-    with pytest.raises(DataError, match="row [13]: empty"):
+    with pytest.raises(DataError, match=r"row [13]: empty"):
         dualread.evaluate(rows, replicates=0)
 
 
