@@ -31,6 +31,9 @@ from scipy.special import ndtr
 
 import dualread
 from dualread.commands.text import aligned
+from dualread.data.tables.checks import checked
+from dualread.data.tables.contract import ANSWERS, TableOptions
+from dualread.data.tables.memory import read_frame
 from dualread.declared.metrics import ContrastSpec
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.answer_metrics import ANSWER_METRICS
@@ -39,8 +42,7 @@ from dualread.evaluation.metrics import certified_threshold, threshold
 from dualread.evaluation.metrics.calibration_error import bins
 from dualread.evaluation.metrics.risk_control import starts
 from dualread.evaluation.pair_metrics import PAIR_METRICS
-from dualread.own.cells import cells_of
-from dualread.own.inputs import given_of
+from dualread.own.evaluation_data import evaluation_data
 from dualread.own.metrics import measure
 
 DESIGNS = (
@@ -238,7 +240,8 @@ def retrained(deviation: float, n: int, found: Found) -> None:
     deviations = []
     for _ in range(n):
         noise = {f"{m}{k}": float(np.exp(deviation * rng.standard_normal())) for m in "ab" for k in range(3)}
-        [cells] = cells_of(given_of(pl.DataFrame(answers(design, rng, noise)[0]), "simulated"))
+        table = read_frame(pl.DataFrame(answers(design, rng, noise)[0]), "simulated")
+        [cells] = evaluation_data(checked(table, ANSWERS, TableOptions()))
         of_all = measure(cells, replicates=REPLICATES, seed=0)
         place = {"backbone": pl.lit(""), "dataset": pl.lit(""), "split": pl.lit("test")}
         runs = of_all.metrics.filter(pl.col("method") != "blind").with_columns(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from dualread.data.foreign_tables import content
 
 from dualread import limits
 from dualread.artifacts.tables import for_spreadsheets
@@ -21,7 +22,6 @@ from dualread.commands.ask import sending
 from dualread.commands.demo.asked import MAX_IMAGE_MEGABYTES
 from dualread.commands.serve.chats import ClientLimits
 from dualread.data import dicom_decoder, dicom_items, images
-from dualread.data.foreign_tables import content
 from dualread.data.logs import _files, _workbook
 from dualread.errors import ArtifactError, DataError, DualReadError, printable
 from dualread.models.backbones import _checkpoint_files, trial

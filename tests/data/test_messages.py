@@ -5,9 +5,9 @@ from pathlib import Path
 
 from dualread.data.datasets._files import checked_request, read_json
 from dualread.data.donors import pair
-from dualread.data.foreign_tables.read import read_columns, read_records
 from dualread.data.images import open_image
 from dualread.data.questions.partition import assign_roles
+from dualread.data.tables.files import read_file, read_records
 from dualread.declared.base import Place
 from dualread.declared.plugin_settings import NoSettings
 from tests import golden
@@ -44,11 +44,6 @@ TABLES = {
     "a list that does not end": ("a.json", '[{"a": 1}'),
     "text behind a list": ("a.json", '[{"a": 1}]]'),
     "half a character of JSON": ("a.json", '[{"a": "\\ud800"}]'),
-    "a column twice": ("a.json", '{"columns": ["a", "a"], "data": [[1, 2]]}'),
-    "a row with fewer values than columns": ("a.json", '{"columns": ["a", "b"], "data": [[1, 2], [3]]}'),
-    "a row with more values than columns": ("a.json", '{"columns": ["a"], "index": [0], "data": [[1, 2]]}'),
-    "rows that are no lists": ("a.json", '{"columns": ["a"], "data": [1]}'),
-    "rows that are no objects": ("a.json", '{"schema": {}, "data": [[1]]}'),
 }
 LINES = '{"a": 1}\n[1]\n{"a": 1\nnull\n{"a": 1, "a": 2}\n'
 ROLES = {
@@ -88,8 +83,7 @@ def wrote(folder: Path, name: str, content: str | bytes) -> Path:
 
 def test_the_messages(tmp_path):
     found = {
-        name: golden.message_of(lambda of=of: read_columns(wrote(tmp_path, *of)), tmp_path)
-        for name, of in TABLES.items()
+        name: golden.message_of(lambda of=of: read_file(wrote(tmp_path, *of)), tmp_path) for name, of in TABLES.items()
     }
     lines = wrote(tmp_path, "a.jsonl", LINES)
     found["broken lines are listed together"] = golden.message_of(lambda: list(read_records(lines).rows), tmp_path)

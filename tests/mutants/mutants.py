@@ -277,6 +277,28 @@ MUTANTS = (
         "residual = (n * found - n_positive * rows) / n",
         ("evaluation/statistics/test_proportion.py", "evaluation/test_columns.py"),
     ),
+    # --- tables of other people
+    Mutant(
+        "a probability of 1 is none",
+        "data/tables/contract.py",
+        "lambda text: pl.when(_number(text).is_between(0, 1)).then(_number(text)),",
+        'lambda text: pl.when(_number(text).is_between(0, 1, closed="left")).then(_number(text)),',
+        ("data/tables/test_contract.py", "own/test_wide.py"),
+    ),
+    Mutant(
+        "rows that nobody judged count",
+        "data/tables/checks.py",
+        "unscored = texts.is_null() | texts.is_in(list(words))",
+        "unscored = texts.is_in(list(words))",
+        ("data/tables/test_contract.py", "own/test_messages.py"),
+    ),
+    Mutant(
+        "a donor is the question's own image",
+        "own/evaluation_data.py",
+        "if cluster == IMAGE and len(same):",
+        "if cluster != IMAGE and len(same):",
+        ("own/test_evaluation_data.py", "own/test_messages.py"),
+    ),
     # --- own
     Mutant(
         "an answer is judged that was drawn at a higher temperature than those that readers know",

@@ -44,11 +44,14 @@ def behave(_, body):
 
 
 def call(folder, *more):
-    return ["judge", str(folder / "answers.csv"), "--model", "m", "--folder", str(folder / "judge"), *more]
+    return [
+        *("judge", str(folder / "answers.csv"), "--model", "m", "--folder", str(folder / "judge")),
+        *("--alternatives", "#", *more),
+    ]
 
 
 def test_each_distinct_answer_is_asked_once_and_empty_ones_never(tmp_path):
-    asked = AnswersToJudge(table(tmp_path), grader="meaning", model="m", body={})
+    asked = AnswersToJudge(table(tmp_path), grader="meaning", model="m", body={}, alternatives="#")
     texts = [request.question.text for request in asked.requests()]
     assert [text.rpartition("\nAnswer: ")[2] for text in texts] == [
         '"liver"',
@@ -57,9 +60,9 @@ def test_each_distinct_answer_is_asked_once_and_empty_ones_never(tmp_path):
         '"a mass"',
     ]
     assert 'Reference answer: "tumour" or "mass"' in texts[3]
-    of_parquet = AnswersToJudge(table(tmp_path, "parquet"), grader="meaning", model="m", body={})
+    of_parquet = AnswersToJudge(table(tmp_path, "parquet"), grader="meaning", model="m", body={}, alternatives="#")
     assert [one.custom_id for one in of_parquet.requests()] == [one.custom_id for one in asked.requests()]
-    of_other = AnswersToJudge(tmp_path / "answers.csv", grader="meaning", model="other", body={})
+    of_other = AnswersToJudge(tmp_path / "answers.csv", grader="meaning", model="other", body={}, alternatives="#")
     assert {one.custom_id for one in of_other.requests()}.isdisjoint(one.custom_id for one in asked.requests())
 
 
@@ -115,9 +118,9 @@ def test_requests_and_responses_as_files_of_a_batch_service(tmp_path, capsys):
 def test_what_is_missing_or_wrong_is_refused(tmp_path, capsys):
     pl.DataFrame({"answer": ["a"], "reference_answer": ["b"]}).write_csv(tmp_path / "no_question.csv")
     with pytest.raises(DataError, match="no column 'question', which a grader judges"):
-        AnswersToJudge(tmp_path / "no_question.csv", grader="meaning", model="m", body={})
+        AnswersToJudge(tmp_path / "no_question.csv", grader="meaning", model="m", body={}, alternatives="#")
     with pytest.raises(ConfigError, match=r"no plugin named 'meening'.*Did you mean 'meaning'"):
-        AnswersToJudge(table(tmp_path), grader="meening", model="m", body={})
+        AnswersToJudge(table(tmp_path), grader="meening", model="m", body={}, alternatives="#")
     assert program.main(call(tmp_path, "--to", "http://localhost:1/v1")) == 1
     assert "Add --run" in capsys.readouterr().err
     assert program.main(call(tmp_path, "--body", "[1]")) == 1

@@ -27,19 +27,19 @@ def test_a_wide_table_is_the_long_one(tmp_path):
     for given in (WIDE, pl.DataFrame(WIDE), tmp_path / "wide.csv", tmp_path / "wide.parquet"):
         found = dualread.evaluate(given, replicates=0)
         assert found.metrics.drop("reason").equals(expected)
-        assert any("'confidence_a' is the confidence of the method 'a'" in note for note in found.notes)
+        assert "confidence_a, confidence_b" in found.notes[0]
 
 
 def test_a_column_without_values_is_left_out_and_said():
     found = dualread.evaluate({**WIDE, "confidence_b": [None] * 4}, replicates=0)
     assert set(found.metrics["method"]) == {"a"}
-    assert any("left out: b (no confidence in any row)" in note for note in found.notes)
-    with pytest.raises(DataError, match="columns confidence_a are empty"):
+    assert "left out: confidence_b" in found.notes[1]
+    with pytest.raises(DataError, match="confidence_a are empty"):
         dualread.evaluate({"correct": [1, 0], "confidence_a": [None, None]}, replicates=0)
 
 
 def test_a_missing_value_is_refused_as_anywhere():
-    with pytest.raises(DataError, match="column 'confidence' has no value in 1 of 8 rows: 2"):
+    with pytest.raises(DataError, match="row 2: empty"):
         dualread.evaluate({**WIDE, "confidence_a": [0.9, None, 0.8, 0.3]}, replicates=0)
 
 
@@ -47,3 +47,12 @@ def test_beside_a_column_confidence_they_are_not_used():
     found = dualread.evaluate({**WIDE, "confidence": [0.5] * 4}, replicates=0)
     assert len(set(found.metrics["method"])) == 1
     assert "confidence_a" in found.unused[0]
+
+
+def test_methods_may_have_scores_and_others_probabilities():
+    found = dualread.evaluate({**WIDE, "score_c": [-3.0, -5.0, 0.0, 7.0]}, replicates=0)
+    assert set(found.metrics["method"]) == {"a", "b", "c"}
+    assert found.parts[0].ranked == {"c"}
+    assert found.parts[0].methods["c"].answers["confidence"].to_list() == pytest.approx([2 / 5, 1 / 5, 3 / 5, 4 / 5])
+    again = dualread.evaluate({**WIDE, "entropy": [3.0, 5.0, 0.0, -7.0]}, columns={"score_c": "-entropy"}, replicates=0)
+    assert again.metrics.drop("reason").equals(found.metrics.drop("reason"))

@@ -39,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folder", required=True, type=Path, help="where requests and responses are, new or not")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the judged table goes: .csv, .tsv, .jsonl, ...")
     parser.add_argument("--grader", default="meaning", metavar="NAME", help="what is asked (%(default)s)")
+    parser.add_argument(
+        "--alternatives",
+        metavar="TEXT",
+        help="what separates accepted answers in one text of reference_answer (nothing)",
+    )
     parser.add_argument("--body", default="{}", metavar="JSON", help="what is laid over the body of every request")
     add_sending_arguments(parser)
 
@@ -52,7 +57,13 @@ def run(options: argparse.Namespace) -> int:
         check_suffix(options.out)
     check_sending(options)
     judging = Judging(
-        AnswersToJudge(options.answers, grader=options.grader, model=options.model, body=_body(options.body)),
+        AnswersToJudge(
+            options.answers,
+            grader=options.grader,
+            model=options.model,
+            body=_body(options.body),
+            alternatives=options.alternatives,
+        ),
         options.folder,
     )
     failed = 0

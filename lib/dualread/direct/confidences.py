@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from dualread.artifacts.tables import reason_of
+from dualread.data.tables.contract import WIDE
 from dualread.declared.study import Config
 from dualread.direct.examples import PARTS, UserExample, numbered, read_examples, write
 from dualread.direct.jobs import Jobs
@@ -27,7 +28,6 @@ from dualread.errors import ConfigError, DataError, ReaderError, did_you_mean
 from dualread.grading.answers import why_no_answer
 from dualread.grading.canonical import canonical
 from dualread.models.backbones.user_model import look
-from dualread.own.tables import WIDE
 from dualread.progress import say, work_on
 from dualread.store.digest import digest_of, raw_digest
 from dualread.store.runner import Runner

@@ -84,7 +84,6 @@ def read_examples(given: Any, name: str, *, part: str | None = None) -> list[Use
     """
     if isinstance(given, str | Path):
         folder, lines = Path(given).parent, unfolded(read_table(Path(given))[0])
-        lines = [line.converted() for line in lines]
     else:
         file = Path(name)
         records = enumerate(_records(given, name))

@@ -1,21 +1,22 @@
 """`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 from unicodedata import normalize
 
 import polars as pl
 
+from dualread.data.tables.contract import CheckedTable, TableOptions
 from dualread.declared.metrics import ENOUGH_REPLICATES, FEWEST_REPLICATES
 from dualread.errors import ConfigError, printable
 from dualread.evaluation.decimals import as_float64
 from dualread.evaluation.metrics.risk_control import DELTA
-from dualread.own.cells import Cells, cells_of
-from dualread.own.given import UserTable
+from dualread.own.evaluation_data import EvaluationData, evaluation_data
+from dualread.own.graded import grading_lines
 from dualread.own.metrics import differences, measure, on_common_questions
 from dualread.own.screen import screen
-from dualread.own.tables import TableOptions, read_tables
+from dualread.own.tables import LogOptions, read_tables
 from dualread.own.thresholds import (
     Certainty,
     chooser_of,
@@ -27,7 +28,6 @@ from dualread.own.thresholds import (
 
 REPLICATES = 2_000
 _LEVEL = 0.05
-Table = TypeVar("Table", UserTable, UserTable | None)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -59,12 +59,18 @@ class Evaluation:
     unused: Sequence[str]
     notes: Sequence[str]
     left_out: Mapping[str, int]
-    parts: Sequence[Cells]
+    parts: Sequence[EvaluationData]
     replicates: int
 
+    @property
+    def graded(self) -> pl.DataFrame:
+        """One row per answer and per donor answer: what was compared, and how it was graded."""
+        named = (part.graded.with_columns(dataset=pl.lit(part.dataset, dtype=pl.String)) for part in self.parts)
+        return pl.concat(named, how="diagonal_relaxed")
+
     def __str__(self) -> str:
-        """Return the lines of `screen`, and the first warning."""
-        said = [line.text for line in screen(self)]
+        """Return the lines of `screen`, what was graded, and the first warning."""
+        said = [*(line.text for line in screen(self)), "", *grading_lines(self.graded)]
         if self.warnings:
             said.append(f"{len(self.warnings)} warnings in .warnings, the first: {self.warnings[0]:.60}")
         return printable("\n".join(said))
@@ -90,6 +96,8 @@ def evaluate(
     score: str | None = None,
     alternatives: str | None = None,
     stated_scale: int | None = None,
+    missing: str | Sequence[str] | None = None,
+    decimal: str = ".",
     options: str | Sequence[str] = (),
     methods: Sequence[str] = (),
     datasets: Sequence[str] = (),
@@ -117,16 +125,18 @@ def evaluate(
         replicates: Number of resamples, 39 or more; 0 for no intervals but those of CCG-AUC, VRS and VBR, which need
             none. By default 2,000, or as many as the column `replicates` says, which the tables of a study have.
         seed: Seed of the resampling.
-        columns: {column of the tables above: name that it has in yours}, such as {"confidence": "score"}; "-score" for
-            the same with the other sign.
+        columns: {column of the tables above: name that it has in yours}, such as {"confidence": "p_true"}; a column
+            `score` holds numbers of which only the order counts, with the other sign by {"score": "-entropy"}.
         log_format: The harness that wrote `predictions` and `calibration`, if they are logs: "inspect", "lm-eval",
             "lmms-eval", "vlmevalkit".
         score: The score of the log that says whether an answer is correct; needed if it has several. "graded" grades
             the answers by their references.
-        alternatives: What separates alternatives in one text of `reference_answer`, such as "|"; by default "#", and a
-            text with "|" or " / " is refused where the grade depends on it.
+        alternatives: What separates accepted answers in one text of `reference_answer`, such as "#"; default: nothing.
+        missing: Words that stand for an empty cell, such as "NA"; rows without a reference answer are then left out and
+            counted. By default such rows are refused. [] for no word.
+        decimal: "," if numbers in texts have decimal commas.
         options: The columns that hold the options of multiple-choice questions, such as ["A", "B", "C", "D"], or the
-            one column that holds lists of them: letters and numbers of options are then read as their texts.
+            one column that holds lists of them: letters of options are then read as their texts.
         stated_scale: What stands for certainty in the confidences that a log states: 1, 10 or 100; needed where 100 may
             not be meant, because no number is above 10, or one is between 0 and 1.
         methods: Only these methods; all if empty.
@@ -143,6 +153,8 @@ def evaluate(
     columns = {str(name): str(own) for name, own in (columns or {}).items()}  # pandas may have numbers as names
     if alternatives == "":
         raise ConfigError("--alternatives: is empty, expected what separates alternatives, such as '|'.")
+    if decimal not in (".", ","):
+        raise ConfigError(f"--decimal {decimal}: expected . or a comma.")
     certainty = Certainty(delta=delta, share_delta=share_delta, max_per_image=max_per_image)
     if replicates is not None and 0 != replicates < FEWEST_REPLICATES:
         raise ConfigError(f"--replicates: {replicates}, expected {ENOUGH_REPLICATES}.")
@@ -159,22 +171,24 @@ def evaluate(
         raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
     if stated_scale is not None and log_format is None:
         raise ConfigError("--stated-scale: needs a log (--from); a table has its confidences in a column.")
-    names = TableOptions(
-        columns=columns,
-        log_format=log_format,
-        score=score,
-        cluster=cluster,
-        alternatives=alternatives,
-        stated_scale=stated_scale,
-        options=options,
-        only={"method": tuple(methods), "dataset": tuple(datasets)},
+    read = read_tables(
+        predictions,
+        pairs,
+        calibration,
+        TableOptions(
+            columns=columns,
+            cluster=cluster,
+            alternatives=alternatives,
+            options=options,
+            missing=[missing] if isinstance(missing, str) else missing,
+            decimal=decimal,
+        ),
+        LogOptions(log_format=log_format, score=score, stated_scale=stated_scale),
+        {"method": tuple(methods), "dataset": tuple(datasets)},
     )
-    read = read_tables(predictions, pairs, calibration, names)
-    answers, donors, chosen_on = (composed(of) for of in (read.answers, read.pairs, read.calibration))
-    replicates = _replicates(answers) if replicates is None else replicates
-    parts = cells_of(answers, pairs=donors, cluster=cluster)
-    choosers = [] if chosen_on is None else cells_of(chosen_on, cluster=cluster)
-    unused = read.unused(cluster, *options)
+    replicates = _replicates(read.answers) if replicates is None else replicates
+    parts = evaluation_data(read.answers, read.pairs, cluster=cluster)
+    choosers = [] if read.calibration is None else evaluation_data(read.calibration, cluster=cluster)
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
     compared, left = None, []
     if compare:
@@ -195,7 +209,7 @@ def evaluate(
         differences=compared,
         thresholds=kept,
         warnings=warnings,
-        unused=unused,
+        unused=read.unused,
         notes=read.notes(),
         left_out=read.left_out(),
         parts=parts,
@@ -203,12 +217,7 @@ def evaluate(
     )
 
 
-def composed(table: Table) -> Table:
-    """Return a table whose texts have one form: an é of two characters, as some systems write it, is the é of one."""
-    return table and replace(table, frame=table.frame.with_columns(pl.col(pl.String).str.normalize("NFC")))
-
-
-def _replicates(answers: UserTable) -> int:
+def _replicates(answers: CheckedTable) -> int:
     """Return the number of resamples that a table says, or else the usual one.
 
     Raises:
@@ -216,11 +225,12 @@ def _replicates(answers: UserTable) -> int:
     """
     if not answers.has("replicates"):
         return REPLICATES
-    said = answers.identity("replicates")
-    answers.refuse("replicates", said, ~said.str.contains("^[0-9]{1,6}$") | (said != said[0]), "expected one number")
-    few = said.cast(pl.Int64).is_between(1, FEWEST_REPLICATES - 1)
-    answers.refuse("replicates", said, few, f"expected {ENOUGH_REPLICATES}")
-    return int(said[0])
+    texts = answers.frame["replicates"].cast(pl.String)
+    wrong = ~texts.str.contains("^[0-9]{1,6}$") | (texts != texts[0])
+    answers.refuse("replicates", wrong, texts, "expected one number")
+    few = texts.cast(pl.Int64).is_between(1, FEWEST_REPLICATES - 1)
+    answers.refuse("replicates", few, texts, f"expected {ENOUGH_REPLICATES}")
+    return int(texts[0])
 
 
 def _too_few_resamples(differences: pl.DataFrame, replicates: int) -> str | None:

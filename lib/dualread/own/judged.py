@@ -14,13 +14,15 @@ from pathlib import Path
 import polars as pl
 
 from dualread import plugins
+from dualread.data.tables.checks import checked
+from dualread.data.tables.contract import ANSWERS, TableOptions
+from dualread.data.tables.files import read_file
 from dualread.declared.base import Wire
 from dualread.errors import DataError
 from dualread.grading.canonical import is_correct
 from dualread.models.conditions import Asked
 from dualread.models.service.replies import ServiceReply
 from dualread.models.service.requests import ServiceRequest
-from dualread.own.inputs import read_given
 
 Case = tuple[str, str, tuple[str, ...]]  # a question, an answer, and its reference answers
 EXACT, CORRECT = "correct_exact", "correct"
@@ -50,8 +52,15 @@ class AnswersToJudge:
         cases: The case of each row; None where nothing is asked.
     """
 
-    def __init__(self, file: Path, *, grader: str, model: str, body: Wire) -> None:
+    def __init__(self, file: Path, *, grader: str, model: str, body: Wire, alternatives: str | None = None) -> None:
         """Read a table with question, answer, reference_answer, as `dualread evaluate` reads it.
+
+        Args:
+            file: The table.
+            grader: A plugin of the family `graders`.
+            model: The name by which the service knows the model.
+            body: What is laid over the body of every request.
+            alternatives: What separates accepted answers in one text of reference_answer; None for nothing.
 
         Raises:
             DataError: It cannot be read, or lacks a column.
@@ -60,13 +69,13 @@ class AnswersToJudge:
         self._grader = plugins.load("graders", grader)
         self._name, self._body = grader, {"model": model, "temperature": 0.0, "max_completion_tokens": _LONGEST_REPLY}
         self._body |= body
-        given = read_given(file)
+        table = read_file(file)
+        answers = checked(table, ANSWERS, TableOptions(alternatives=alternatives), is_graded=False)
         for column in ("question", "answer", "reference_answer"):
-            given.need(column, "which a grader judges")
-        self._frame = given.frame
-        texts = (given.text("question"), given.wholes("answer"), given.alternatives("reference_answer"))
-        rows = list(zip(*texts, strict=True))
-        self._references = [tuple(one for one in references if one.strip()) for _, _, references in rows]
+            answers.need(column, "which a grader judges")
+        self._frame = table.frame
+        rows = answers.frame.select("question", "answer", "reference_answer").rows()
+        self._references = [tuple(references or ()) for _, _, references in rows]
         if not any(self._references):
             raise DataError(f"{file}: no row has a reference answer, which a grader compares with. Add some.")
         self._answers = [answer for _, answer, _ in rows]

@@ -22,15 +22,14 @@ from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.join import Joined, Rows
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.statistics.bootstrap import ImageDraws
-from dualread.own.cells import NO_PAIRS, Cells
-from dualread.own.given import some
-from dualread.own.scale import Outside
+from dualread.own.evaluation_data import NO_PAIRS, EvaluationData
 
 UNDEFINED = "_undefined_replicates"
 _OF_METRICS = ("dataset", "method", "subset", "metric", "estimate", "low", "high", "n", "n_clusters", "reason")
 # These metrics need conditions, or results of the answer parser, that a plain table does not hold.
 _LEFT_OUT = {*CHANNEL_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
 # With these begin the names of metrics that need probabilities, and of what is said about them.
+WITHOUT_PROBABILITIES = "this metric needs probabilities; of scores only the order counts"
 _OF_PROBABILITIES = tuple(
     name for name, metric in (ANSWER_METRICS | FURTHER_METRICS).items() if metric.is_of_probabilities
 )
@@ -56,12 +55,12 @@ class DataSetMetrics:
         kept: By method, what comparisons with other methods need.
     """
 
-    cells: Cells
+    cells: EvaluationData
     metrics: pl.DataFrame
     kept: Mapping[str, MethodEstimates]
 
 
-def measure(cells: Cells, *, replicates: int, seed: int) -> DataSetMetrics:
+def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetrics:
     """Return every metric of every method, with its interval.
 
     Methods with the same clusters are evaluated on the same resamples, whether in one table or in several. A method
@@ -92,12 +91,7 @@ def donors_only(evaluated: Joined) -> set[str]:
     return set(evaluated.pairs["donor_image_id"]) - set(evaluated.answers["image_id"])
 
 
-def reason_without_probabilities(found: Outside) -> str:
-    """Return why a method with a confidence outside [0, 1] has no value of a metric of probabilities."""
-    return f"{found}; this metric needs probabilities"
-
-
-def _draws(cells: Cells, evaluated: Joined, *, replicates: int, seed: int) -> ImageDraws:
+def _draws(cells: EvaluationData, evaluated: Joined, *, replicates: int, seed: int) -> ImageDraws:
     clusters = tuple(sorted(set(evaluated.answers["image_id"])))
     if cells.resamples is None:
         names = ("evaluate", str(seed), *([cells.dataset] if cells.dataset else []))
@@ -110,10 +104,10 @@ def _draws(cells: Cells, evaluated: Joined, *, replicates: int, seed: int) -> Im
     )
 
 
-def _withheld(row: dict, cells: Cells, method: str) -> dict:
+def _withheld(row: dict, cells: EvaluationData, method: str) -> dict:
     reasons = dict(cells.withheld)
     if method in cells.ranked:
-        reasons |= dict.fromkeys(_OF_PROBABILITIES, reason_without_probabilities(cells.ranked[method]))
+        reasons |= dict.fromkeys(_OF_PROBABILITIES, WITHOUT_PROBABILITIES)
     for beginning, reason in reasons.items():
         if row["metric"].startswith(beginning) and row["reason"] != NO_PAIRS:
             return {**row, "estimate": None, "low": None, "high": None, "reason": reason}
@@ -270,9 +264,10 @@ def on_common_questions(
         )
     methods = {name: _only(cells.methods[name], sorted(common)) for name in names}
     again = measure(replace(cells, methods=methods), replicates=replicates, seed=seed)
+    left_out = ", ".join(sorted(every - common)[:5]) + (", ..." if len(every - common) > 5 else "")
     return again, (
         f"warning: {cells.source}: the differences are those on the {len(common)} of {len(every)} questions that all of"
-        f" these methods answer; without an answer: {lacks}; left out: {some(sorted(every - common))}"
+        f" these methods answer; without an answer: {lacks}; left out: {left_out}"
     )
 
 

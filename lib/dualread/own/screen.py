@@ -14,7 +14,7 @@ import polars as pl
 from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, ECE, FEW_IMAGES, NOISE_FLOOR
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
-from dualread.own.cells import NO_PAIRS, Cells
+from dualread.own.evaluation_data import NO_PAIRS, EvaluationData
 
 if TYPE_CHECKING:
     from dualread.own.evaluation import Evaluation
@@ -57,7 +57,7 @@ def short(value: float, digits: int = 3) -> str:
     return str(int(value)) if value.is_integer() else text.replace("0.", ".", 1)
 
 
-def verdicts(cells: Cells, metrics: pl.DataFrame, method: str) -> list[MethodVerdict]:
+def verdicts(cells: EvaluationData, metrics: pl.DataFrame, method: str) -> list[MethodVerdict]:
     """Return the five numbers of a method on a data set; without pairs, four.
 
     Args:
@@ -69,7 +69,7 @@ def verdicts(cells: Cells, metrics: pl.DataFrame, method: str) -> list[MethodVer
     return [_verdict(rows, metric, cells) for metric in SHOWN if rows[metric]["reason"] != NO_PAIRS]
 
 
-def _verdict(rows: Mapping[str, dict[str, Any]], metric: str, cells: Cells) -> MethodVerdict:
+def _verdict(rows: Mapping[str, dict[str, Any]], metric: str, cells: EvaluationData) -> MethodVerdict:
     row = rows[metric]
     if row["estimate"] is None:
         return MethodVerdict(metric=metric, value="-", interval="", words=f"undefined: {row['reason']}")
@@ -82,11 +82,11 @@ def _verdict(rows: Mapping[str, dict[str, Any]], metric: str, cells: Cells) -> M
     return MethodVerdict(metric=metric, value=short(row["estimate"]), interval=interval, words=words, kind=kind)
 
 
-def _of_accuracy(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, str]:
+def _of_accuracy(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
     return f"of {row['n']} answers", UNCLEAR
 
 
-def _of_auroc(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, str]:
+def _of_auroc(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
     if row["low"] is None:
         return f"no interval: {_few(rows, cells) or 'nothing to resample'}", UNCLEAR
     if row["low"] > 0.5:
@@ -96,7 +96,7 @@ def _of_auroc(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, s
     return "not shown to tell right from wrong answers", UNCLEAR
 
 
-def _of_ece(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, str]:
+def _of_ece(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
     floor = rows[NOISE_FLOOR]["estimate"]
     if floor is None:
         return "no floor: nothing to resample", UNCLEAR
@@ -107,12 +107,12 @@ def _of_ece(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, str
     return f"not calibrated{side}", BAD
 
 
-def _of_aurc(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, str]:
+def _of_aurc(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
     wrong = 1.0 - rows[ACCURACY.name]["estimate"]
     return f"mean error of the most confident; {short(wrong)} without an order", UNCLEAR
 
 
-def _of_ccg(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, str]:
+def _of_ccg(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
     sides = [side for side in ("source", "donor") if rows[f"natural_few_{side}s"]["estimate"]]
     if sides or row["low"] is None:
         few = " and ".join(f"{rows[f'{side}_images']['estimate']:.0f} {side}" for side in sides)
@@ -124,7 +124,7 @@ def _of_ccg(rows: Mapping[str, dict], row: dict, cells: Cells) -> tuple[str, str
     return "not shown to depend on the image", UNCLEAR
 
 
-def _few(rows: Mapping[str, dict], cells: Cells) -> str:
+def _few(rows: Mapping[str, dict], cells: EvaluationData) -> str:
     counts = {kind: rows[f"images_with_{kind}"]["estimate"] for kind in ("right", "wrong")}
     few = [f"{n:.0f} with {kind} answers" for kind, n in counts.items() if n is not None and n < FEW_IMAGES]
     return f"{cells.unit}s: {', '.join(few)}" if few else ""
@@ -170,7 +170,7 @@ def wrapped(texts: Iterable[str]) -> Iterator[str]:
         ) or [""]
 
 
-def of_data_set(found: "Evaluation", cells: Cells) -> Iterator[ScreenLine]:
+def of_data_set(found: "Evaluation", cells: EvaluationData) -> Iterator[ScreenLine]:
     """Yield the lines of one data set: of one method line by line, of several as a table and a line per metric."""
     metrics = cells.rows_of(found.metrics)
     told = {method: verdicts(cells, metrics, method) for method in cells.methods}
@@ -178,7 +178,7 @@ def of_data_set(found: "Evaluation", cells: Cells) -> Iterator[ScreenLine]:
     yield from _alone(next(iter(told.values()))) if len(told) == 1 else _side_by_side(told)
 
 
-def heading(cells: Cells) -> str:
+def heading(cells: EvaluationData) -> str:
     """Return what was evaluated: the table, the data set, and how many answers, images and methods there are."""
     counts = [len(evaluated.answers) for evaluated in cells.methods.values()]
     images = max(evaluated.answers["image_id"].n_unique() for evaluated in cells.methods.values())

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import polars as pl
 
-from dualread.data.foreign_tables.values import plain_ids
+from dualread.data.tables.contract import plain_ids
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.thresholds import CERTIFIED, EMPIRICAL, Confidences, judged, threshold
-from dualread.own.cells import Cells
-from dualread.own.metrics import reason_without_probabilities
+from dualread.own.evaluation_data import EvaluationData
+from dualread.own.metrics import WITHOUT_PROBABILITIES
 
 SCHEMA = {
     **dict.fromkeys(("dataset", "method"), pl.String),
@@ -47,7 +47,7 @@ class Certainty:
 
 
 def thresholds(
-    cells: Cells, calibration: Sequence[Cells], *, target_risks: Sequence[float], certainty: Certainty
+    cells: EvaluationData, calibration: Sequence[EvaluationData], *, target_risks: Sequence[float], certainty: Certainty
 ) -> pl.DataFrame:
     """Return the threshold of every method, target risk and rule, and what it leads to on the evaluated answers.
 
@@ -74,13 +74,13 @@ def thresholds(
     rows = []
     for method in cells.methods:
         same = _same_method(chooser, method, cells)
-        outside = cells.ranked.get(method) or chooser.ranked.get(same)
+        is_score = method in cells.ranked or same in chooser.ranked
         own, chosen_on = _rows_of(cells, method), _rows_of(chooser, same)
         like = _chosen_on(chosen_on)
         for risk in target_risks:
             for rule in (EMPIRICAL, CERTIFIED):
                 given = asdict(certainty) if rule == CERTIFIED else dict.fromkeys(asdict(certainty))
-                found = reason_without_probabilities(outside) if outside else _found(rule, chosen_on, risk, certainty)
+                found = WITHOUT_PROBABILITIES if is_score else _found(rule, chosen_on, risk, certainty)
                 said = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
                 rows.append(said | _judged(own, found) | given | like)
     return pl.DataFrame(rows, schema=SCHEMA)
@@ -132,13 +132,13 @@ def _chosen_on(rows: Confidences) -> dict:
     }
 
 
-def _rows_of(cells: Cells, method: str) -> Confidences:
+def _rows_of(cells: EvaluationData, method: str) -> Confidences:
     answers = cells.methods[method].answers
     image = answers["image_id"].rank("dense").to_numpy().astype(np.int64) - 1  # numbers sort faster than names
     return Confidences(answers["confidence"].to_numpy(), answers["correct"].to_numpy(), image)
 
 
-def chooser_of(cells: Cells, calibration: Sequence[Cells]) -> Cells:
+def chooser_of(cells: EvaluationData, calibration: Sequence[EvaluationData]) -> EvaluationData:
     """Return the part of `calibration` that chooses the thresholds for `cells`.
 
     Raises:
@@ -155,7 +155,7 @@ def chooser_of(cells: Cells, calibration: Sequence[Cells]) -> Cells:
     )
 
 
-def _same_method(chooser: Cells, method: str, cells: Cells) -> str:
+def _same_method(chooser: EvaluationData, method: str, cells: EvaluationData) -> str:
     if method in chooser.methods:
         return method
     if len(chooser.methods) == len(cells.methods) == 1:  # without a column `method`, the name is that of the file
@@ -164,7 +164,7 @@ def _same_method(chooser: Cells, method: str, cells: Cells) -> str:
     raise DataError(f"{chooser.source}: no answers of method {method!r} to choose a threshold. Found: {known}.")
 
 
-def _refuse_same(cells: Cells, chooser: Cells) -> None:
+def _refuse_same(cells: EvaluationData, chooser: EvaluationData) -> None:
     """Refuse calibration answers that are the evaluated ones, whatever their file is called.
 
     Raises:
@@ -181,7 +181,7 @@ def _refuse_same(cells: Cells, chooser: Cells) -> None:
         )
 
 
-def _refuse_more(cells: Cells, max_per_image: int) -> None:
+def _refuse_more(cells: EvaluationData, max_per_image: int) -> None:
     """Refuse answers if an image has more of them than a user says that any image has.
 
     Raises:
@@ -195,7 +195,7 @@ def _refuse_more(cells: Cells, max_per_image: int) -> None:
         )
 
 
-def more_than_calibrated(cells: Cells, chooser: Cells) -> str | None:
+def more_than_calibrated(cells: EvaluationData, chooser: EvaluationData) -> str | None:
     """Return a warning if an evaluated image has more answers than all that chose the threshold; None otherwise."""
     image, n = _largest_image(cells)
     if n <= (most := _largest_image(chooser)[1]):
@@ -207,13 +207,13 @@ def more_than_calibrated(cells: Cells, chooser: Cells) -> str | None:
     )
 
 
-def _largest_image(cells: Cells) -> tuple[str, int]:
+def _largest_image(cells: EvaluationData) -> tuple[str, int]:
     """Return the image with the most answers of one method, and their number."""
     counts = [of.answers["image_id"].value_counts().sort("count", "image_id") for of in cells.methods.values()]
     return max(((str(image), n) for image, n in (count.row(-1) for count in counts)), key=lambda found: found[1])
 
 
-def shared_questions(cells: Cells, chooser: Cells) -> str | None:
+def shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | None:
     """Return a warning if questions are in both tables; None if there are none, or if questions have no names."""
     columns = [name for name in _identity(cells) if name in _identity(chooser)]
     if "sample_id" not in columns and len(columns) < 2:
@@ -222,7 +222,7 @@ def shared_questions(cells: Cells, chooser: Cells) -> str | None:
         pl.concat(of.answers.select(columns) for of in one.methods.values()).unique() for one in (cells, chooser)
     )
     ids = [name for name in columns if name != "question_key"]
-    plain, plain_chosen_on = (one.with_columns(plain_ids(one[name]) for name in ids) for one in (own, chosen_on))
+    plain, plain_chosen_on = (one.with_columns(plain_ids(pl.col(name)) for name in ids) for one in (own, chosen_on))
     if (n := len(plain.join(plain_chosen_on, on=columns, how="semi"))) == 0:
         return None
     named = ", ".join("question" if name == "question_key" else name for name in columns)
@@ -234,7 +234,7 @@ def shared_questions(cells: Cells, chooser: Cells) -> str | None:
     )
 
 
-def shared_images(cells: Cells, chooser: Cells) -> str | None:
+def shared_images(cells: EvaluationData, chooser: EvaluationData) -> str | None:
     """Return a warning if other questions about the same images chose the threshold; None if there are none.
 
     Where the questions themselves are shared, `shared_questions` says so.
@@ -254,13 +254,13 @@ def shared_images(cells: Cells, chooser: Cells) -> str | None:
     )
 
 
-def _rows(method: str, cells: Cells) -> pl.DataFrame:
+def _rows(method: str, cells: EvaluationData) -> pl.DataFrame:
     """Return what was said, in an order that does not depend on names or on the order of the file."""
     columns = ["confidence", "correct", *(["image_id"] if cells.cluster else [])]
     return cells.methods[method].answers.select(columns).sort(columns)
 
 
-def _identity(cells: Cells) -> list[str]:
+def _identity(cells: EvaluationData) -> list[str]:
     """Return the columns of the table that say which question a row answers."""
     has_question = "within_question_auroc" not in cells.withheld
     said = {"sample_id": cells.named, "image_id": cells.cluster is not None, "question_key": has_question}

@@ -50,7 +50,7 @@ def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
     assert (done.returncode, done.stderr) == (0, "")
     *_, said, loaded = done.stdout.splitlines()
     figures = ", ".join(f"{name}.pdf, .png, .csv" for name in ("reliability", "risk_coverage", "forest"))
-    assert said == f"wrote out: metrics.csv, {figures}, evaluate.html"
+    assert said == f"wrote out: metrics.csv, graded.csv, {figures}, evaluate.html"
     assert loaded == "loaded: matplotlib"
     assert pl.read_csv(folder / "out/metrics.csv").filter(pl.col("metric") == "auroc")["estimate"].to_list() == [0.75]
 
@@ -204,7 +204,7 @@ def test_one_screen_fits_100_columns_and_all_says_more(tmp_path, monkeypatch, ca
     assert program.main(["evaluate", "mine.csv", "--replicates", "50", *options]) == 0
     short = capsys.readouterr().out
     assert max(map(len, short.splitlines())) <= 100
-    assert len(short.splitlines()) <= 24
+    assert len(short.splitlines()) <= 24 + 1  # and one that says how many are right
     assert "CCG-AUC needs a table of donor pairs (--pairs)" in short
     assert program.main(["evaluate", "mine.csv", "--replicates", "50", "--all", *options]) == 0
     everything = capsys.readouterr().out

@@ -275,8 +275,13 @@ def test_files_have_full_precision(tmp_path):
     found = found_in(tmp_path, ANSWERS, PAIRS)
     written = files.write(found, tmp_path / "new/folder")
     names = ("reliability", "risk_coverage", "forest")
-    assert written == ["metrics.csv", *(f"{name}.pdf, .png, .csv" for name in names), "evaluate.html"]
-    expected = {"metrics.csv", "evaluate.html", *(f"{name}.{kind}" for name in names for kind in ("csv", "pdf", "png"))}
+    assert written == ["metrics.csv", "graded.csv", *(f"{name}.pdf, .png, .csv" for name in names), "evaluate.html"]
+    expected = {
+        "metrics.csv",
+        "graded.csv",
+        "evaluate.html",
+        *(f"{name}.{kind}" for name in names for kind in ("csv", "pdf", "png")),
+    }
     assert {path.name for path in (tmp_path / "new/folder").iterdir()} == expected
     assert pl.read_csv(tmp_path / "new/folder/metrics.csv", schema=found.metrics.schema).equals(found.metrics)
     first = {path.name: path.read_bytes() for path in (tmp_path / "new/folder").iterdir()}

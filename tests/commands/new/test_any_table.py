@@ -121,6 +121,7 @@ def _attempt(folder, rng, kind, n_odd):
     if not _write(folder, rows, rng):
         return None
     meant = {"gold": rng.choice([None, "letter"]) if n_odd else None, "booleans": rng.choice([None, "yes/no"])}
+    meant["alternatives"] = "#"  # as `_write` has lists in a .csv
     try:
         found = look(str(folder), columns={}, files={}, shares={}, download=None, meant=meant)
         loaded = [load_rows(found.folder, split, found.settings) for split in SPLITS]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.data.datasets._files import read_json
-from dualread.data.foreign_tables.read import read_columns, read_records
+from dualread.data.tables.files import read_file, read_records
 from dualread.errors import DataError
 from tests.drawn import anything, attempt, few
 
@@ -25,5 +25,5 @@ def test_any_official_file_is_read_or_refused_by_name(tmp_path, content):
     for suffix in ("json", "jsonl", "csv", "parquet"):
         path = tmp_path / f"test.{suffix}"
         path.write_bytes(content)
-        _, error = attempt(lambda path=path: read_columns(path), DataError)
+        _, error = attempt(lambda path=path: read_file(path), DataError)
         assert error is None or str(path) in str(error)

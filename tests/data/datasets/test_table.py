@@ -218,7 +218,7 @@ NAMES = {"image": "Bild", "question": "Frage", "reference_answers": "Antwort"}
 def test_a_csv_as_excel_saves_it(tmp_path, encoding):
     text = EXCEL.removeprefix("\ufeff") if encoding == "cp1252" else EXCEL
     (tmp_path / "test.csv").write_bytes(text.encode(encoding))
-    first, second = load_rows(tmp_path, "test", {"columns": NAMES}).rows
+    first, second = load_rows(tmp_path, "test", {"columns": NAMES, "alternatives": "#"}).rows
     assert (first.question, first.reference_answers) == ("Was ist gezeigt?", ("Röntgen", "X-ray"))
     assert (first.image, first.image_name) == (tmp_path / "img/1.png", "img/1.png")
     assert second.question == 'Liegt eine Läsion vor,\r\nund "wo"?'
@@ -232,7 +232,7 @@ def test_a_csv_gives_the_rows_of_the_same_json_lines(tmp_path):
     _lines(tmp_path, *records, name="test.jsonl")
     lines = [f"{r['id']},What is it?,ct#ct scan,img/a.png,ct#mri,\n" for r in records]
     (tmp_path / "train.csv").write_text("id,question,reference_answers,image,options,modality\n" + "".join(lines))
-    of_csv, of_json = (load_rows(tmp_path, split, {}).rows for split in ("train", "test"))
+    of_csv, of_json = (load_rows(tmp_path, split, {"alternatives": "#"}).rows for split in ("train", "test"))
     assert [replace(row, source_row=0) for row in of_csv] == [replace(row, source_row=0) for row in of_json]
 
 
@@ -300,14 +300,14 @@ def _table_of_patients(folder, patients, *, splits=("train", "test"), name="rows
     ("patients", "said"),
     [
         (("p1", " p1 "), "the group 'p1' has rows of train and of test"),
-        (("1", "1.0"), "the group '1' has rows of train and of test"),  # a column that became floats, in part
+        (("1", "1.0"), "the groups '1' and '1.0' are one number"),  # a column that became floats, in part
         (("007", "7"), "the groups '007' and '7' are one number"),  # a spreadsheet took the zeros
-        (("7", "007.0"), "the groups '7' and '007' are one number"),
+        (("7", "007.0"), "the groups '7' and '007.0' are one number"),
         (("a", ""), r"line 3: group is missing \(None\)"),
         (("", ""), "line 2: group is missing"),
         (("a", "  "), "line 3: group is missing"),
         (("a", "NaN"), r"line 3: group is missing \('NaN'\)"),
-        (("1e20", "100000000000000000000"), "line 2: group is '1e20', expected an id with all its digits"),
+        (("1e+20", "100000000000000000000"), r"line 2: group is '1e\+20': expected an id with all its digits"),
     ],
 )
 def test_groups_that_may_be_one_and_missing_ones_are_refused(tmp_path, patients, said):

@@ -23,22 +23,26 @@ method. No model is loaded.
 PREDICTIONS is a table (.csv, .tsv, .jsonl, .ndjson, .json or .parquet, each also as .gz) with one row per answer and
 these columns:
 
-  confidence        probability that the answer is correct, from 0 to 1. Other numbers, such as log-probabilities, get
-                    only metrics of ranks: AUROC, AURC, CCG-AUC
-  correct           1 or 0, true or false; empty or NaN if nobody scored the answer, which is left out. Or, to have
+  confidence        probability that the answer is correct, from 0 to 1
+  score             in place of it: any number, of which only the order counts, such as a log-probability. It gets
+                    metrics of ranks: AUROC, AURC, CCG-AUC
+  correct           1 or 0, true or false; empty if nobody judged the answer, which is left out and counted. Or, to have
                     answers graded as in the paper, both of:
   answer              the answer (if `correct` is given, it is used only for Strict CCG-AUC)
-  reference_answer    the gold answer; `a#b` accepts a and b, as does a list; --alternatives names another sign
+  reference_answer    the gold answer, or a list of accepted ones; --alternatives '#' accepts a and b for `a#b`
   image_id          optional without --pairs: intervals resample images; without it, rows count as independent
   question          optional: for the within-question AUROC
   answer_type       optional: open or closed; each gets its own metrics (--all)
   method            optional: the method that gave the confidence. All methods are evaluated on the same resamples
   sample_id         the question's name, unique per method; needed only with --pairs and --compare
   dataset, split    optional: each data set is evaluated by itself, and its image_id are its own
+  study, replicates written by a study, whose resamples are drawn
 
-Other columns are not used and are listed; one with nearly the name of a column above is refused. If your columns have
-other names, --columns says which: --columns confidence=score correct=label. It holds for all tables. An uncertainty,
-where higher means less sure, is read with the other sign: --columns confidence=-entropy.
+A value that is not so is refused with its column and row; nothing is guessed. Other columns are not used and are
+listed. If your columns have other names, --columns says which: --columns confidence=p_true correct=label. It holds for
+all tables. An uncertainty, where higher means less sure, is a score with the other sign: --columns score=-entropy. One
+column per method, confidence_NAME or score_NAME, will do, too. What was graded is shown: the most common pairs of
+answer and reference that count as wrong.
 
 PREDICTIONS may also be a log of another harness, and so may the calibration answers:
 
@@ -61,7 +65,7 @@ gold answer is different:
   sample_id         the question in PREDICTIONS
   donor_image_id    the donor's image (with --cluster COLUMN: donor_COLUMN). An image without an answer in
                     PREDICTIONS is a cluster by itself
-  donor_confidence  confidence in the answer on the donor's image
+  donor_confidence  confidence in the answer on the donor's image; or donor_score
   donor_correct     whether that answer is correct there; or donor_answer and donor_reference_answer
   donor_answer      optional: for Strict CCG-AUC, with `answer` in PREDICTIONS
   method, dataset   needed if PREDICTIONS has several of them
@@ -88,7 +92,7 @@ For example, predictions.csv and pairs.csv:
   dualread evaluate test.csv --compare ours baseline
   dualread evaluate test.csv --target-risk .1 --calibration validation.csv
   dualread evaluate --expect .75 .8 --per-image 3 --target-risk .1 .2
-  dualread evaluate mine.csv --columns confidence=score correct=label
+  dualread evaluate mine.csv --columns confidence=p_true correct=label
   dualread evaluate lesions.eval --from inspect --score match
 
 A study writes such tables of each of its runs to results/<study>/answers. They give the study's own numbers:
@@ -127,19 +131,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="NAME=YOURS",
-        help="columns that have another name in your tables, such as confidence=score",
+        help="columns that have another name in your tables, such as confidence=p_true, or score=-entropy",
     )
     parser.add_argument(
         "--alternatives",
         metavar="TEXT",
-        help="what separates alternatives in one text of reference_answer, such as '|' (#)",
+        help="what separates accepted answers in one text of reference_answer, such as '|' (nothing)",
     )
     parser.add_argument(
         "--options",
         nargs="+",
         default=[],
         metavar="COLUMN",
-        help="multiple choice: columns of the options, such as A B C D; their letters and numbers are read as texts",
+        help="multiple choice: columns of the options, such as A B C D; their letters are read as texts",
+    )
+    parser.add_argument(
+        "--missing",
+        nargs="*",
+        metavar="WORD",
+        help="words that stand for an empty cell, such as NA; rows without a reference are left out and counted",
+    )
+    parser.add_argument(
+        "--decimal", default=".", choices=[".", ","], help="the decimal point of numbers in your tables (%(default)s)"
     )
     parser.add_argument(
         "--compare",
@@ -237,6 +250,8 @@ def run(options: argparse.Namespace) -> int:
         score=options.score,
         alternatives=options.alternatives,
         stated_scale=options.stated_scale,
+        missing=options.missing,
+        decimal=options.decimal,
         options=options.options,
         methods=options.method,
         datasets=options.dataset,
@@ -271,7 +286,7 @@ def _columns(words: list[str]) -> dict[str, str]:
     for word in words:
         name, equals, own = word.partition("=")
         if not (name and equals and own):
-            raise ConfigError(f"--columns {word}: expected NAME=YOURS, such as confidence=score.")
+            raise ConfigError(f"--columns {word}: expected NAME=YOURS, such as confidence=p_true.")
         if name in found:
             raise ConfigError(f"--columns: {name}={found[name]} and {name}={own}; expected one column per name.")
         found[name] = own

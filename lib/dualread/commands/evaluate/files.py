@@ -12,15 +12,15 @@ from dualread.artifacts.tables import for_spreadsheets
 from dualread.declared.tables import FigureLayout, Labeled
 from dualread.errors import DataError
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
-from dualread.own.cells import Cells
 from dualread.own.evaluation import Evaluation
+from dualread.own.evaluation_data import EvaluationData
 
 PAGE = "evaluate.html"
 _LONGEST_NAME = 80  # characters of a data set in the name of a file
 
 
 def write(found: Evaluation, folder: Path) -> list[str]:
-    """Write metrics.csv, differences.csv, thresholds.csv, and figures; replace existing files of these names.
+    """Write metrics.csv, differences.csv, thresholds.csv, graded.csv and figures; replace files of these names.
 
     The figures are a forest plot, a reliability diagram and a risk-coverage plot per data set, each as .pdf, .png and
     .csv; evaluate.html shows them on one page. A method without probabilities has no reliability diagram. Without
@@ -33,6 +33,7 @@ def write(found: Evaluation, folder: Path) -> list[str]:
         DataError: The folder cannot be written.
     """
     tables = {"metrics": found.metrics, "differences": found.differences, "thresholds": found.thresholds}
+    tables["graded"] = found.graded
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +60,7 @@ def as_texts(table: pl.DataFrame) -> pl.DataFrame:
     return for_spreadsheets(table).with_columns(pl.selectors.string().str.replace_all(r"[\x00-\x1f\x7f]", " "))
 
 
-def _floors(found: Evaluation, cells: Cells) -> dict[str, float | None]:
+def _floors(found: Evaluation, cells: EvaluationData) -> dict[str, float | None]:
     """Return the noise floor of the ECE of each method."""
     rows = cells.rows_of(found.metrics).filter(subset="all", metric=NOISE_FLOOR)
     return dict(rows.select("method", "estimate").iter_rows())
@@ -88,7 +89,7 @@ def _all_figures(found: Evaluation, folder: Path) -> list[str]:
     return [*written, PAGE]
 
 
-def _figures(found: Evaluation, cells: Cells, folder: Path, suffix: str) -> list[str]:
+def _figures(found: Evaluation, cells: EvaluationData, folder: Path, suffix: str) -> list[str]:
     from dualread.commands.evaluate.page import values_of
     from dualread.reporting import forest as forest_plot
     from dualread.reporting.figures import forest, risk_coverage
@@ -113,7 +114,7 @@ def _figures(found: Evaluation, cells: Cells, folder: Path, suffix: str) -> list
     return [f"{name}{suffix}.pdf, .png, .csv" for name in drawings]
 
 
-def _all_answers(cells: Cells, methods: list[str]) -> pl.DataFrame:
+def _all_answers(cells: EvaluationData, methods: list[str]) -> pl.DataFrame:
     place = {"backbone": pl.lit(""), "dataset": pl.lit(""), "seed": pl.lit(0)}
     return pl.concat(
         cells.methods[name].answers.select("confidence", "correct", method=pl.lit(name), **place) for name in methods

@@ -11,8 +11,9 @@ import polars as pl
 from dualread.commands.evaluate.report import interval_text, number_text, p_text
 from dualread.evaluation.explained import METRICS
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
-from dualread.own.cells import NO_PAIRS, Cells
 from dualread.own.evaluation import Evaluation
+from dualread.own.evaluation_data import NO_PAIRS, EvaluationData
+from dualread.own.graded import wrong_pairs
 from dualread.own.screen import BAD, SHOWN, MethodVerdict, ScreenLine, heading, sentences, verdicts
 from dualread.reporting.forest import LIMIT_LABEL, VALUES, Plot, plot, rows_of, says, scale
 
@@ -68,7 +69,7 @@ class PagePart:
     every: PageTable
 
 
-def values_of(found: Evaluation, cells: Cells) -> pl.DataFrame:
+def values_of(found: Evaluation, cells: EvaluationData) -> pl.DataFrame:
     """Return what a forest plot shows of a data set; a method is marked where its interval lies above .5."""
     metrics = cells.rows_of(found.metrics).filter(subset="all")
     flags = {(row["method"], row["metric"]): row["estimate"] for row in metrics.iter_rows(named=True)}
@@ -112,7 +113,7 @@ def render(found: Evaluation, folder: Path, suffixes: Sequence[str]) -> str:
     )
 
 
-def _part(found: Evaluation, cells: Cells, folder: Path, suffix: str) -> PagePart:
+def _part(found: Evaluation, cells: EvaluationData, folder: Path, suffix: str) -> PagePart:
     metrics, values = cells.rows_of(found.metrics), values_of(found, cells)
     drawn = not values.filter(pl.col("estimate").is_not_null()).is_empty()
     told = {method: verdicts(cells, metrics, method) for method in cells.methods}
@@ -135,7 +136,7 @@ def _said(values: pl.DataFrame, units: str) -> list[str]:
     return [says(units)[name] for name in named]
 
 
-def _pictures(cells: Cells, folder: Path, suffix: str) -> Iterator[Picture]:
+def _pictures(cells: EvaluationData, folder: Path, suffix: str) -> Iterator[Picture]:
     for name, words in _WORDS.items():
         file = folder / f"{name}{suffix}.png"
         if file.exists():
@@ -143,16 +144,19 @@ def _pictures(cells: Cells, folder: Path, suffix: str) -> Iterator[Picture]:
             yield Picture(name=name, words=words, alt=f"{words} Methods: {', '.join(cells.methods)}.", uri=uri)
 
 
-def _tables(found: Evaluation, cells: Cells, metrics: pl.DataFrame) -> Iterator[PageTable]:
+def _tables(found: Evaluation, cells: EvaluationData, metrics: pl.DataFrame) -> Iterator[PageTable]:
     if not metrics.filter(metric="natural_ccg_auc")["reason"].eq_missing(NO_PAIRS).all():
         yield _pairs(cells, metrics.filter(subset="all"))
+    for table in cells.graded["table"].unique(maintain_order=True):
+        if not (pairs := wrong_pairs(graded := cells.graded.filter(table=table))).is_empty():
+            yield _wrong_pairs(graded, pairs)
     if found.differences is not None:
         yield _differences(cells.rows_of(found.differences), f"{cells.unit}s")
     if found.thresholds is not None:
         yield _thresholds(cells.rows_of(found.thresholds))
 
 
-def _pairs(cells: Cells, metrics: pl.DataFrame) -> PageTable:
+def _pairs(cells: EvaluationData, metrics: pl.DataFrame) -> PageTable:
     found = {(row["method"], row["metric"]): row["estimate"] for row in metrics.iter_rows(named=True)}
     rows = [
         (method, *(number_text(found.get((method, name))) for name in _OF_PAIRS))
@@ -164,7 +168,22 @@ def _pairs(cells: Cells, metrics: pl.DataFrame) -> PageTable:
     return PageTable(caption=caption, columns=columns, rows=rows, right=frozenset(range(1, len(columns))))
 
 
-def _metrics(cells: Cells, metrics: pl.DataFrame, meanings: Mapping[str, str], caption: str) -> PageTable:
+def _wrong_pairs(graded: pl.DataFrame, pairs: pl.DataFrame) -> PageTable:
+    """Return the most common pairs of answer and reference that count as wrong, and how many answers are empty."""
+    n_right, n_empty = int(graded["correct"].sum()), graded["answer"].null_count()
+    caption = (
+        f"The most common pairs that count as wrong in the table of {graded['table'][0]}, in which {n_right} of"
+        f" {len(graded)} answers are right and {n_empty} are empty; graded.csv has every row"
+    )
+    columns = ("Answer", "Reference", "n", "")
+    rows = [
+        (answer, reference, str(n), "one stands in the other" if contained else "")
+        for answer, reference, n, contained in pairs.rows()
+    ]
+    return PageTable(caption=caption, columns=columns, rows=rows, right=frozenset({2}))
+
+
+def _metrics(cells: EvaluationData, metrics: pl.DataFrame, meanings: Mapping[str, str], caption: str) -> PageTable:
     rows = [
         (
             row["metric"],

@@ -15,8 +15,9 @@ from dualread.evaluation.explained import COUNTS, METRICS
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
 from dualread.evaluation.planning import ENOUGH, LARGEST, REPETITIONS, Expected, images_needed, planned
-from dualread.own.cells import NO_PAIRS, Cells
 from dualread.own.evaluation import Evaluation
+from dualread.own.evaluation_data import NO_PAIRS, EvaluationData
+from dualread.own.graded import grading_lines
 from dualread.own.metrics import UNDEFINED, donors_only
 from dualread.own.screen import ScreenLine, screen, wrapped
 from dualread.own.thresholds import Certainty, check_options
@@ -108,6 +109,8 @@ def first(found: Evaluation, *, seed: int) -> Iterator[ScreenLine]:
     yield from (ScreenLine(text=text) for text in wrapped(found.notes))
     yield from screen(found)
     yield ScreenLine(text="")
+    for line in grading_lines(found.graded):
+        yield from (ScreenLine(text=text) for text in ([line] if line.startswith(" ") else wrapped([line])))
     said: list[str] = []
     for cells in found.parts:
         _, intervals, *others = _about(cells, found.replicates, seed)
@@ -115,7 +118,7 @@ def first(found: Evaluation, *, seed: int) -> Iterator[ScreenLine]:
         said += [intervals.partition("; ")[0], *others, *_turned(cells, metrics)]
         said += [_NO_PAIRS] if metrics["reason"].eq_missing(NO_PAIRS).any() else []
         if found.thresholds is not None:
-            said += _remarks(cells.rows_of(found.thresholds), unit=_unit(cells), ranked=cells.ranked.keys())
+            said += _remarks(cells.rows_of(found.thresholds), unit=_unit(cells), ranked=cells.ranked)
     said += [*found.warnings, *found.unused, "--all prints every metric, what it means, and what it rests on."]
     yield from (ScreenLine(text=text) for text in wrapped(dict.fromkeys(said)))
 
@@ -130,11 +133,12 @@ def lines(found: Evaluation, *, seed: int) -> Iterator[str]:
     for cells in found.parts:
         yield from _of_data_set(found, cells, seed)
         yield ""
+    yield from grading_lines(found.graded)
     yield from found.warnings
     yield from found.unused
 
 
-def _of_data_set(found: Evaluation, cells: Cells, seed: int) -> Iterator[str]:
+def _of_data_set(found: Evaluation, cells: EvaluationData, seed: int) -> Iterator[str]:
     yield from _about(cells, found.replicates, seed)
     metrics = cells.rows_of(found.metrics)
     if metrics["reason"].eq_missing(NO_PAIRS).any():
@@ -154,10 +158,10 @@ def _of_data_set(found: Evaluation, cells: Cells, seed: int) -> Iterator[str]:
     if found.thresholds is not None:
         yield ""
         yield from _thresholds(cells, cells.rows_of(found.thresholds))
-        yield from _remarks(cells.rows_of(found.thresholds), unit=_unit(cells), ranked=cells.ranked.keys())
+        yield from _remarks(cells.rows_of(found.thresholds), unit=_unit(cells), ranked=cells.ranked)
 
 
-def _about(cells: Cells, replicates: int, seed: int) -> Iterator[str]:
+def _about(cells: EvaluationData, replicates: int, seed: int) -> Iterator[str]:
     counts = {name: len(evaluated.answers) for name, evaluated in cells.methods.items()}
     source = cells.source if cells.dataset is None else f"{cells.source}, {cells.dataset}"
     yield f"{source}: {sum(counts.values())} answers, {len(counts)} method{'s' if len(counts) > 1 else ''}"
@@ -165,15 +169,14 @@ def _about(cells: Cells, replicates: int, seed: int) -> Iterator[str]:
     if len({frozenset(evaluated.answers["sample_id"]) for evaluated in cells.methods.values()}) > 1:
         listed = ", ".join(f"{name}: {n}" for name, n in counts.items())
         yield f"the methods answer different questions ({listed} answers): compare them with care"
-    for method, one in cells.ranked.items():
-        advice = " Divide percentages by 100." if one.percent else ""
-        yield f"{method}: {one}, the first in row {one.row} ({one.value}): {_RANKS_ONLY}.{advice}"
+    if cells.ranked:
+        yield f"scores, of which only the order counts: {', '.join(sorted(cells.ranked))}; {_RANKS_ONLY}"
     if others := frozenset().union(*map(donors_only, cells.methods.values())):
         shown = ", ".join(sorted(others)[:_SHOWN]) + (f", ... ({len(others)} in all)" if len(others) > _SHOWN else "")
         yield f"donors whose {cells.cluster} has no answer in {cells.source}, each a cluster by itself: {shown}"
 
 
-def _about_intervals(cells: Cells, replicates: int, seed: int) -> str:
+def _about_intervals(cells: EvaluationData, replicates: int, seed: int) -> str:
     has_pairs = any(not isinstance(evaluated.pairs, str) for evaluated in cells.methods.values())
     if replicates == 0:
         return f"no intervals{' but those of pairs' if has_pairs else ''} (--replicates 0)"
@@ -188,7 +191,7 @@ def _about_intervals(cells: Cells, replicates: int, seed: int) -> str:
     return drawn
 
 
-def _metrics(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
+def _metrics(cells: EvaluationData, metrics: pl.DataFrame) -> Iterator[str]:
     """Yield one line per (metric, method); the column of methods is left out if there is only one."""
     cell = {(row["method"], row["metric"]): row for row in metrics.iter_rows(named=True)}
     table = [("metric", "method", "estimate", "95% interval", "n", cells.cluster or "rows", "")]
@@ -209,17 +212,17 @@ def _metrics(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
         yield _WITHOUT_INTERVAL
 
 
-def _turned(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
+def _turned(cells: EvaluationData, metrics: pl.DataFrame) -> Iterator[str]:
     """Yield a sentence about each method whose confidence seems to grow where answers are wrong."""
     for row in metrics.filter(metric="auroc", subset="all").iter_rows(named=True):
         if row["high"] is not None and row["high"] < 0.5 and cells.confidence is not None:
             yield (
                 f"{row['method']}: the interval of its AUROC lies below .5: higher seems to mean less sure. If it is an"
-                f" uncertainty, give it the other sign: --columns confidence=-{cells.confidence}"
+                f" uncertainty, give it the other sign: --columns score=-{cells.confidence}"
             )
 
 
-def _counts(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
+def _counts(cells: EvaluationData, metrics: pl.DataFrame) -> Iterator[str]:
     """Yield one line per count, with the value of every method; they are no measures of quality."""
     found = {(row["metric"], row["method"]): row["estimate"] for row in metrics.iter_rows(named=True)}
     table = [("count", *cells.methods, "")]
@@ -228,7 +231,7 @@ def _counts(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
     yield from aligned(table, numbers=range(1, len(cells.methods) + 1))
 
 
-def _differences(cells: Cells, rows: pl.DataFrame, metrics: pl.DataFrame) -> Iterator[str]:
+def _differences(cells: EvaluationData, rows: pl.DataFrame, metrics: pl.DataFrame) -> Iterator[str]:
     cell = {(row["method"], row["metric"]): row for row in metrics.filter(subset="all").iter_rows(named=True)}
     yield f"difference between these answers of the methods, on the same {cells.unit}s; p (Holm) is adjusted for"
     yield "the number of baselines. Methods that were trained with one seed may differ otherwise when trained again"
@@ -244,7 +247,7 @@ def _differences(cells: Cells, rows: pl.DataFrame, metrics: pl.DataFrame) -> Ite
     yield from aligned(table, numbers=(2, 3, 4, 5))
 
 
-def _thresholds(cells: Cells, rows: pl.DataFrame) -> Iterator[str]:
+def _thresholds(cells: EvaluationData, rows: pl.DataFrame) -> Iterator[str]:
     yield "answers kept above a threshold that the calibration answers choose; a certified one allows for chance"
     table = [["target risk", "method", "rule", "threshold", "kept", "95%", "risk of these", "95%", ""]]
     for row in rows.iter_rows(named=True):
@@ -256,7 +259,7 @@ def _thresholds(cells: Cells, rows: pl.DataFrame) -> Iterator[str]:
     yield f"95%: intervals for new {cells.unit}s and this threshold; other calibration answers would choose another one"
 
 
-def _unit(cells: Cells) -> str:
+def _unit(cells: EvaluationData) -> str:
     return "row" if cells.cluster is None else cells.unit
 
 

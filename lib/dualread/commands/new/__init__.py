@@ -66,6 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=GOLDS,
         help="how gold answers name options, where several ways fit: text, letter, 'number from 0', 'number from 1'",
     )
+    parser.add_argument(
+        "--alternatives", metavar="TEXT", help="what separates gold answers, or options, in one text (nothing)"
+    )
     parser.add_argument("--booleans", choices=BOOLEANS, help="what True and False stand for in gold answers")
     parser.add_argument(
         "--bits", type=int, metavar="N", help="bits that count in 16-bit gray images that do not say it, such as 12"
@@ -94,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         shares=_numbers("--shares", _pairs("--shares", options.shares)),
         download=options.download,
         bits=options.bits,
-        meant={"gold": options.gold, "booleans": options.booleans},
+        meant={"gold": options.gold, "booleans": options.booleans, "alternatives": options.alternatives},
     )
     backbone = (
         user_model.look(options.model) if options.answers is None else user_model.served(options.model, options.answers)

@@ -16,12 +16,12 @@ from dualread.data.datasets.base import Row, refuse
 from dualread.data.datasets.own_gold import gold_way, with_texts, without_booleans
 from dualread.data.datasets.own_tables import SPLITS, OwnRow, find_tables, read_table, unfolded, usual_tables
 from dualread.data.datasets.table import COLUMNS, Settings, formed, loaded
-from dualread.data.foreign_tables.read import SUFFIXES, suffix_of
 from dualread.data.frames import locate
 from dualread.data.given_images import unreadable
 from dualread.data.questions.audit import refuse_broken
 from dualread.data.questions.markup import Markup
 from dualread.data.questions.pictures import leads_out
+from dualread.data.tables.files import is_table
 from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.grading.canonical import canonical, question_key
 
@@ -263,7 +263,7 @@ def _tables(path: Path, files: Mapping[str, str]) -> tuple[Path, dict[str, Any],
         return path, {"files": dict(files)}, []
     if usual_tables(path):
         return path, {}, []
-    there = sorted(one.relative_to(path).as_posix() for one in path.rglob("*") if suffix_of(one) in SUFFIXES)
+    there = sorted(one.relative_to(path).as_posix() for one in path.rglob("*") if is_table(one))
     listed = ", ".join(there[:_SHOWN]) + (", ..." if len(there) > _SHOWN else "")
     raise ConfigError(
         f"{path}: no table is named train, validation, test or rows. Found: {listed or 'no table'}. Say which is which:"

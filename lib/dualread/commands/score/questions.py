@@ -10,8 +10,7 @@ from typing import Any
 
 from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
 from dualread.data.datasets.own_tables import OwnRow, image_in, in_form, unfolded
-from dualread.data.foreign_tables.objects import BrokenLine
-from dualread.data.foreign_tables.read import read_every_row
+from dualread.data.tables.files import BrokenLine, read_records
 from dualread.errors import DataError
 from dualread.own.scoring.results import Question
 
@@ -44,7 +43,7 @@ def read_rows(file: Path) -> list[QuestionRow]:
         DataError: The file cannot be read, has no rows, or can be read in two ways; ids have lost digits; or a
             conversation is not one question and one answer.
     """
-    read = read_every_row(file)
+    read = read_records(file, every=True)
     rows = list(read.rows)
     if not rows:
         raise DataError(f'{file}: is empty. Expected a row such as {{"image": "x.png", "question": "..."}}.')
@@ -53,7 +52,7 @@ def read_rows(file: Path) -> list[QuestionRow]:
         for number, record in rows
         if not isinstance(record, BrokenLine)
     ]
-    formed = iter(in_form([line.converted() for line in unfolded(lines)]))
+    formed = iter(in_form(unfolded(lines)))
     return [
         QuestionRow(number=number, text=found.why, problem=f"{read.unit} {number}: {found.why}")
         if isinstance(found, BrokenLine)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from dualread.data.foreign_tables.objects import parsed
+from dualread.data.tables.files import parsed
 from dualread.declared.base import Section, Wire
 from dualread.errors import ConfigError, DataError, did_you_mean
 

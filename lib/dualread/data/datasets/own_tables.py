@@ -5,11 +5,9 @@ of one question and one answer, a list of one image, 2.0 for 2, CLOSED for close
 changed about a row is noted, and counted in the audit. `dualread new` and `dualread score` read questions so, too.
 """
 
-import ast
 import base64
 import binascii
 import hashlib
-import json
 import math
 import re
 import string
@@ -23,8 +21,8 @@ import polars as pl
 from dualread.data.datasets._files import leaves_folder
 from dualread.data.datasets._multiple_choice import unlabeled
 from dualread.data.datasets.base import refuse
-from dualread.data.foreign_tables.read import SUFFIXES, read_records, suffix_of
-from dualread.data.foreign_tables.values import LOST, listed, lost_digits
+from dualread.data.tables.contract import ID, TEXTS
+from dualread.data.tables.files import SUFFIXES, is_table, read_records, suffix_of
 from dualread.errors import ConfigError, DataError, did_you_mean
 
 SPLITS = ("train", "validation", "test")
@@ -54,17 +52,15 @@ class OwnRow:
         """The table and the row's place in it, for messages: lines are called by their number, rows from 0 on."""
         return f"{self.file}: {self.unit} {self.number + (self.unit == 'line')}"
 
-    def converted(self) -> "OwnRow":
-        """Return the row of a .csv, whose cells are texts, with lists in place of texts that `#` separates."""
-        if suffix_of(self.file) not in (".csv", ".tsv"):
-            return self
-        texts = {name: self.record[name] for name in ("reference_answers", "options") if self.record.get(name)}
+    def split_at(self, separator: str | None) -> "OwnRow":
+        """Return the row with lists in place of texts that the separator cuts; None for nothing."""
+        texts = {name: self.record.get(name) for name in _LISTS if separator is not None}
         split = {
-            name: [item.strip() for item in text.split("#")]
+            name: [item.strip() for item in text.split(separator)]
             for name, text in texts.items()
-            if "#" in text and not text.startswith(("[", "{"))
+            if isinstance(text, str) and str(separator) in text
         }
-        notes = ("the gold answers are several, separated by #",) if "reference_answers" in split else ()
+        notes = (f"the gold answers are several, separated by {separator}",) if "reference_answers" in split else ()
         return replace(self, record={**self.record, **split}, notes=(*self.notes, *notes)) if split else self
 
 
@@ -162,9 +158,9 @@ def usual_tables(folder: Path) -> list[Path]:
 
 def stem_of(path: Path) -> str | None:
     """Return the split that a table is named for, or another name in lower case; None if it is no table."""
-    if (suffix := suffix_of(path)) not in SUFFIXES:
+    if not is_table(path):
         return None
-    return split_name(path.name.lower().removesuffix(".gz").removesuffix(suffix))
+    return split_name(path.name.lower().removesuffix(".gz").removesuffix(suffix_of(path)))
 
 
 def _names_in(folder: Path) -> str:
@@ -269,36 +265,30 @@ def in_form(lines: Sequence[OwnRow]) -> list[OwnRow]:
     Raises:
         DataError: Ids have lost digits, so that different ones may be equal.
     """
-    for name in _IDS:
-        _refuse_lost(lines, name)
-    whole = {name for name in (*_IDS, *_LISTS) if _all_whole(_column(lines, name))}
-    return [_in_form(line, whole) for line in lines]
+    for name, kind in (*((name, ID) for name in _IDS), *((name, TEXTS) for name in _LISTS)):
+        texts = pl.Series([_text_of(line.record.get(name)) for line in lines], dtype=pl.String)
+        wrong = pl.select(kind.parsed(pl.lit(texts))).to_series().is_null() & texts.is_not_null()
+        refuse(
+            f"{line.place}: {name} is {text!r}: {kind.expected}."
+            for line, text, is_wrong in zip(lines, texts, wrong, strict=True)
+            if is_wrong
+        )
+    return [_in_form(line) for line in lines]
 
 
-def _refuse_lost(lines: Sequence[OwnRow], name: str) -> None:
-    ids = [str(value) if isinstance(value, str | int | float) else None for value in _column(lines, name)]
-    lost = lost_digits(pl.Series(ids, dtype=pl.String))
-    refuse(
-        f"{line.place}: {name} is {one!r}, expected an id with all its digits; {LOST}."
-        for line, one, is_lost in zip(lines, ids, lost, strict=True)
-        if is_lost
-    )
+def _text_of(value: Any) -> str | None:
+    return str(value) if isinstance(value, str | float) else None
 
 
-def _column(lines: Sequence[OwnRow], name: str) -> list[Any]:
-    return [line.record.get(name) for line in lines]
-
-
-def _in_form(line: OwnRow, whole: set[str]) -> OwnRow:
+def _in_form(line: OwnRow) -> OwnRow:
     record = {name: None if _is_nan(value) else value for name, value in line.record.items()}
     notes = list(line.notes)
     for name in _IDS:
         if _is_whole(value := record.get(name)) or isinstance(value, str):
-            record[name] = _text(value, name in whole)
+            record[name] = _text(value)
     for name in _LISTS:
         if record.get(name) is not None:
-            items = _listed(record[name])
-            record[name] = items if isinstance(items, str) else [_text(item, name in whole) for item in items]
+            record[name] = [_text(item) for item in _listed(record[name])]
     options: list[Any] = found if isinstance(found := record.get("options"), list) else []
     while options and options[-1] is None:  # what a row does not fill of a struct
         options.pop()
@@ -319,53 +309,22 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _listed(value: Any) -> Any:
-    """Return the items of a list, also of one that was written as text; a mapping from A, B, ... has its values.
-
-    A text that looks like a list and cannot be read as one stays a text, which is in no known form.
-    """
-    if isinstance(value, str):
-        try:
-            items = listed(value) if (found := _mapping(value)) is None else found
-        except ValueError:
-            return value
-        value = value if items is None else items
-    if isinstance(value, Mapping):
-        letters = list(string.ascii_uppercase[: len(value)])
-        return list(value.values()) if list(value) == letters else [value]
+def _listed(value: Any) -> list[Any]:
+    """Return the items of a list; a mapping from A, B, ... has its values."""
+    if isinstance(value, Mapping) and list(value) == list(string.ascii_uppercase[: len(value)]):
+        return list(value.values())
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _mapping(text: str) -> Mapping | None:
-    """Return the mapping that a text is, as JSON or Python writes it."""
-    for read in (json.loads, ast.literal_eval) if text.strip()[:1] == "{" else ():
-        try:
-            found = read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-            continue
-        if isinstance(found, Mapping):
-            return found
-    return None
 
 
 def _is_whole(value: Any) -> bool:
     return type(value) is int or (isinstance(value, float) and value.is_integer())
 
 
-def _text(value: Any, whole: bool = False) -> Any:
-    """Return a number as text, 2.0 as "2"; in a column of whole numbers, the text "2.0" as well."""
+def _text(value: Any) -> Any:
+    """Return a number as text, 2.0 as "2"."""
     if _is_whole(value):
         return str(int(value))
-    if isinstance(value, float) and math.isfinite(value):
-        return str(value)
-    return value.strip().removesuffix(".0") if whole and isinstance(value, str) else value
-
-
-def _all_whole(values: Sequence[Any]) -> bool:
-    """Return whether a column holds nothing but texts such as "2" and "2.0": whole numbers that became floats."""
-    texts = [item for value in values if value is not None for item in _listed(value)]  # or letters of an odd text
-    numbers = [text for text in texts if isinstance(text, str) and re.fullmatch(r"\s*-?[0-9]+(\.0)?\s*", text)]
-    return len(numbers) == len(texts) and any("." in text for text in numbers)
+    return str(value) if isinstance(value, float) and math.isfinite(value) else value
 
 
 def image_in(value: Any) -> Any:

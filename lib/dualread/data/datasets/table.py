@@ -1,12 +1,12 @@
 """Your own data, as a table: one per split, named train, validation and test, or one named rows for all splits.
 
-Any of .jsonl, .ndjson, .json, .csv, .tsv and .parquet will do, also with .gz (`data/foreign_tables`); val, valid and
+Any of .jsonl, .ndjson, .json, .csv, .tsv and .parquet will do, also with .gz (`data/tables`); val, valid and
 dev are validation. The table has one row per question. These columns are required, `split` only in rows.* without the
 setting `shares`:
 
     question            text
-    reference_answers   a list of accepted answers, or one text; in .csv, `a#b` accepts a and b. Where there are
-                        options, the text of one of them, or its letter or number
+    reference_answers   a list of accepted answers, or one text; with the setting `alternatives`, what it separates.
+                        Where there are options, the text of one of them, or its letter or number
     image               a path inside the folder; or the image's bytes, in parquet or in base64; or {bytes, path}; or a
                         list of one of these
     split               train, validation or test
@@ -27,8 +27,8 @@ These may be missing, or null in some rows:
     modality, location, content_family      text; default: unknown
 
 In place of question and reference_answers, a column `conversations` or `messages` may hold one question and one answer,
-as LLaVA has them; in place of options, there may be a column per option (A, B, ... or option_A, Choice B). In .csv and
-.tsv, `options` are separated by `#` as well. A backslash in a path is a slash.
+as LLaVA has them; in place of options, there may be a column per option (A, B, ... or option_A, Choice B). A backslash
+in a path is a slash.
 
 `Settings` are for tables that are not in this form.
 """
@@ -81,6 +81,8 @@ class Settings(Section):
     """Share of the images of each split, for one table without `split`. Images are ordered by the digest of their name
     and cut at the shares, so that all questions about one image are in one split. With a column `group`, groups are
     drawn so, in place of images."""
+    alternatives: NotEmpty | None = None
+    """What separates several reference answers, or options, in one text, such as `#`; nothing by default."""
     gold: Literal["text", "letter", "number from 0", "number from 1"] | None = None
     """How reference answers name options, where several ways fit."""
     booleans: Literal["yes/no", "true/false"] | None = None
@@ -166,7 +168,7 @@ def formed(lines: Sequence[OwnRow], settings: Settings, *, of_all: bool) -> list
     lines = unfolded(lines)
     if lines and settings.columns is not None:
         lines = renamed(lines, settings.columns, COLUMNS)
-    lines = in_form([line.converted() for line in lines])
+    lines = in_form([line.split_at(settings.alternatives) for line in lines])
     refuse(_problems(lines, _REQUIRED | (_SPLIT if of_all and not settings.shares else {})))
     return lines
 

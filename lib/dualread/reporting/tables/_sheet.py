@@ -7,7 +7,7 @@ r"""A table as a declaration: what its rows run over, what its columns show, and
         caption=lambda at: [f"My table, study {escape(at.layout.study)}."],
     )
 
-Every cell has a key. Its parts come from where the row stands (`At`) and from what the column adds.
+Every cell has a key. Its parts come from where the row stands (`RowContext`) and from what the column adds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ OOD = LabeledDataset(name="ood", label="OOD averaged", id=False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class At:
+class RowContext:
     """Where a row stands: everything that the rows around it have in common with it.
 
     What no level of the rows runs over is the first backbone, the in-distribution data set, and all questions.
@@ -89,27 +89,27 @@ class At:
 
 
 # What rows can run over. A table may have others of its own.
-def backbones(at: At) -> Iterator[At]:
+def backbones(at: RowContext) -> Iterator[RowContext]:
     """Yield the backbones."""
     return (replace(at, backbone=backbone) for backbone in at.layout.backbones)
 
 
-def datasets(at: At) -> Iterator[At]:
+def datasets(at: RowContext) -> Iterator[RowContext]:
     """Yield the data sets."""
     return (replace(at, dataset=dataset) for dataset in at.layout.datasets)
 
 
-def methods(at: At) -> Iterator[At]:
+def methods(at: RowContext) -> Iterator[RowContext]:
     """Yield the methods one by one."""
     return (replace(at, methods=[method]) for method in at.methods)
 
 
-def groups(at: At) -> Iterator[At]:
+def groups(at: RowContext) -> Iterator[RowContext]:
     """Yield the groups of methods."""
     return (replace(at, methods=list(group)) for _, group in groupby(at.methods, key=lambda method: method.group))
 
 
-def families(at: At) -> Iterator[At]:
+def families(at: RowContext) -> Iterator[RowContext]:
     """Yield the content families of the data set."""
     found = {key.subset for key in at.values if key.dataset == at.dataset.name and key.subset.startswith(PREFIX)}
     return (replace(at, subset=subset) for subset in sorted(found))
@@ -119,7 +119,7 @@ class Label(NamedTuple):
     """A column of labels: its head, what stands beside the rows of a member, its alignment, and a title above it."""
 
     head: str
-    text: Callable[[At], Entry]
+    text: Callable[[RowContext], Entry]
     alignment: str = "l"
     title: str = ""
 
@@ -128,7 +128,7 @@ METHOD = Label("Method", lambda at: escape(at.method.label))
 COST = Label("Cost", lambda at: at.method.cost or DASH)  # in the paper's notation, where it gives one
 
 
-class By(NamedTuple):
+class RowLevel(NamedTuple):
     """One level of a table's rows, of which the innermost has one row per member.
 
     Attributes:
@@ -138,15 +138,15 @@ class By(NamedTuple):
         gap: What separates two members.
     """
 
-    over: Callable[[At], Iterable[At]]
+    over: Callable[[RowContext], Iterable[RowContext]]
     labels: Sequence[Label] = ()
-    heading: Callable[[At], str] | None = None
+    heading: Callable[[RowContext], str] | None = None
     gap: Gap | None = None
 
 
 # The levels of most tables: blocks of backbones, and one row per method.
-BACKBONES = By(backbones, heading=lambda at: at.backbone.label, gap=Gap.RULE)
-METHODS = By(methods, [METHOD])
+BACKBONES = RowLevel(backbones, heading=lambda at: at.backbone.label, gap=Gap.RULE)
+METHODS = RowLevel(methods, [METHOD])
 
 
 def _alone(entry: Entry) -> Entry:
@@ -209,7 +209,7 @@ def dataset_of(place: LabeledDataset, metric: Metric) -> str:
     return metric.ood_mean if place is OOD else place.name
 
 
-def head_of(at: At, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
+def head_of(at: RowContext, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
     """Return the rows above the body: titles where there are some, and the heads of the columns."""
     titles = [of.title if isinstance(of.title, tuple) else (of.title,) for of in (*labels, *columns)]
     depth = max(map(len, titles), default=0)
@@ -258,21 +258,21 @@ class Sheet:
     """
 
     name: str
-    rows: Sequence[By]
-    columns: Callable[[At], Sequence[SheetColumn]]
-    caption: Callable[[At], Sequence[str]]
-    floats: Callable[[At], Iterable[At]] = lambda at: [at]
-    label: Callable[[At], str] | None = None
+    rows: Sequence[RowLevel]
+    columns: Callable[[RowContext], Sequence[SheetColumn]]
+    caption: Callable[[RowContext], Sequence[str]]
+    floats: Callable[[RowContext], Iterable[RowContext]] = lambda at: [at]
+    label: Callable[[RowContext], str] | None = None
     alignment: str = "c"
     wide: bool = True
     small: bool = False
     specification: str | None = None
     shared: Sequence[Metric] = ()
     derived: Callable[[Mapping[Key, Value], Layout], Mapping[Key, Value]] = lambda values, layout: {}
-    cell: Callable[[At, Metric, Key], Cell | None] = lambda at, metric, key: compared_cell(
+    cell: Callable[[RowContext, Metric, Key], Cell | None] = lambda at, metric, key: compared_cell(
         metric, key, at.values, at.layout.methods
     )
-    head: Callable[[At, Sequence[Label], Sequence[SheetColumn]], list[Line]] = head_of
+    head: Callable[[RowContext, Sequence[Label], Sequence[SheetColumn]], list[Line]] = head_of
     of_contrasts: bool = False
 
     def __call__(self, values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
@@ -282,7 +282,7 @@ class Sheet:
             ArtifactError: Methods of one actor disagree on what they share.
         """
         values = together(values, self.derived(values, layout))
-        first = At(
+        first = RowContext(
             values=values,
             layout=layout,
             backbone=layout.backbones[0],
@@ -312,7 +312,9 @@ class Sheet:
             floats=floats, cells=csv_rows(self.name, printed, CONTRASTS_CSV if self.of_contrasts else METRICS_CSV)
         )
 
-    def _body(self, at: At, levels: Sequence[By], columns: Sequence[SheetColumn], n_columns: int) -> _Lines:
+    def _body(
+        self, at: RowContext, levels: Sequence[RowLevel], columns: Sequence[SheetColumn], n_columns: int
+    ) -> _Lines:
         if not levels:
             return self._row(at, columns)
         (by, *inner), body = levels, _Lines([], [])
@@ -324,7 +326,7 @@ class Sheet:
             body.cells.extend(cells)
         return body
 
-    def _row(self, at: At, columns: Sequence[SheetColumn]) -> _Lines:
+    def _row(self, at: RowContext, columns: Sequence[SheetColumn]) -> _Lines:
         entries, cells = [], []
         for of in columns:
             found = [self._cell(at, metric, self._key(at, of, metric)) for metric in of.metrics]
@@ -332,11 +334,11 @@ class Sheet:
             cells += [cell for cell in found if isinstance(cell, Cell)]
         return _Lines([TableRow(entries)], cells)
 
-    def _key(self, at: At, of: SheetColumn, metric: Metric) -> Key:
+    def _key(self, at: RowContext, of: SheetColumn, metric: Metric) -> Key:
         place = dataset_of(of.place or at.dataset, metric)
         return at.key._replace(**{"dataset": place, **of.part, "metric": metric.name})
 
-    def _cell(self, at: At, metric: Metric, key: Key) -> Cell | str:
+    def _cell(self, at: RowContext, metric: Metric, key: Key) -> Cell | str:
         """Return a cell, or the text that stands in its place."""
         if (cell := self.cell(at, metric, key)) is None:
             return ""

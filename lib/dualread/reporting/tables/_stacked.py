@@ -5,21 +5,21 @@ from collections.abc import Callable, Sequence
 from dualread.declared.tables import NULL_GROUP, LabeledDataset
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
 from dualread.reporting.tables._latex import Gap, Over, TableRow, TwoLines, escape
-from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, At, Sheet, SheetColumn
+from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, RowContext, Sheet, SheetColumn
 
 _METRICS = (ACCURACY, AUROC, ECE, BRIER)
 _HEAD = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downarrow$ (bottom)"
 
 
 def stacked(
-    name: str, places: Callable[[At], Sequence[LabeledDataset]], caption: Callable[[At], Sequence[str]]
+    name: str, places: Callable[[RowContext], Sequence[LabeledDataset]], caption: Callable[[RowContext], Sequence[str]]
 ) -> Sheet:
     """Return a table with one column per data set. The caption has to explain no metric."""
 
-    def columns(at: At) -> list[SheetColumn]:
+    def columns(at: RowContext) -> list[SheetColumn]:
         return [SheetColumn(escape(place.label), _METRICS, place=place, form=_four) for place in places(at)]
 
-    def whole_caption(at: At) -> list[str]:
+    def whole_caption(at: RowContext) -> list[str]:
         has_nulls = any(method.group == NULL_GROUP for method in at.layout.methods)
         never_bold = "accuracy and nulls are" if has_nulls else "accuracy is"
         bold = f"Bold: best printed value per metric, column and backbone; {never_bold} never bold."

@@ -7,18 +7,28 @@ Table families counts the questions of every data set.
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
 from dualread.evaluation.families import PREFIX
 from dualread.reporting.tables._latex import Gap, escape
-from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, At, By, Label, Sheet, columns_here, families
+from dualread.reporting.tables._sheet import (
+    BACKBONES,
+    METHODS,
+    SPREAD,
+    Label,
+    RowContext,
+    RowLevel,
+    Sheet,
+    columns_here,
+    families,
+)
 from dualread.reporting.tables.cells import size_of
 
 _METRICS = {ACCURACY: "Acc", **dict.fromkeys((AUROC, ECE, BRIER))}
 
 
-def _size(at: At) -> str:
+def _size(at: RowContext) -> str:
     keys = (at.key._replace(method=method.name, metric=metric.name) for method in at.methods for metric in _METRICS)
     return str(size_of(at.values, keys) or "")
 
 
-def _caption(at: At) -> list[str]:
+def _caption(at: RowContext) -> list[str]:
     return [
         f"Reliability on {escape(at.dataset.label)} by content family, study {escape(at.layout.study)}; $n$: number of "
         "questions.",
@@ -32,7 +42,7 @@ build = Sheet(
     name="by_family",
     rows=[
         BACKBONES,
-        By(
+        RowLevel(
             families,
             [Label("Family", lambda at: escape(at.subset.removeprefix(PREFIX))), Label("$n$", _size, "r")],
             gap=Gap.SMALL_SPACE,

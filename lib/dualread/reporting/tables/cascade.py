@@ -10,9 +10,9 @@ from dualread.reporting.tables._sheet import (
     BACKBONES,
     METHOD,
     SPREAD,
-    At,
-    By,
     Label,
+    RowContext,
+    RowLevel,
     Sheet,
     columns_here,
     methods,
@@ -24,7 +24,7 @@ _METRICS = [AUROC, BRIER, NATURAL_CCG_AUC]
 def _component(head: str, reader: str) -> Label:
     """Return a column of marks: a method has the component that its reader is, and those that it builds on."""
 
-    def mark(at: At) -> str:
+    def mark(at: RowContext) -> str:
         return r"$\surd$" if reader in at.method.readers else r"$\times$"  # \checkmark would need amssymb
 
     return Label(head, mark, "c", "Components")
@@ -34,7 +34,7 @@ build = Sheet(
     name="cascade",
     rows=[
         BACKBONES._replace(gap=Gap.SPACE),
-        By(
+        RowLevel(
             methods,
             [
                 METHOD._replace(head="Variant"),

@@ -24,9 +24,9 @@ from dualread.evaluation.pair_metrics import (
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import (
     SPREAD,
-    At,
-    By,
     Label,
+    RowContext,
+    RowLevel,
     Sheet,
     SheetColumn,
     backbones,
@@ -38,7 +38,7 @@ from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
 _DIFFERENCE = Metric(name="paired_delta", is_difference=True)
 
 
-def _columns(at: At) -> list[SheetColumn]:
+def _columns(at: RowContext) -> list[SheetColumn]:
     answers, confidence = "Answers of the actor", NATURAL_CCG_AUC.headed("Natural CCG-AUC")
     several = len(at.methods) > 2
     return [
@@ -104,7 +104,7 @@ def _difference(value: Value, other: Value) -> Value:
     )
 
 
-def _caption(at: At) -> list[str]:
+def _caption(at: RowContext) -> list[str]:
     return [
         f"Donor pairs of {escape(at.dataset.label)}, study {escape(at.layout.study)}.",
         "Answers of the actor: accuracy over all pairs on the source images (real) and on the donor images (hn, hard "
@@ -118,7 +118,7 @@ def _caption(at: At) -> list[str]:
 
 build = Sheet(
     name="ccg",
-    rows=[By(backbones, [Label("Backbone", lambda at: escape(at.backbone.label))])],
+    rows=[RowLevel(backbones, [Label("Backbone", lambda at: escape(at.backbone.label))])],
     columns=_columns,
     caption=_caption,
     derived=_differences,

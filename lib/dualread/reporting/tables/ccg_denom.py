@@ -10,7 +10,16 @@ from dualread.declared.tables import Layout
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import METHOD, SPREAD, At, By, Sheet, SheetColumn, columns_here, methods
+from dualread.reporting.tables._sheet import (
+    METHOD,
+    SPREAD,
+    RowContext,
+    RowLevel,
+    Sheet,
+    SheetColumn,
+    columns_here,
+    methods,
+)
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
 
@@ -21,7 +30,7 @@ _RETAINED = {
 }
 
 
-def _columns(at: At) -> list[SheetColumn]:
+def _columns(at: RowContext) -> list[SheetColumn]:
     return [
         of._replace(part={"backbone": backbone.name}, title=escape(backbone.label))
         for backbone in at.layout.backbones
@@ -60,7 +69,7 @@ def _percent(pairs: Value, strict: Value, choose: Callable[[Iterable[float]], fl
 
 build = Sheet(
     name="ccg_denom",
-    rows=[By(methods, [METHOD._replace(head="Actor")])],
+    rows=[RowLevel(methods, [METHOD._replace(head="Actor")])],
     columns=_columns,
     caption=lambda at: [
         f"Decisive pairs of {escape(at.dataset.label)}, study {escape(at.layout.study)}.",

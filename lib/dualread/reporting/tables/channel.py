@@ -11,13 +11,23 @@ from dualread.declared.tables import Layout
 from dualread.evaluation.channel import ENDPOINT_SHARE, IMPUTED_SHARE, UNIQUE_CONFIDENCES
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._latex import Gap, escape
-from dualread.reporting.tables._sheet import METHODS, At, By, Label, Sheet, SheetColumn, backbones, column, columns_here
+from dualread.reporting.tables._sheet import (
+    METHODS,
+    Label,
+    RowContext,
+    RowLevel,
+    Sheet,
+    SheetColumn,
+    backbones,
+    column,
+    columns_here,
+)
 from dualread.reporting.tables.values import Key, Value
 
 _PARSE_RATE = Metric(name="parse_rate")
 
 
-def _columns(at: At) -> list[SheetColumn]:
+def _columns(at: RowContext) -> list[SheetColumn]:
     return [
         *(column(_PARSE_RATE, escape(of.label), "Parse rate", dataset=of.name) for of in at.layout.datasets),
         *columns_here([UNIQUE_CONFIDENCES, ENDPOINT_SHARE], "Support"),
@@ -32,7 +42,7 @@ def _parse_rates(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value
     }
 
 
-def _caption(at: At) -> list[str]:
+def _caption(at: RowContext) -> list[str]:
     seeds = sorted({seed for backbone in at.layout.backbones for seed in backbone.seeds})
     return [
         f"Confidence channels, study {escape(at.layout.study)}, seed{'s' if len(seeds) > 1 else ''} "
@@ -46,7 +56,7 @@ def _caption(at: At) -> list[str]:
 build = Sheet(
     name="channel",
     rows=[
-        By(backbones, [Label("Backbone", lambda at: escape(at.backbone.label))], gap=Gap.RULE),
+        RowLevel(backbones, [Label("Backbone", lambda at: escape(at.backbone.label))], gap=Gap.RULE),
         METHODS,
     ],
     columns=_columns,

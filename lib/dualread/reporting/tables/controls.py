@@ -14,13 +14,22 @@ from dualread.evaluation.controls import (
 )
 from dualread.evaluation.pair_metrics import STRICT_CCG_AUC
 from dualread.reporting.tables._latex import DITTO, Gap, escape
-from dualread.reporting.tables._sheet import METHODS, SPREAD, At, By, Sheet, backbones, columns_here, datasets
+from dualread.reporting.tables._sheet import (
+    METHODS,
+    SPREAD,
+    RowContext,
+    RowLevel,
+    Sheet,
+    backbones,
+    columns_here,
+    datasets,
+)
 
 _DONOR = [STRICT_CCG_AUC, STRICT_SAME_ANSWER_CCG_AUC, FIXED_PREFIX_CCG_AUC]
 _SHUFFLED = [SHUFFLED_ACCURACY, SHUFFLED_ACCURACY_DROP, SHUFFLED_AUROC, SHUFFLED_CCG_AUC]
 
 
-def _caption(at: At) -> list[str]:
+def _caption(at: RowContext) -> list[str]:
     return [
         f"Controls of grounding for {escape(at.backbone.label)}, study {escape(at.layout.study)}.",
         "Strict: decisive pairs in which the actor gives the source's answer on the donor image too.",
@@ -42,7 +51,7 @@ build = Sheet(
     floats=backbones,
     label=lambda at: at.backbone.name,
     rows=[
-        By(datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
+        RowLevel(datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
         METHODS,
     ],
     columns=lambda at: [

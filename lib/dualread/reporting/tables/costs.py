@@ -15,8 +15,8 @@ from dualread.reporting.tables._sheet import (
     METHOD,
     NOTATION,
     SPREAD,
-    At,
-    By,
+    RowContext,
+    RowLevel,
     Sheet,
     SheetColumn,
     backbones,
@@ -31,12 +31,12 @@ _METRICS = [AUROC, BRIER, AURC]
 _SYMBOLS = {"t": "cost_completions", r"\rho": "cost_prompt_only_passes", r"\tau": REPLAY_PASSES.name}
 
 
-def _columns(at: At) -> list[SheetColumn]:
+def _columns(at: RowContext) -> list[SheetColumn]:
     datasets = sorted(at.layout.datasets, key=lambda dataset: not dataset.id)
     return [*columns_here(_MEASURED, "Measured"), *columns_of(datasets, _METRICS)]
 
 
-def _caption(at: At) -> list[str]:
+def _caption(at: RowContext) -> list[str]:
     return [
         f"Cost and reliability, study {escape(at.layout.study)}.",
         NOTATION,
@@ -50,14 +50,14 @@ def _caption(at: At) -> list[str]:
     ]
 
 
-def _states(at: At) -> list[str]:
+def _states(at: RowContext) -> list[str]:
     """Return a sentence where hidden states come from the pass that answers."""
     if not any(method.states for method in at.layout.methods):
         return []
     return ["The pass that answers keeps the hidden states that methods read of it, so that no answer is replayed."]
 
 
-def _discrepancies(at: At) -> list[str]:
+def _discrepancies(at: RowContext) -> list[str]:
     """Return sentences on the methods whose measured cost differs from the paper's; none where all agree."""
     found: dict[str, None] = {}  # in order, each once
     for row in (row for of in backbones(at) for row in methods(of)):
@@ -72,7 +72,7 @@ def _discrepancies(at: At) -> list[str]:
     ]
 
 
-def _measured_cost(at: At) -> dict[str, float] | None:
+def _measured_cost(at: RowContext) -> dict[str, float] | None:
     counts = {}
     for symbol, metric in _SYMBOLS.items():
         value = at.values.get(at.key._replace(metric=metric))
@@ -94,7 +94,7 @@ def _notation(counts: Mapping[str, float]) -> str:
 
 build = Sheet(
     name="costs",
-    rows=[BACKBONES, By(methods, [METHOD, COST._replace(alignment="c")])],
+    rows=[BACKBONES, RowLevel(methods, [METHOD, COST._replace(alignment="c")])],
     columns=_columns,
     caption=_caption,
 )

@@ -16,8 +16,8 @@ from dualread.reporting.tables._sheet import (
     OOD,
     OUT_OF_DISTRIBUTION,
     SPREAD,
-    By,
     Label,
+    RowLevel,
     Sheet,
     columns_of,
     methods,
@@ -29,7 +29,7 @@ build = Sheet(
     name="estimators",
     rows=[
         BACKBONES._replace(gap=Gap.SPACE),
-        By(methods, [METHOD, COST, Label("Group", lambda at: escape(at.method.group))]),
+        RowLevel(methods, [METHOD, COST, Label("Group", lambda at: escape(at.method.group))]),
     ],
     columns=lambda at: columns_of([at.layout.id_dataset, OOD], _METRICS),
     caption=lambda at: [

@@ -10,7 +10,7 @@ from dualread.declared.tables import LabeledDataset, Layout
 from dualread.evaluation.families import PREFIX
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import At, By, Label, Sheet, SheetColumn, column
+from dualread.reporting.tables._sheet import Label, RowContext, RowLevel, Sheet, SheetColumn, column
 from dualread.reporting.tables.cells import size_of
 from dualread.reporting.tables.values import Key, Value
 
@@ -48,11 +48,11 @@ def _count(n: int | None, reason: str) -> Value:
     return Value(mean=n, std=None, n_runs=1, n=n, reason=reason if n is None else None)
 
 
-def _families(at: At) -> list[At]:
+def _families(at: RowContext) -> list[RowContext]:
     return [replace(at, subset=family) for family in _shown(at.values, at.layout)[1]]
 
 
-def _columns(at: At) -> list[SheetColumn]:
+def _columns(at: RowContext) -> list[SheetColumn]:
     columns = []
     for dataset in _shown(at.values, at.layout)[0]:
         part = {"backbone": "", "dataset": dataset.name}
@@ -62,7 +62,7 @@ def _columns(at: At) -> list[SheetColumn]:
     return columns
 
 
-def _caption(at: At) -> list[str]:
+def _caption(at: RowContext) -> list[str]:
     datasets, _ = _shown(at.values, at.layout)
     return [
         f"Questions of each content family, study {escape(at.layout.study)}.",
@@ -75,7 +75,7 @@ def _caption(at: At) -> list[str]:
 
 build = Sheet(
     name="families",
-    rows=[By(_families, [Label("Family", lambda at: escape(at.subset.removeprefix(PREFIX)))])],
+    rows=[RowLevel(_families, [Label("Family", lambda at: escape(at.subset.removeprefix(PREFIX)))])],
     columns=_columns,
     caption=_caption,
     derived=_counts,

@@ -14,7 +14,7 @@ from dualread.reporting.tables._sheet import (
     INTERVALS,
     METHODS,
     OOD,
-    At,
+    RowContext,
     Sheet,
     backbones,
     columns_here,
@@ -33,11 +33,11 @@ _METRICS = {
 _ALONE = "Only the interval is printed where the decisive pairs have fewer than 30 distinct source or donor images."
 
 
-def _floats(at: At) -> Iterator[At]:
+def _floats(at: RowContext) -> Iterator[RowContext]:
     return (replace(of, dataset=place) for of in backbones(at) for place in places(at.layout))
 
 
-def _cell(at: At, _: Metric, key: Key) -> Cell | None:
+def _cell(at: RowContext, _: Metric, key: Key) -> Cell | None:
     """Return value and interval; only the interval where images are too few; nothing where neither is computed."""
     if (value := at.values.get(key)) is None or value.mean is None:
         return value and Cell(key, value, DASH, DASH)
@@ -49,7 +49,7 @@ def _cell(at: At, _: Metric, key: Key) -> Cell | None:
     return Cell(key, value, f"${mean}{tex_dagger(value.short)}$~{shown}", f"{mean}{dagger(value.short)} {interval}")
 
 
-def _caption(at: At) -> list[str]:
+def _caption(at: RowContext) -> list[str]:
     where = "OOD (means with equal weight over data sets)" if at.dataset is OOD else at.dataset.label
     keys = [of.key._replace(metric=metric.name) for of in methods(at) for metric in _METRICS]
     has_few = any(key in at.values and at.values[key].short for key in keys)

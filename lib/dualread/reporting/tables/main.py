@@ -12,9 +12,9 @@ from dualread.reporting.tables._sheet import (
     METHODS,
     OOD,
     SPREAD,
-    At,
-    By,
     Label,
+    RowContext,
+    RowLevel,
     Sheet,
     SheetColumn,
     columns_here,
@@ -32,7 +32,7 @@ _METRICS = {
 }
 
 
-def _columns(at: At) -> list[SheetColumn]:
+def _columns(at: RowContext) -> list[SheetColumn]:
     columns = []
     for place in (at.layout.id_dataset, OOD):
         answers = dataset_of(place, ACCURACY)
@@ -45,7 +45,7 @@ def _columns(at: At) -> list[SheetColumn]:
     return columns
 
 
-def _caption(at: At) -> list[str]:
+def _caption(at: RowContext) -> list[str]:
     has_nulls = any(method.group == NULL_GROUP for method in at.layout.methods)
     never_bold = f"accuracy and the group {NULL_GROUP} are" if has_nulls else "accuracy is"
     return [
@@ -63,7 +63,7 @@ build = Sheet(
     name="main",
     rows=[
         BACKBONES,
-        By(groups, [Label("Confidence", lambda at: Words(at.method.group, len(at.methods)))], gap=Gap.SPACE),
+        RowLevel(groups, [Label("Confidence", lambda at: Words(at.method.group, len(at.methods)))], gap=Gap.SPACE),
         METHODS,
     ],
     columns=_columns,

@@ -8,21 +8,31 @@ from dataclasses import replace
 
 from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, BRIER, ECE, HCE
 from dualread.reporting.tables._latex import Gap, escape
-from dualread.reporting.tables._sheet import METHODS, SPREAD, At, By, Label, Sheet, backbones, columns_here, datasets
+from dualread.reporting.tables._sheet import (
+    METHODS,
+    SPREAD,
+    Label,
+    RowContext,
+    RowLevel,
+    Sheet,
+    backbones,
+    columns_here,
+    datasets,
+)
 
 _METRICS = {ACCURACY: "Acc", **dict.fromkeys((AUROC, ECE, BRIER, AURC, HCE))}
 
 
-def _answer_types(at: At) -> Iterator[At]:
+def _answer_types(at: RowContext) -> Iterator[RowContext]:
     return (replace(at, subset=subset) for subset in ("open", "closed"))
 
 
 build = Sheet(
     name="reliability",
     rows=[
-        By(_answer_types, heading=lambda at: f"{at.subset.capitalize()} questions", gap=Gap.RULE),
-        By(backbones, [Label("Backbone", lambda at: escape(at.backbone.label))], gap=Gap.SPACE),
-        By(datasets, [Label("Dataset", lambda at: escape(at.dataset.label))], gap=Gap.SMALL_SPACE),
+        RowLevel(_answer_types, heading=lambda at: f"{at.subset.capitalize()} questions", gap=Gap.RULE),
+        RowLevel(backbones, [Label("Backbone", lambda at: escape(at.backbone.label))], gap=Gap.SPACE),
+        RowLevel(datasets, [Label("Dataset", lambda at: escape(at.dataset.label))], gap=Gap.SMALL_SPACE),
         METHODS,
     ],
     columns=lambda at: columns_here(_METRICS),

@@ -21,28 +21,38 @@ from dualread.evaluation.conditions import (
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.other_conditions import ORIGINAL
 from dualread.reporting.tables._latex import DITTO, Gap, escape
-from dualread.reporting.tables._sheet import METHODS, SPREAD, At, By, Label, Sheet, backbones, columns_here, datasets
+from dualread.reporting.tables._sheet import (
+    METHODS,
+    SPREAD,
+    Label,
+    RowContext,
+    RowLevel,
+    Sheet,
+    backbones,
+    columns_here,
+    datasets,
+)
 from dualread.reporting.tables.cells import Cell, compared_cell, mean_cell
 from dualread.reporting.tables.values import Key
 
 _OF_TWO = (ACCURACY_DROP, CONFIDENCE_DROP, CCG_AUC)  # which compare a condition with the original
 
 
-def _conditions(at: At) -> Iterator[At]:
+def _conditions(at: RowContext) -> Iterator[RowContext]:
     """Yield the conditions of the data set, the original first."""
     found = {key.subset for key in at.values if key.dataset == at.dataset.name and key.subset.startswith(PREFIX)}
     for subset in sorted(found, key=lambda subset: (subset != f"{PREFIX}{ORIGINAL}", subset)):
         yield replace(at, subset=subset)
 
 
-def _cell(at: At, metric: Metric, key: Key) -> Cell | None:
+def _cell(at: RowContext, metric: Metric, key: Key) -> Cell | None:
     if metric in _OF_TWO and at.subset == f"{PREFIX}{ORIGINAL}":
         return None
     cell = compared_cell(metric, key, at.values, at.layout.methods)
     return mean_cell(metric, key, cell.value) if cell.value.short else cell
 
 
-def _caption(at: At) -> list[str]:
+def _caption(at: RowContext) -> list[str]:
     return [
         f"Robustness for {escape(at.backbone.label)}, study {escape(at.layout.study)}: answers and confidences under "
         "other conditions.",
@@ -62,8 +72,8 @@ build = Sheet(
     floats=backbones,
     label=lambda at: at.backbone.name,
     rows=[
-        By(datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
-        By(
+        RowLevel(datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
+        RowLevel(
             _conditions,
             [Label("Condition", lambda at: escape(at.subset.removeprefix(PREFIX).replace("_", " ")))],
             gap=Gap.SMALL_SPACE,

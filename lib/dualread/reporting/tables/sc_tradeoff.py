@@ -12,8 +12,8 @@ from dualread.reporting.tables._sheet import (
     METHODS,
     NOTATION,
     SPREAD,
-    At,
-    By,
+    RowContext,
+    RowLevel,
     Sheet,
     backbones,
     columns_here,
@@ -23,15 +23,15 @@ from dualread.reporting.tables._sheet import (
 _METRICS = [AUROC, BRIER, AURC]
 
 
-def _heading(at: At) -> str:
+def _heading(at: RowContext) -> str:
     return f"{at.backbone.label}, {'ID' if at.dataset.id else 'OOD'}: {at.dataset.label}"
 
 
 build = Sheet(
     name="sc_tradeoff",
     rows=[
-        By(backbones, gap=Gap.RULE),
-        By(datasets, heading=_heading, gap=Gap.SPACE),
+        RowLevel(backbones, gap=Gap.RULE),
+        RowLevel(datasets, heading=_heading, gap=Gap.SPACE),
         METHODS._replace(labels=[METHOD, COST]),
     ],
     columns=lambda at: columns_here(_METRICS),

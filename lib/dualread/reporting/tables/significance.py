@@ -12,7 +12,17 @@ from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import Gap, Line, TwoLines, escape
-from dualread.reporting.tables._sheet import OOD, At, By, Label, Sheet, SheetColumn, backbones, columns_of, head_of
+from dualread.reporting.tables._sheet import (
+    OOD,
+    Label,
+    RowContext,
+    RowLevel,
+    Sheet,
+    SheetColumn,
+    backbones,
+    columns_of,
+    head_of,
+)
 from dualread.reporting.tables.cells import Cell
 from dualread.reporting.tables.format import DASH, dagger, number, p_text, signed, tex_dagger
 from dualread.reporting.tables.values import Key
@@ -29,7 +39,7 @@ _METRICS = {
 _OF_MEANS = {metric: head for metric, head in _METRICS.items() if metric != SQUARED_CALIBRATION_ERROR}
 
 
-def _floats(at: At) -> Iterator[At]:
+def _floats(at: RowContext) -> Iterator[RowContext]:
     """Yield each backbone, with the compared method as the first of the methods: two of them would not fit a page.
 
     Raises:
@@ -42,12 +52,12 @@ def _floats(at: At) -> Iterator[At]:
     return (replace(of, methods=ordered if compared else ()) for of in backbones(at))
 
 
-def _others(at: At) -> Iterator[At]:
+def _others(at: RowContext) -> Iterator[RowContext]:
     """Yield every other method after the compared one."""
     return (replace(at, methods=[at.methods[0], other]) for other in at.methods[1:])
 
 
-def _cell(at: At, _: Metric, key: Key) -> Cell | None:
+def _cell(at: RowContext, _: Metric, key: Key) -> Cell | None:
     key = key._replace(contrast=at.layout.contrasts[0], baseline=at.methods[1].name)
     if (value := at.values.get(key)) is None or value.mean is None:
         return value and Cell(key, value, DASH, DASH)
@@ -74,15 +84,15 @@ def is_significant(row: Mapping[str, Any]) -> bool:
     return bool(p_values) and max(p_values) < LEVEL and not row["short"]
 
 
-def _compared(at: At) -> str:
+def _compared(at: RowContext) -> str:
     return "".join(escape(method.label) for method in at.methods[:1])
 
 
-def _head(at: At, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
+def _head(at: RowContext, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
     return head_of(at, [labels[0]._replace(head=f"{_compared(at)} $-$")], columns)
 
 
-def _caption(at: At) -> list[str]:
+def _caption(at: RowContext) -> list[str]:
     label = _compared(at)
     return [
         f"Differences between {label} and every other method for {escape(at.backbone.label)}, study "
@@ -101,7 +111,7 @@ build = Sheet(
     name="significance",
     floats=_floats,
     label=lambda at: at.backbone.name,
-    rows=[By(_others, [Label("Method", lambda at: escape(at.methods[1].label))], gap=Gap.SPACE)],
+    rows=[RowLevel(_others, [Label("Method", lambda at: escape(at.methods[1].label))], gap=Gap.SPACE)],
     columns=lambda at: [*columns_of([at.layout.id_dataset], _METRICS), *columns_of([OOD], _OF_MEANS)],
     caption=_caption,
     cell=_cell,

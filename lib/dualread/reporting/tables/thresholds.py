@@ -18,8 +18,8 @@ from dualread.reporting.tables._sheet import (
     OOD,
     OUT_OF_DISTRIBUTION,
     SPREAD,
-    At,
     Label,
+    RowContext,
     Sheet,
     SheetColumn,
     head_of,
@@ -29,7 +29,7 @@ _THRESHOLD = "threshold_at_risk_"
 _HEADS = {"threshold": r"$c\ge$", "coverage": r"Kept$\uparrow$", "kept_risk": r"Wrong$\downarrow$"}
 
 
-def _columns(at: At) -> list[SheetColumn]:
+def _columns(at: RowContext) -> list[SheetColumn]:
     """Return the columns of the target risks that the values have thresholds for."""
     found = {key.metric.removeprefix(_THRESHOLD) for key in at.values if key.metric.startswith(_THRESHOLD)}
     return [
@@ -47,12 +47,12 @@ def _columns(at: At) -> list[SheetColumn]:
     ]
 
 
-def _head(at: At, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
+def _head(at: RowContext, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
     which = [TableRow(["", Over("Empirical (top); certified (bottom)", len(columns))])] if columns else []
     return [*head_of(at, labels, columns), *which]
 
 
-def _caption(at: At) -> list[str]:
+def _caption(at: RowContext) -> list[str]:
     return [
         f"Answering only above a confidence threshold, study {escape(at.layout.study)}.",
         "For each target risk, $c$ is chosen on the validation answers of "

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import dualread
+from dualread.data.tables.memory import read_frame
 from dualread.errors import ConfigError, DataError
-from dualread.own.inputs import given_in_memory
 
 C, Z = [0.9, 0.2, 0.3], [0, 1, 1]
 PLAIN = {"confidence": C, "correct": Z}
@@ -59,18 +59,14 @@ def test_every_form_gives_the_same_numbers(name, table):
 def test_tensors_and_datasets():
     torch, datasets = pytest.importorskip("torch"), pytest.importorskip("datasets")
     for kind in (torch.float32, torch.bfloat16, torch.float64):
-        given = given_in_memory(
-            {"confidence": torch.tensor([0.9, 0.2], dtype=kind), "correct": torch.tensor([0, 1])}, "x"
-        )
-        assert given.number("confidence").to_list() == [0.9, 0.2]
-    given = given_in_memory(
-        {"confidence": [torch.tensor(0.9, requires_grad=True)], "correct": [torch.tensor(True)]}, "x"
-    )
-    assert (given.number("confidence")[0], given.truth("correct")[0]) == (0.9, True)
+        given = read_frame({"confidence": torch.tensor([0.9, 0.2], dtype=kind), "correct": torch.tensor([0, 1])}, "x")
+        assert given.frame["confidence"].to_list() == [0.9, 0.2]
+    given = read_frame({"confidence": [torch.tensor(0.9, requires_grad=True)], "correct": [torch.tensor(True)]}, "x")
+    assert given.frame.row(0) == (0.9, "true")
     chosen = datasets.Dataset.from_dict(PLAIN).select([2, 0])
-    assert given_in_memory(chosen, "x").number("confidence").to_list() == [0.3, 0.9]
+    assert read_frame(chosen, "x").frame["confidence"].to_list() == [0.3, 0.9]
     with pytest.raises(ConfigError, match=r"has several splits: test\. Give one of them"):
-        given_in_memory(datasets.DatasetDict({"test": chosen}), "x")
+        read_frame(datasets.DatasetDict({"test": chosen}), "x")
 
 
 def test_what_stands_for_a_missing_value_is_one():
@@ -84,11 +80,11 @@ def test_what_stands_for_a_missing_value_is_one():
             "golds": [["x", None], None],
         }
     )
-    given = given_in_memory(table, "x")
+    given = read_frame(table, "x")
     for name in ("answer", "taken", "kind"):
-        assert given.optional_text(name).is_null().to_list() == [False, True]
-    assert given.optional_text("answer")[0] == "2"
-    assert given.alternatives("golds") == [["x"], []]
+        assert given.frame[name].is_null().to_list() == [False, True]
+    assert given.frame["answer"][0] == "2"
+    assert given.frame["golds"].to_list() == [["x", None], None]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +100,7 @@ def test_what_stands_for_a_missing_value_is_one():
         ({"confidence": "high", "correct": [0, 1]}, "'confidence' is one str"),
         ({"confidence": [0.9], "correct": [0, 1]}, r"different lengths \(confidence: 1, correct: 2\)"),
         ({"confidence": np.ma.array([0.9, 0.2], mask=[0, 1]), "correct": [0, 1]}, "row 1 is masked"),
-        ({"confidence": np.array([0.9 + 1j]), "correct": [1]}, "expected a finite number"),
+        ({"confidence": np.array([0.9 + 1j]), "correct": [1]}, "expected a probability"),
         ({str(k): [1] for k in range(6000)}, "has 6,000 columns, expected at most 5,000"),
         (pd.Series([1, 2]), "Series; expected a data frame"),
         ({}, "has no rows"),
@@ -171,12 +167,12 @@ def test_a_file_or_a_split_may_be_named(hub):
 
 
 def test_names_of_its_own_may_be_given(hub):
-    hub("a.parquet", TABLE.rename({"confidence": "score"}))
-    assert accuracy("hf://me/mine", columns={"confidence": "score"}) == 0.5
+    hub("a.parquet", TABLE.rename({"confidence": "p"}))
+    assert accuracy("hf://me/mine", columns={"confidence": "p"}) == 0.5
 
 
 def test_a_log_on_the_hub_is_read(hub):
-    made = Path(__file__).parents[1] / "data/logs/made/samples_organs.jsonl"
+    made = Path(__file__).parents[1] / "logs/made/samples_organs.jsonl"
     hub("logs/a.csv").with_name("samples.jsonl").write_bytes(made.read_bytes())
     found = dualread.evaluate("hf://me/mine/logs/samples.jsonl", log_format="lm-eval", score="acc", replicates=0)
     assert found.parts[0].methods["choice_likelihood"].answers.height == 3

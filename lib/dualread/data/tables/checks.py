@@ -1,0 +1,291 @@
+"""Bring a table's columns under the declared names, and check each as it is declared (`contract`)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from dualread.data.tables.contract import (
+    ANSWERS,
+    ID,
+    MISSING_WORDS,
+    PROBABILITY,
+    SCORE,
+    TEXT,
+    TEXTS,
+    WIDE,
+    WIDE_SCORE,
+    CheckedTable,
+    Column,
+    TableOptions,
+)
+from dualread.data.tables.files import RawTable
+from dualread.errors import ConfigError, DataError
+from dualread.evaluation.decimals import as_float64, once_float32
+from dualread.grading.options import option_of
+
+__all__ = ["checked"]
+
+
+def checked(
+    table: RawTable, declared: Sequence[Column], options: TableOptions, *, is_graded: bool = True
+) -> CheckedTable:
+    """Bring a table's columns under the declared names, and check each one.
+
+    Args:
+        table: With the columns that `options.reads`.
+        declared: ANSWERS or PAIRS.
+        options: What the user says.
+        is_graded: Whether rows without a reference, or a verdict, are refused or left out.
+
+    Raises:
+        DataError: A column or a value is not as declared.
+        ConfigError: `options` names a column of options that the table does not have.
+    """
+    prefix = "" if declared is ANSWERS else "donor_"
+    known = [column.name for column in declared]
+    if table.rows.is_empty():
+        raise DataError(f"{table.source}: has no rows. Found the columns {', '.join(table.columns[:20]) or 'none'}.")
+    _refuse_misspelled(table, known, options, declared)
+    answers = CheckedTable(
+        source=table.source,
+        frame=_renamed(table, options.names(declared), options),
+        columns=table.columns,
+        user_names=options.names(declared),
+        notes=table.notes,
+        left_out=table.left_out,
+        separator=table.separator,
+    )
+    if options.missing:
+        texts = pl.selectors.string() - pl.selectors.by_name("question", require_all=False)
+        answers = answers.with_column(texts.replace(dict.fromkeys(options.missing)))
+    if declared is ANSWERS:
+        answers = _one_row_per_method(answers)
+    # An é of two characters, as some systems write it, is the é of one.
+    answers = answers.with_column(pl.selectors.string().str.normalize("NFC"))
+    correct, reference = f"{prefix}correct", f"{prefix}reference_answer"
+    answers = _with_references(answers, reference, options)
+    if is_graded and answers.has(correct):
+        answers = _scored(answers, correct, MISSING_WORDS)
+    elif is_graded and answers.has(reference):
+        answers = _with_every_reference(answers, reference, options)
+    clusters = (Column(cluster, ID, "is resampled") for cluster in options.clusters if cluster not in known)
+    for column in (*declared, *clusters):
+        if answers.has(column.name) and column.type not in (TEXTS, PROBABILITY, SCORE):
+            answers = _typed(answers, column, options)
+    answers = _with_confidence(answers, prefix, options)
+    if options.options and (declared is ANSWERS or answers.has(options.options[0])):
+        answers = _with_options(answers, options.options, prefix)
+    return answers
+
+
+def _refuse_misspelled(
+    table: RawTable, known: Sequence[str], options: TableOptions, declared: Sequence[Column]
+) -> None:
+    """Refuse a column that is a declared one but for case, spaces and signs: it would be ignored by mistake."""
+    plain = {re.sub("[^a-z]", "", name): name for name in known if name not in table.columns}
+    for column in table.columns:
+        name = plain.get(re.sub("[^a-z]", "", column.lower()))
+        if name is not None and name not in options.columns and not options.reads(column, declared):
+            raise DataError(
+                f"{table.source}: column {column!r} would be ignored. Did you mean {name!r}? Rename it, or say so:"
+                f" --columns {name}={column!r}."
+            )
+
+
+def _renamed(table: RawTable, names: Mapping[str, str], options: TableOptions) -> pl.DataFrame:
+    """Return the columns under their declared names; those that the cluster or options name keep theirs, too."""
+    frame, keep = table.frame, {*options.clusters, *options.options}
+    columns = {name: pl.col(name) for name in frame.columns if name not in names.values() or name in keep}
+    for name, column in names.items():
+        if column in frame.columns:
+            columns[name] = pl.col(column).alias(name)
+        elif (own := column.removeprefix("-")) in frame.columns:
+            columns.pop(own, None) if own not in keep else None
+            if frame[own].dtype.is_numeric():
+                columns[name] = -pl.col(own).cast(pl.Float64).alias(name)
+            else:
+                text = pl.col(own).cast(pl.String)
+                negated = pl.when(text.str.starts_with("-")).then(text.str.strip_prefix("-")).otherwise("-" + text)
+                columns[name] = negated.alias(name)
+    return pl.DataFrame([table.rows.alias("row")]).hstack(frame.select(columns.values()))
+
+
+def _one_row_per_method(table: CheckedTable) -> CheckedTable:
+    """Return a table with a column per method as one with a row per method; an empty column is none."""
+    wide = [name for name in table.frame.columns if name.startswith((WIDE, WIDE_SCORE))]
+    if table.has("confidence") or table.has("score") or table.has("method") or not wide:
+        return table
+    filled = [name for name in wide if table.frame[name].null_count() < len(table.frame)]
+    if not filled:
+        raise table.error(f"columns {', '.join(wide)} are empty. Expected the confidences of a method in each.")
+    rest, parts = table.frame.drop(wide), []
+    for name in filled:
+        kind, _, method = name.partition("_")
+        parts.append(rest.with_columns(table.frame[name].cast(pl.String).alias(kind), method=pl.lit(method)))
+    notes = [f"each column confidence_NAME or score_NAME is a method: {', '.join(filled)}"]
+    if empty := sorted({*wide} - {*filled}):
+        notes.append(f"left out: {', '.join(empty)} (no value in any row)")
+    return replace(table, frame=pl.concat(parts, how="diagonal"), notes=(*table.notes, *notes))
+
+
+def _with_references(table: CheckedTable, column: str, options: TableOptions) -> CheckedTable:
+    """Make lists of references, null where there is none."""
+    if not table.has(column):
+        return table
+    if table.frame[column].dtype != pl.List(pl.String):
+        table = _typed(table, Column(column, TEXTS, "", False), options)
+        text, separator = pl.col(column), options.alternatives
+        lists = pl.concat_list(text) if separator is None else text.str.split(separator)
+        table = table.with_column(pl.when(text.is_not_null()).then(lists).alias(column))
+    stripped = pl.element().str.strip_chars().replace("", None).drop_nulls()
+    table = table.with_column(pl.col(column).list.eval(stripped))
+    return table.with_column(pl.when(pl.col(column).list.len() > 0).then(pl.col(column)).alias(column))
+
+
+def _with_every_reference(table: CheckedTable, column: str, options: TableOptions) -> CheckedTable:
+    """Refuse an empty reference, and a word that may mean none; leave such rows out if --missing says what they are."""
+    if options.missing is not None:
+        return _scored(table, column, options.missing)
+    lists = table.frame[column]
+    doubtful = lists.list.eval(pl.element().is_in(MISSING_WORDS)).list.any().fill_null(True)
+    expected = (
+        "expected a reference answer. If these rows have none, --missing nan (in Python missing=['nan']) leaves out"
+        " those that are empty or have this word; if the word is an answer, give --missing without a word"
+    )
+    table.refuse(column, doubtful, lists.list.join(" | "), expected)
+    return table
+
+
+def _scored(table: CheckedTable, column: str, words: Sequence[str]) -> CheckedTable:
+    """Leave out and count the rows that nobody judged, or that have no reference."""
+    values = table.frame[column]
+    texts = values.list.join("\n") if values.dtype == pl.List else values.cast(pl.String)
+    unscored = texts.is_null() | texts.is_in(list(words))
+    if unscored.all():
+        raise table.error(f"{table.column(column)} has no value in any row. Leave it out, or judge the answers.")
+    if not unscored.any():
+        return table
+    n, why = int(unscored.sum()), f"no value in {table.column(column)}"
+    notes = (*table.notes, f"left out: {n} of {len(unscored)} rows ({why})")
+    return replace(table, frame=table.frame.filter(~unscored), notes=notes, left_out={**table.left_out, why: n})
+
+
+def _with_confidence(table: CheckedTable, prefix: str, options: TableOptions) -> CheckedTable:
+    """Check confidences and scores: a row's confidence counts, and its score where it has none.
+
+    An answer that does not exist, and is not marked as right, needs neither: it is less certain than all others.
+    """
+    confidence, score = f"{prefix}confidence", f"{prefix}score"
+    if not table.has(confidence) and not table.has(score):
+        return table
+    for column in (Column(confidence, PROBABILITY, "", False), Column(score, SCORE, "", False)):
+        if table.has(column.name):
+            table = _typed(table, column, options)
+    methods = "method" if table.has("method") else pl.lit(0)
+    of_score = pl.lit(table.has(score))
+    if table.has(confidence, score):
+        of_score = pl.col(confidence).is_null() & pl.col(score).is_not_null()
+    table = table.with_column(of_score.alias("is_score"))
+    if table.has(score):
+        values = pl.coalesce(confidence, score) if table.has(confidence) else pl.col(score)
+        table = table.with_column(values.alias(confidence))
+        if table.frame["is_score"].any():
+            table = replace(table, notes=(*table.notes, f"only the order of {table.column(score)} counts"))
+    if table.has(f"{prefix}answer"):
+        is_text = pl.col(f"{prefix}answer").fill_null("").str.contains(r"[\pL\pN]")  # more than punctuation
+        absent = pl.col(confidence).is_null() & ~is_text
+        absent &= ~pl.col(f"{prefix}correct") if table.has(f"{prefix}correct") else pl.lit(True)
+        if n := int(table.frame.select(absent.sum()).item()):
+            is_score = pl.col("is_score").any().over(methods)
+            least = pl.when(is_score).then(pl.col(confidence).min().over(methods)).otherwise(0.0)
+            said = f"{n} of {len(table.frame)} rows have no answer and no confidence: less certain than all others"
+            filled = table.frame.with_columns(
+                pl.when(absent).then(least).otherwise(confidence).alias(confidence),
+                pl.when(absent).then(is_score).otherwise("is_score").alias("is_score"),
+            )
+            table = replace(table, frame=filled, notes=(*table.notes, said))
+    texts = table.frame[confidence].cast(pl.String)
+    table.refuse(confidence, texts.is_null(), texts, _FILLED)
+    return table
+
+
+_FILLED = (
+    "expected a value in every row. Drop these rows for every method, or impute a confidence (the workflow uses 0.5)"
+    " and report that you did"
+)
+
+
+def _typed(table: CheckedTable, column: Column, options: TableOptions) -> CheckedTable:
+    """Check one column, and give it its type."""
+    values, called, notes = table.frame[column.name], table.column(column.name), []
+    if values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
+        raise table.error(f"{called} holds {values.dtype}; {column.type.expected}.")
+    if values.dtype.is_float() and column.type in (ID, TEXT, TEXTS):
+        raise table.error(
+            f"{called} holds floating-point numbers, such as {values.drop_nulls().first()}; write ids and answers as"
+            " texts or whole numbers, as in frame[NAME].astype('Int64')."
+        )
+    is_number = column.type in (PROBABILITY, SCORE)
+    if is_number and values.dtype.is_float():  # a float32 .9 is .9
+        values = pl.Series(as_float64(values.to_numpy()), nan_to_null=True)
+    texts = values.cast(pl.String)
+    numbers = texts
+    if is_number and texts.dtype == pl.String:
+        if texts.str.contains("%", literal=True).any() and texts.str.ends_with("%").all():
+            percent = texts.str.strip_chars_end("% ")
+            numbers = (_decimal(table, percent, options).cast(pl.Float64, strict=False) / 100).cast(pl.String)
+            notes.append(f"{called} holds percentages; they are divided by 100")
+        else:
+            numbers = _decimal(table, texts, options)
+        if not numbers.equals(texts) and texts.str.contains(",", literal=True).any():
+            notes.append(f"{called} has decimal commas, such as 0,5; read as 0.5")
+    typed = pl.select(column.type.parsed(pl.lit(numbers))).to_series()
+    table.refuse(column.name, typed.is_null() & texts.is_not_null(), texts, column.type.expected)
+    if column.is_filled:
+        table.refuse(column.name, texts.is_null(), texts, _FILLED if is_number else "expected a value in every row")
+    if is_number and not table.has("study") and (meant := once_float32(typed.drop_nulls().to_numpy())) is not None:
+        places = typed.is_not_null().arg_true()
+        typed = typed.scatter(places, pl.Series(meant))
+        notes.append(f"{called} holds float32 numbers with more digits than they had; read as those")
+    return table.with_column(typed.alias(column.name), *notes)
+
+
+def _decimal(table: CheckedTable, texts: pl.Series, options: TableOptions) -> pl.Series:
+    """Return numbers with points for decimal commas: between semicolons, or if the user says so; without a point."""
+    may = options.decimal == "," or table.separator == ";"
+    if not may or texts.str.contains(".", literal=True).any():
+        return texts
+    return texts.str.replace(",", ".", literal=True)
+
+
+def _with_options(table: CheckedTable, options: Sequence[str], prefix: str) -> CheckedTable:
+    """Put the text of an option in place of an answer, or a reference, that is its letter."""
+    for column in options:
+        if not table.has(column):
+            raise ConfigError(
+                f"--options {column}: {table.source} has no such column. Found: {', '.join(table.columns)}."
+            )
+    columns = [table.frame[column] for column in options]
+    texts = (column.cast(pl.String).fill_null("") for column in columns)
+    choices = columns[0].to_list() if columns[0].dtype == pl.List else list(zip(*texts, strict=True))
+    choices = [[text or "" for text in row or ()] for row in choices]
+
+    def option_text(text: str | None, options: Sequence[str]) -> str | None:
+        place = None if text is None else option_of(text, options)
+        return None if place is None else options[place]
+
+    answer, reference = f"{prefix}answer", f"{prefix}reference_answer"
+    if table.has(answer):
+        rows = zip(table.frame[answer], choices, strict=True)
+        answers = [option_text(text, texts) or text for text, texts in rows]
+        table = table.with_column(pl.Series(answer, answers, dtype=pl.String))
+    if table.has(reference):
+        rows = zip(table.frame[reference].to_list(), choices, strict=True)
+        references = [[option_text(item, texts) for item in items or ()] for items, texts in rows]
+        nameless = pl.Series([None in items for items in references], dtype=pl.Boolean)
+        shown = table.frame[reference].list.join(" | ")
+        table.refuse(reference, nameless, shown, "expected the text or the letter of one of the row's options")
+        table = table.with_column(pl.Series(reference, references, dtype=pl.List(pl.String)))
+    return table

@@ -1,0 +1,235 @@
+"""What a table of answers, and one of donor pairs, may hold: each column is declared once. `checks` compares a table.
+
+A table that is not so is refused in one sentence with column, row and value, which says what to write. Nothing is
+guessed from values: other names, alternatives, options, decimal commas and words for missing values are what the user
+says (`TableOptions`). Three things are unambiguous, and are read and said: percentages whose every value has the sign,
+decimal commas between semicolons, and float32 numbers that were stored with more digits than they had.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+
+from dualread.errors import DataError, did_you_mean
+
+__all__ = ["ANSWERS", "PAIRS", "WIDE", "CheckedTable", "Column", "TableOptions", "plain_ids"]
+
+# Begin the columns of a table with one column per method, whose name follows.
+WIDE, WIDE_SCORE = "confidence_", "score_"
+MISSING_WORDS = ("nan", "NaN", "None", "NA", "N/A", "n/a", "null", "NULL", "<NA>", "NaT", "#N/A")
+_SHOWN = 5  # rows that an error names
+_LONGEST = 80  # characters of a value that an error shows
+_TRUTHS = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
+_ANSWER_TYPES = {"yes/no": "closed", "number": "open", "other": "open", "open": "open", "closed": "closed"}
+_LIST_IN_TEXT = r"""(?s)^(?:array\(|c\(|[\[({]).*['"].*[\])}]$"""
+_CUT_NUMBER = r"^[0-9](?:\.[0-9]+)?[eE]\+[0-9]{2,}$"
+
+
+Names = TypeVar("Names", pl.Expr, pl.Series)
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """A type: its name, what messages expect, and the values of a column of texts, null where a text is none."""
+
+    name: str
+    expected: str
+    parsed: Callable[[pl.Expr], pl.Expr]
+
+
+def _number(text: pl.Expr) -> pl.Expr:
+    number = text.cast(pl.Float64, strict=False)
+    return pl.when(number.is_finite()).then(number)
+
+
+PROBABILITY = ColumnType(
+    "probability",
+    "expected a probability from 0 to 1 with a decimal point: 0.85, or 85% in every row. Write 1 for 1.0000001."
+    " Decimal commas need --decimal ,. Scores of which only the order counts, such as log-probabilities, belong in a"
+    " column 'score' (--columns score=NAME); where higher means less sure, such as an entropy, --columns score=-NAME",
+    lambda text: pl.when(_number(text).is_between(0, 1)).then(_number(text)),
+)
+SCORE = ColumnType("number", "expected a finite number with a decimal point", _number)
+ID = ColumnType(
+    "id",
+    "expected an id with all its digits, which a spreadsheet has cut; write ids as text",
+    lambda text: pl.when(~text.str.contains(_CUT_NUMBER)).then(text),
+)
+TEXT = ColumnType("text", "expected one text per row", lambda text: text)
+TEXTS = ColumnType(
+    "text or list",
+    "expected one text, or a list of texts, per row; a list that was written into a text is none. Save lists as .jsonl"
+    " or .parquet, or write a#b and add --alternatives '#'",
+    lambda text: pl.when(~text.str.contains(_LIST_IN_TEXT)).then(text),
+)
+TRUTH = ColumnType(
+    "1 or 0",
+    "expected 1 or 0, true or false; an empty cell where nobody judged the answer",
+    lambda text: text.str.to_lowercase().replace_strict(_TRUTHS, default=None, return_dtype=pl.Boolean),
+)
+ANSWER_TYPE = ColumnType(
+    "open or closed",
+    "expected open or closed, or VQA's yes/no, number, other",
+    lambda text: text.str.to_lowercase().replace_strict(_ANSWER_TYPES, default=None, return_dtype=pl.String),
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that is read: name, type, meaning, and whether every row needs a value."""
+
+    name: str
+    type: ColumnType
+    meaning: str
+    is_filled: bool = True
+
+
+ANSWERS = (
+    Column("confidence", PROBABILITY, "probability that the answer is correct"),
+    Column("score", SCORE, "in place of confidence: a number of which only the order counts; higher is more sure"),
+    Column("correct", TRUTH, "whether the answer is right; rows without a value are left out and counted", False),
+    Column("answer", TEXT, "the answer; an empty one is wrong", False),
+    Column("reference_answer", TEXTS, "the gold answer, or a list of accepted ones", False),
+    Column("image_id", ID, "the image; intervals resample images, without it every row counts as independent"),
+    Column("question", TEXT, "adds the within-question AUROC"),
+    Column("answer_type", ANSWER_TYPE, "each type also gets metrics of its own"),
+    Column("method", ID, "the method that gave the confidence"),
+    Column("sample_id", ID, "the question's name, once per method; needed with pairs and to compare methods"),
+    Column("dataset", ID, "each data set is evaluated by itself"),
+    Column("split", ID, "as dataset"),
+    Column("study", ID, "the study whose resamples are drawn; a study writes it"),
+    Column("replicates", ID, "the number of resamples; a study writes it"),
+)
+_OF_DONORS = ("confidence", "score", "correct", "answer", "reference_answer", "image_id")
+PAIRS = tuple(
+    replace(column, name=f"donor_{column.name}" if column.name in _OF_DONORS else column.name)
+    for column in ANSWERS
+    if column.name not in ("question", "answer_type", "replicates")
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """What a user says about the tables.
+
+    Attributes:
+        columns: {declared name: name in the user's tables}; "-NAME" reads a number with the other sign, as a score.
+        cluster: The column whose values are resampled, in place of image_id.
+        alternatives: What separates accepted answers in one text; None for nothing.
+        options: The columns of a multiple-choice question's options A, B, ..., or the one that holds lists of them.
+        missing: Words that stand for an empty cell; rows without a reference answer are then left out and counted. None
+            if nothing is said: then an empty reference, and the usual words for one, are refused.
+        decimal: "," if numbers may have decimal commas, else ".".
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    cluster: str | None = None
+    alternatives: str | None = None
+    options: Sequence[str] = ()
+    missing: Sequence[str] | None = None
+    decimal: str = "."
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """The columns of the cluster in answers and in pairs."""
+        return () if self.cluster is None else (self.cluster, f"donor_{self.cluster}")
+
+    def names(self, declared: Sequence[Column]) -> dict[str, str]:
+        """Return {declared name: the user's name} for a table; a negated confidence is a score."""
+        known = {column.name for column in declared}
+        return {
+            name.replace("confidence", "score", 1) if column.startswith("-") else name: column
+            for name, column in self.columns.items()
+            if name in known or name.startswith((WIDE, WIDE_SCORE))
+        }
+
+    def reads(self, column: str, declared: Sequence[Column]) -> bool:
+        """Whether the values of a column of the user's table are needed."""
+        names = {name for own in self.names(declared).values() for name in (own, own.removeprefix("-"))}
+        known = {*(one.name for one in declared), *self.clusters, *self.options, *names}
+        return column in known or column.startswith((WIDE, WIDE_SCORE))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedTable:
+    """A table with the declared columns that it has, each with its type, and int64 `row`; references are lists.
+
+    Attributes:
+        source: The file, or a word for a table in memory.
+        frame: The columns. Each row has `confidence`, and `is_score` says whether it is one of which only the order
+            counts.
+        columns: The names of all columns in the file.
+        user_names: {declared name: name in the file}, where the user said so.
+        notes: Sentences about how the table was read.
+        left_out: {why: number of rows}.
+        separator: Of the cells of a .csv.
+    """
+
+    source: Path | str
+    frame: pl.DataFrame
+    columns: tuple[str, ...]
+    user_names: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    separator: str | None = None
+
+    def has(self, *names: str) -> bool:
+        """Whether the table has all of these columns."""
+        return all(name in self.frame.columns for name in names)
+
+    def column(self, name: str) -> str:
+        """Return how messages call a column."""
+        user_name = self.user_names.get(name, name)
+        return f"column {name!r}" if user_name == name else f"column {user_name!r} ({name})"
+
+    @property
+    def confidence(self) -> str | None:
+        """The user's name of the column of confidences, or of scores; None where methods have columns of their own."""
+        names = {name: name for name in ("score", "confidence") if name in self.columns} | dict(self.user_names)
+        return next((names[name].removeprefix("-") for name in ("confidence", "score") if name in names), None)
+
+    def error(self, sentence: str) -> DataError:
+        """Return an error that begins with the file's name."""
+        return DataError(f"{self.source}: {sentence}")
+
+    def need(self, column: str, why: str) -> None:
+        """Raise DataError, which lists the existing columns, if the table lacks this one."""
+        if not self.has(column):
+            raise self.error(
+                f"no column {column!r}, {why}. Found: {', '.join(self.columns)}.{did_you_mean(column, self.columns)} If"
+                f" it has another name, say which: --columns {column}=NAME."
+            )
+
+    def refuse(self, column: str, wrong: pl.Series, texts: pl.Series, expected: str) -> None:
+        """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first rows and their texts."""
+        if n := int(wrong.sum()):
+            shown = shown_rows(self.frame["row"].filter(wrong), texts.filter(wrong))
+            raise self.error(f"{self.column(column)} is wrong in {n} of {len(wrong)} rows: {shown}; {expected}.")
+
+    def with_column(self, values: pl.Series | pl.Expr, *notes: str) -> "CheckedTable":
+        """Return the table with a column replaced, and further notes."""
+        return replace(self, frame=self.frame.with_columns(values), notes=(*self.notes, *notes))
+
+
+def shown_rows(rows: Sequence[int] | pl.Series, texts: Sequence[str | None] | pl.Series) -> str:
+    """Return the first rows with their values, as messages show them."""
+    cells = (
+        "empty" if text is None else repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}..."
+        for text in texts
+    )
+    shown = [f"row {row}: {cell}" for row, cell in zip(rows[:_SHOWN], cells, strict=False)]
+    return ", ".join(shown) + (", ..." if len(rows) > _SHOWN else "")
+
+
+def plain_ids(ids: Names) -> Names:
+    """Return names without what tables change in them: Unicode form, case, spaces, zeros, and the signs of a path.
+
+    "007", "7" and "7.0" are "7"; "./CT 01.png" and "ct01" are "ct01". Names that are equal only so are probably one.
+    """
+    suffix = r"\.(?:png|jpe?g|tiff?|bmp|gif|webp|dcm|npy|nii|nii\.gz|mha|nrrd)$"
+    plain = ids.str.normalize("NFKC").str.to_lowercase().str.replace_all(r"\s+", "").str.replace_all(r"%2f|\\", "/")
+    plain = plain.str.replace(r"^(?:\./)+", "").str.replace(suffix, "")
+    return plain.str.replace(r"^0*([0-9]+?)(?:\.0+)?$", "${1}")
