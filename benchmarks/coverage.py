@@ -229,7 +229,7 @@ def _of_sizes(sizes: Sequence[int], correlation: float, rng: np.random.Generator
         {"confidence": ndtr(0.8 * (latent + 0.8 * mixed()) + 0.5), "method": np.full(len(image), m)} for m in "ab"
     ]
     same = {"sample_id": names[0], "image_id": names[1], "correct": latent > -0.4}
-    return {name: np.concatenate([table.get(name, same.get(name)) for table in tables]) for name in (*same, *tables[0])}
+    return {name: np.concatenate([{**same, **table}[name] for table in tables]) for name in (*same, *tables[0])}
 
 
 def retrained(deviation: float, n: int, found: Found) -> None:

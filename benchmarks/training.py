@@ -151,9 +151,10 @@ def plain_trl(job: Any) -> list[dict[str, Any]]:
 
     settings = job.settings
     order = np.arange(settings.steps * settings.prompts_per_step) % len(job.questions)
+    reward: Any = trainer._reward_function(job.reward)
     GRPOTrainer(
         model=trainer._load(job, job.checkpoint),
-        reward_funcs=[trainer._reward_function(job.reward)],
+        reward_funcs=[reward],
         args=arguments(job),
         train_dataset=trainer._dataset(job.questions, job.references, job.images, order),
         processing_class=load_processor(job.checkpoint, job.model),

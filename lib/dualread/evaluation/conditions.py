@@ -19,6 +19,7 @@ from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_r
 from dualread.evaluation.statistics.clusters import Clusters
 from dualread.evaluation.statistics.kernels import auroc_kernel
 from dualread.evaluation.statistics.proportion import share_interval
+from dualread.evaluation.statistics.t_intervals import Limits
 from dualread.evaluation.statistics.t_replicates import spread_of_ranks
 
 PREFIX = "condition:"
@@ -119,7 +120,7 @@ def _row(subset: str, rows: Columns, metric: PairMetric, draws: ImageDraws) -> E
     found = measure(subset, metric.name, metric.value, rows, **sizes)
     if found.estimate is None or draws.replicates == 0:
         return found
-    ends = None
+    ends: Limits = None
     if metric is ACCURACY:
         ends = share_interval(rows["correct_other"], rows.codes("source_image_id"))
     elif metric is AUROC:
@@ -129,7 +130,7 @@ def _row(subset: str, rows: Columns, metric: PairMetric, draws: ImageDraws) -> E
     return with_limits(found, ends, rows.codes("source_image_id")[chosen])
 
 
-def _of_auroc(rows: Columns, estimate: float, draws: ImageDraws) -> tuple[float | None, float | None] | None:
+def _of_auroc(rows: Columns, estimate: float, draws: ImageDraws) -> Limits:
     image, n_images = rows.cluster("source_image_id", draws), len(draws.image_ids)
     images = Clusters.of(rows["correct_other"], image, n_images)
     if images.in_effect.reason:
@@ -137,4 +138,5 @@ def _of_auroc(rows: Columns, estimate: float, draws: ImageDraws) -> tuple[float 
     kernel = images.resampled(auroc_kernel(rows["confidence_other"], rows["correct_other"], image, n_images))
     values = image_cluster_replicates({"auroc": kernel}, draws, n_rows=len(rows))["auroc"]
     found = interval(spread_of_ranks(values, estimate, images))
-    return including(found.low, found.high, estimate)
+    low, high = including(found.low, found.high, estimate)
+    return None if low is None or high is None else (low, high)

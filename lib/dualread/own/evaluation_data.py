@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -86,7 +87,9 @@ def evaluation_data(
         for column in ("sample_id", f"donor_{cluster}", "donor_confidence"):
             pairs.need(column, "which a table of pairs needs (dualread evaluate --help)")
     names = [name for name in ("dataset", "split") if answers.has(name)]
-    places = answers.frame.select(names).unique().sort(names).rows() if names else [()]
+    places: list[tuple[Any, ...]] = [()]
+    if names:
+        places = answers.frame.select(names).unique().sort(names).rows()
     if pairs is not None:
         for name in names:
             if answers.frame[name].n_unique() > 1:
@@ -118,7 +121,7 @@ def _of_data_set(table: CheckedTable, pairs: CheckedTable | None, cluster: str |
     withheld = {} if table.has("question") else {"within_question_auroc": f"no column 'question' in {table.source}"}
     if donors is not None:
         for owner, column in ((table, "answer"), (pairs, "donor_answer")):
-            if not owner.has(column):
+            if owner is not None and not owner.has(column):
                 withheld["strict_"] = f"no column {column!r} in {owner.source}"
     methods, ranked = {}, set()
     for method in sorted(set(answers["method"])):
@@ -291,16 +294,12 @@ def _ranks(answers: pl.DataFrame, donors: pl.DataFrame | None) -> tuple[pl.DataF
 
 def _joined(method: str, answers: pl.DataFrame, pairs: pl.DataFrame | None) -> Joined:
     """Join the rows as the workflow does, as if the tables were artifacts."""
-    answers, pairs = (
-        frame
-        if frame is None
-        else (
-            frame
-            if "canonical_answer" in frame.columns
-            else frame.with_columns(canonical_answer=pl.lit(None, pl.String))
-        ).sort("sample_id")
-        for frame in (answers, pairs)
-    )
+
+    def complete(frame: pl.DataFrame) -> pl.DataFrame:
+        is_there = "canonical_answer" in frame.columns
+        return (frame if is_there else frame.with_columns(canonical_answer=pl.lit(None, pl.String))).sort("sample_id")
+
+    answers, pairs = complete(answers), None if pairs is None else complete(pairs)
     if pairs is None or pairs.is_empty():
         alone = {"original": answers}
         return replace(

@@ -132,8 +132,9 @@ def run(options: argparse.Namespace) -> int:
 
         def done(outcome: Outcome) -> None:
             outcome.log()
-            for row in () if record is None else outcome.rows(service.loaded.method):
-                record.add(row)
+            if record is not None:
+                for row in outcome.rows(service.loaded.method):
+                    record.add(row)
 
         chats = Chats(
             service,

@@ -3,7 +3,7 @@
 Values mean what they mean in a file: a float32 .9 is .9, True is true, and NaN, NaT and pd.NA are missing values.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,8 @@ def _series(column: str, values: Any, name: str) -> pl.Series:
     """Return one column: numbers as such, anything else as texts or lists of texts."""
     if isinstance(values, pl.Series):
         return values.alias(column)
-    if isinstance(values, str | bytes | Mapping) or not (isinstance(values, Iterable) or hasattr(values, "__array__")):
+    is_column = hasattr(values, "__array__") or hasattr(values, "__iter__")
+    if isinstance(values, str | bytes | Mapping) or not is_column:
         raise DataError(f"{name}: column {column!r} is one {type(values).__name__}; expected one value per row.")
     if (detach := getattr(values, "detach", None)) is not None:  # a tensor
         values = detach().cpu()

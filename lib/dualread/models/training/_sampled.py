@@ -138,7 +138,7 @@ def check_drawn(drawn: Sequence[Rollout], seeds: Sequence[int], job: Job, opened
             forbidden=opened.forbidden,
         )
         ids, where = one.token_ids, f"training: in step {step}, completion {number + 1} of {len(drawn)} of the rollouts"
-        for name in [name for name in said | one.drawn_with if said.get(name) != one.drawn_with.get(name)]:
+        for name in [name for name in {**said, **one.drawn_with} if said.get(name) != one.drawn_with.get(name)]:
             given, expected = one.drawn_with.get(name, "nothing"), said.get(name, "the engine's default")
             raise TrainingError(
                 f"{where} was drawn with {name}: {given}. Expected {expected}: the engine does not draw as it was"
