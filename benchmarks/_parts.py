@@ -13,13 +13,13 @@ from _wrong_models import wrong_models
 from PIL import Image
 
 from dualread.artifacts.tables import from_rows, read_parts, read_table, write_parts
-from dualread.declared.answers import GenerateSpec, ReplaySpec
-from dualread.declared.columns import CHOICES, GENERATIONS
-from dualread.declared.replay import PassReading
 from dualread.models import prompts
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.processor import load_processor
+from dualread.schema.answers import GenerateSpec, ReplaySpec
+from dualread.schema.columns import CHOICES, GENERATIONS
+from dualread.schema.replay import PassReading
 from dualread.stages import generate, replay
 from dualread.stages._asked import frozen, read_asked
 

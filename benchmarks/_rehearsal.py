@@ -10,10 +10,10 @@ from typing import Any
 
 import _real
 
-from dualread.declared.answers import ShardSpec
-from dualread.declared.backbones import ProbeCheckpointSpec
-from dualread.declared.base import ConfiguredPlugin, Plugin
-from dualread.declared.data import BuildManifestSpec, DrawPhantomSpec, Phantom
+from dualread.schema.answers import ShardSpec
+from dualread.schema.backbones import ProbeCheckpointSpec
+from dualread.schema.base import ConfiguredPlugin, Plugin
+from dualread.schema.data import BuildManifestSpec, DrawPhantomSpec, Phantom
 from dualread.stages import build_manifest, draw_phantom, probe_checkpoint
 from dualread.study.asked import shard_spec
 from dualread.study.costs import Costs
@@ -167,7 +167,7 @@ class Rehearsal:
                 size=self.scale.side,
                 questions_per_image=n_questions,
             )
-            spec = DrawPhantomSpec(name="full size", writer=Plugin(module="data.writers.slake"), phantom=phantom)
+            spec = DrawPhantomSpec(name="full size", writer=Plugin(module="training.writers.slake"), phantom=phantom)
             draw_phantom.compute(spec, {}, drawn)
             loader = Plugin(module="data.datasets.slake")
             for name, role in (("train", "fit"), ("test", "test")):

@@ -48,7 +48,7 @@ def compare(
     pairs = zip(replayed, made, strict=True)
     difference = np.concatenate([np.abs(r.token_log_probs - np.array(one.token_log_probs)) for r, one in pairs])
     if noise is None:
-        noise = agreement.Own.of(opened, about, ids).rounding
+        noise = agreement.ReferenceLogProbs.of(opened, about, ids).rounding
     gaps = np.concatenate([r.argmax_gap for r in replayed])
     return {
         "mean difference": float(difference.mean()),

@@ -8,12 +8,12 @@ import yaml
 from PIL import Image
 
 from dualread import plugins
-from dualread.data.corpora.phantom import Settings, open_corpus
 from dualread.models import prompts
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import Opened, open_checkpoint
-from dualread.models.pretraining.exercises import EXERCISES
 from dualread.seeding import generator
+from dualread.training.corpora.phantom import Settings, open_corpus
+from dualread.training.pretraining.exercises import EXERCISES
 
 ROOT = Path(__file__).resolve().parents[1]
 QUESTIONS_AN_IMAGE = 8

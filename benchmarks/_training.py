@@ -15,13 +15,13 @@ from _rehearsal import Rehearsal
 from PIL import Image
 
 from dualread import plugins
-from dualread.declared.backbones import TrainActorSpec
-from dualread.declared.base import DatasetSplit, Plugin
 from dualread.models.backbones.opened import open_checkpoint
-from dualread.models.rewards.base import Verdict
-from dualread.models.training.job import Assignment
-from dualread.models.training.settings import WEIGHTS, training_settings
+from dualread.schema.backbones import TrainActorSpec
+from dualread.schema.base import DatasetSplit, Plugin
 from dualread.stages._asked import read_asked
+from dualread.training.job import Assignment
+from dualread.training.rewards.base import Verdict
+from dualread.training.settings import WEIGHTS, training_settings
 
 _NORM, _ADAPTED = "input_layernorm", "self_attn.q_proj"  # of the first layer: a small tensor, and one with an adapter
 
@@ -68,7 +68,7 @@ def spec_of(rehearsal: Rehearsal, actor: str) -> TrainActorSpec:
     if rehearsal.backbone in rehearsal.scale.without_reference and "lora" not in settings:
         settings["kl_coefficient"] = 0.0
     prompt = rehearsal.asked().prompt.model_copy(update={"name": entry.get("prompt", "shared")})
-    sampled_by = {"rollouts": Plugin(module=f"models.rollouts.{of}")} if (of := settings.get("rollouts")) else {}
+    sampled_by = {"rollouts": Plugin(module=f"training.rollouts.{of}")} if (of := settings.get("rollouts")) else {}
     fields = {**rehearsal.fields(actor), **trained_by(entry), **sampled_by}
     return TrainActorSpec(**fields, prompt=prompt, settings=settings)
 
@@ -79,8 +79,8 @@ def trained_by(entry: Mapping[str, Any]) -> dict[str, Any]:
     contract = plugins.declared("rewards", reward, "CONTRACT")
     return {
         "examples": DatasetSplit(dataset="slake", split="train"),
-        "training": Plugin(module=f"models.training.{entry['training']}"),
-        "reward": Plugin(module=f"models.rewards.{reward}"),
+        "training": Plugin(module=f"training.{entry['training']}"),
+        "reward": Plugin(module=f"training.rewards.{reward}"),
         "contract": Plugin(module=f"grading.contracts.{contract}"),
     }
 
@@ -113,7 +113,7 @@ NUMBERED = SimpleNamespace(CONTRACT="single", reward=_numbered, calibration_rewa
 
 def visual_dependence(rehearsal: Rehearsal) -> str:
     """Read completions that describe the image with and without most of the image, as VL-Calibration does."""
-    from dualread.models.training._visual_dependence import blacken, measure
+    from dualread.training._visual_dependence import blacken, measure
 
     base = rehearsal.base("vl_calibration") / "checkpoint"
     opened = open_checkpoint(base, {**rehearsal.settings, "dtype": WEIGHTS})

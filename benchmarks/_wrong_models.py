@@ -10,13 +10,13 @@ from _rehearsal import Rehearsal
 from _replays import compare, without_types
 
 from dualread.artifacts.tables import read_parts
-from dualread.declared.columns import GENERATIONS
-from dualread.declared.replay import Agreement
 from dualread.models.actor import Completion
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.backbones.processor import load_processor
 from dualread.models.replay import agreement
+from dualread.schema.columns import GENERATIONS
+from dualread.schema.replay import Agreement
 from dualread.stages._asked import read_asked
 
 # Adam moves a weight by at most about the learning rate per step: paper.yaml's 117 steps of 1e-6.

@@ -30,11 +30,12 @@ from _simulated import CALIBRATIONS, Design, answers, source
 from scipy.special import ndtr
 
 import dualread
-from dualread.commands.text import aligned
+from dualread.apps.evaluate.evaluation_data import evaluation_data
+from dualread.apps.evaluate.metrics import measure
+from dualread.apps.text import aligned
 from dualread.data.tables.checks import checked
 from dualread.data.tables.contract import ANSWERS, TableOptions
 from dualread.data.tables.memory import read_frame
-from dualread.declared.metrics import ContrastSpec
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.answer_metrics import ANSWER_METRICS
 from dualread.evaluation.contrasts import Results, compare
@@ -42,8 +43,7 @@ from dualread.evaluation.metrics import certified_threshold, threshold
 from dualread.evaluation.metrics.calibration_error import bins
 from dualread.evaluation.metrics.risk_control import starts
 from dualread.evaluation.pair_metrics import PAIR_METRICS
-from dualread.own.evaluation_data import evaluation_data
-from dualread.own.metrics import measure
+from dualread.schema.metrics import ContrastSpec
 
 DESIGNS = (
     Design(name="100 images", images=100),

@@ -25,14 +25,14 @@ import polars as pl
 from dualread.artifacts.tables import from_many_rows, write_table
 from dualread.data.donors import count_pairs, pair
 from dualread.data.questions.copies import copies
-from dualread.declared.answers import Decoding, ReadAnswersSpec, Service, ShardSpec
-from dualread.declared.base import ConfiguredPlugin, Prompt
-from dualread.declared.columns import MANIFEST
-from dualread.declared.tables import FigureLayout, Labeled
 from dualread.models.conditions import asked
 from dualread.models.service.requests import requests_of
 from dualread.reporting.figures import risk_coverage
 from dualread.reporting.figures.drawing import house_style, save
+from dualread.schema.answers import Decoding, ReadAnswersSpec, Service, ShardSpec
+from dualread.schema.base import ConfiguredPlugin, Prompt
+from dualread.schema.columns import MANIFEST
+from dualread.schema.tables import FigureLayout, Labeled
 from dualread.stages import read_answers
 
 Work = Callable[[], object]

@@ -24,10 +24,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dualread.data.corpora import phantom
+from dualread.apps.score.bundle import checkpoint_folder
 from dualread.models import prompts
 from dualread.models.backbones.processor import load_processor
-from dualread.own.scoring.bundle import checkpoint_folder
+from dualread.training.corpora import phantom
 
 TEMPERATURE, LIMIT = 0.7, 64  # the peer's defaults
 

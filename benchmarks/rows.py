@@ -62,16 +62,16 @@ from dualread.data.questions.build import build
 from dualread.data.questions.pictures import ImageFile
 from dualread.data.questions.pin import digest
 from dualread.data.questions.select import select
-from dualread.declared.answers import GradeSpec, Shard
-from dualread.declared.base import ConfiguredPlugin, Plugin
-from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS, PREDICTIONS
-from dualread.declared.data import PairDonorsSpec, Select
-from dualread.declared.metrics import Bootstrap, ComputeMetricsSpec, Metrics
-from dualread.declared.plugin_settings import NoSettings
-from dualread.declared.readers import MethodReference, ScoreAnswersSpec
 from dualread.models.conditions import asked
 from dualread.readers.artifact import save_reader
 from dualread.readers.base import FittedReader, Weights
+from dualread.schema.answers import GradeSpec, Shard
+from dualread.schema.base import ConfiguredPlugin, Plugin
+from dualread.schema.columns import GENERATIONS, MANIFEST, PAIRS, PREDICTIONS
+from dualread.schema.data import PairDonorsSpec, Select
+from dualread.schema.metrics import Bootstrap, ComputeMetricsSpec, Metrics
+from dualread.schema.plugin_settings import NoSettings
+from dualread.schema.readers import MethodReference, ScoreAnswersSpec
 from dualread.stages import compute_metrics, grade, pair_donors, score_answers
 
 PER_IMAGE, ASKED = 10, 20

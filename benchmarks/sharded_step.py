@@ -56,9 +56,9 @@ def step(backbone: str, layers: int, shard: str, folder: Path, *, narrower: int 
 
     Widths are divided by `narrower`; memory is then mostly not that of weights.
     """
-    from dualread.models.training.job import Assignment
-    from dualread.models.training.worker import launch
     from dualread.study.files import laid_over, load
+    from dualread.training.job import Assignment
+    from dualread.training.worker import launch
 
     os.environ["PYTHONPATH"] = os.pathsep.join(str(ROOT / name) for name in ("lib", "benchmarks"))
     studies = load([ROOT / "workflow/studies" / name for name in ("paper.yaml", "larger.yaml")], ROOT).as_mapping()
@@ -125,8 +125,8 @@ def write(backbone: str, layers: int, size: Mapping[str, int], folder: Path) -> 
 
 def questions(folder: Path) -> Path:
     """Make a manifest of questions about phantom images; return its folder."""
-    from dualread.declared.base import Plugin
-    from dualread.declared.data import BuildManifestSpec, DrawPhantomSpec, Phantom
+    from dualread.schema.base import Plugin
+    from dualread.schema.data import BuildManifestSpec, DrawPhantomSpec, Phantom
     from dualread.stages import build_manifest, draw_phantom
 
     drawn, made = folder / "drawn", folder / "manifest"
@@ -136,7 +136,7 @@ def questions(folder: Path) -> Path:
         format="slake", seed=0, images={"train": 2, "validation": 1, "test": 1}, size=SIDE, questions_per_image=2
     )
     draw_phantom.compute(
-        DrawPhantomSpec(name="larger", writer=Plugin(module="data.writers.slake"), phantom=phantom), {}, drawn
+        DrawPhantomSpec(name="larger", writer=Plugin(module="training.writers.slake"), phantom=phantom), {}, drawn
     )
     of = {"dataset": "slake", "split": "train", "settings": {}, "roles": "fit", "seed": 0}
     build_manifest.compute(
@@ -149,9 +149,9 @@ def spec_of(config: Any, backbone: str) -> Any:
     """Return the spec of the training of the actor `rlvr`."""
     from _training import trained_by
 
-    from dualread.declared.backbones import TrainActorSpec
-    from dualread.declared.base import Prompt
-    from dualread.models.training.settings import training_settings
+    from dualread.schema.backbones import TrainActorSpec
+    from dualread.schema.base import Prompt
+    from dualread.training.settings import training_settings
 
     entry, of = config["actors"]["rlvr"], config["backbones"][backbone]
     return TrainActorSpec(
@@ -169,8 +169,8 @@ def work(file: Path) -> int:
     from _training import NUMBERED
     from full_size import _in_use, _Memory
 
-    from dualread.models.training import grpo
-    from dualread.models.training.job import Assignment
+    from dualread.training import grpo
+    from dualread.training.job import Assignment
 
     counted, on_gpu = ("RssAnon",), torch.cuda.is_available()
     before = 0.0 if on_gpu else _in_use(counted)

@@ -51,7 +51,7 @@ from dualread.store.graph import damages
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest, file_table, read_manifest
 from dualread.store.place import Target, find_key
-from dualread.store.results import mend
+from dualread.store.results import repair
 from dualread.store.store import Store
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -124,7 +124,7 @@ def why(root: Path, store: Store) -> None:
 def look_before_a_run(root: Path, store: Store) -> None:
     """A run looks at the results of its own study, and at the folders of the store, and at no other entry."""
     check_writable(store.root)
-    assert len(mend(root / "results/study0", store)) == STUDY
+    assert len(repair(root / "results/study0", store)) == STUDY
 
 
 def plan(root: Path, store: Store) -> None:

@@ -41,7 +41,7 @@ GRPO = {
 
 def measure(way: str, checkpoint: Path, options: argparse.Namespace) -> list[dict[str, float]]:
     """Train in this process; return the seconds of each counted step, by what they were spent on."""
-    from dualread.models.rollouts import vllm
+    from dualread.training.rollouts import vllm
 
     vllm.prepare()
     import torch
@@ -49,7 +49,7 @@ def measure(way: str, checkpoint: Path, options: argparse.Namespace) -> list[dic
     from trl.trainer.grpo_trainer import GRPOTrainer
 
     from dualread.models.generation._vllm import Core
-    from dualread.models.training import grpo
+    from dualread.training import grpo
 
     clock = time.perf_counter if torch.cuda.is_available() else time.process_time
     spent: dict[str, list[float]] = {"sampling": [], "syncing": [], "on_step_begin": [], "on_step_end": []}
@@ -93,11 +93,11 @@ def measure(way: str, checkpoint: Path, options: argparse.Namespace) -> list[dic
 
 def job_of(way: str, checkpoint: Path, options: argparse.Namespace) -> Any:
     """Return the job of a training."""
-    from dualread.declared.recorded import Facts
     from dualread.models.conditions import Asked
-    from dualread.models.rollouts import vllm
-    from dualread.models.training import grpo
-    from dualread.models.training.job import Job
+    from dualread.schema.recorded import Facts
+    from dualread.training import grpo
+    from dualread.training.job import Job
+    from dualread.training.rollouts import vllm
 
     about, folder = rows(options.prompts * options.steps), Path(options.scratch)
     for row in about:
@@ -146,8 +146,8 @@ def plain_trl(job: Any) -> list[dict[str, Any]]:
     from trl.trainer.grpo_trainer import GRPOTrainer
 
     from dualread.models.backbones.processor import load_processor
-    from dualread.models.training import trainer
-    from dualread.models.training._arguments import arguments
+    from dualread.training import trainer
+    from dualread.training._arguments import arguments
 
     settings = job.settings
     order = np.arange(settings.steps * settings.prompts_per_step) % len(job.questions)

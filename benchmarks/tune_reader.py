@@ -27,13 +27,13 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from dualread import plugins
 from dualread.artifacts.tables import for_spreadsheets
-from dualread.declared.base import DatasetSplit
-from dualread.declared.study import Config
 from dualread.errors import DualReadError, UnfittedError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.progress import track
 from dualread.readers.answers import Examples
 from dualread.readers.base import FittedReader, fit, load, score, settings_of
+from dualread.schema.base import DatasetSplit
+from dualread.schema.study import Config
 from dualread.seeding import derive_seed
 from dualread.stages._examples import read_examples
 from dualread.store.digest import MANIFEST_NAME, digest_of

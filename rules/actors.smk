@@ -4,10 +4,10 @@
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
 
 from dualread import plugins
-from dualread.declared.backbones import TrainActorSpec
-from dualread.declared.base import DatasetSplit
+from dualread.schema.backbones import TrainActorSpec
+from dualread.schema.base import DatasetSplit
 from dualread.study.asked import prompt_of
-from dualread.models.training.settings import training_settings
+from dualread.training.settings import training_settings
 
 
 def train_actor(w, part=None):

@@ -3,13 +3,13 @@
 # REQUIRES results/<study>/manifests/<id data set>/train/
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/, facts/<same>/ and training_facts/<same>/
 
-from dualread.declared.backbones import (
+from dualread.schema.backbones import (
     AdapterSpec,
     CopyCheckpointSpec,
     PretrainBaseSpec,
     ProbeCheckpointSpec,
 )
-from dualread.declared.base import ConfiguredPlugin, Repository
+from dualread.schema.base import ConfiguredPlugin, Repository
 from dualread.plugins import module_of
 
 

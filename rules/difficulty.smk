@@ -4,7 +4,7 @@
 # PROVIDES results/<study>/difficulty/<actor>/
 
 
-from dualread.declared.metrics import MeasureDifficultySpec
+from dualread.schema.metrics import MeasureDifficultySpec
 
 
 def measure_difficulty(w):

@@ -6,8 +6,8 @@
 
 
 from dualread import plugins
-from dualread.declared.tables import DrawFigureSpec, FigureLayout
-from dualread.declared.tables import Labeled
+from dualread.schema.tables import DrawFigureSpec, FigureLayout
+from dualread.schema.tables import Labeled
 
 
 wildcard_constraints:

@@ -6,7 +6,7 @@
 #          and features/<same>/ where the likelihood of answers is read
 
 
-from dualread.declared.answers import DescribeServiceSpec, ReadAnswersSpec, ReadLikelihoodsSpec
+from dualread.schema.answers import DescribeServiceSpec, ReadAnswersSpec, ReadLikelihoodsSpec
 from dualread.study.asked import shard_spec
 
 

@@ -3,8 +3,8 @@
 # REQUIRES nothing, a raw folder, or the hub
 # PROVIDES results/<study>/manifests/<dataset>/<split>/ and results/<study>/leakage/
 
-from dualread.declared.data import DownloadDatasetSpec, DownloadFiles, DrawPhantomSpec
-from dualread.declared.base import NoSpec
+from dualread.schema.data import DownloadDatasetSpec, DownloadFiles, DrawPhantomSpec
+from dualread.schema.base import NoSpec
 
 EVERYTHING = [(name, split) for name, dataset in STUDY.datasets.items() for split in dataset.splits]
 

@@ -5,7 +5,7 @@
 #          metrics_of/<actor>/metrics.parquet, contrasts/contrasts.parquet, and contrasts_of/<actor>/contrasts.parquet
 
 
-from dualread.declared.metrics import CollectMetricsSpec, CompareMethodsSpec, ComputeMetricsSpec, MeasureCostsSpec
+from dualread.schema.metrics import CollectMetricsSpec, CompareMethodsSpec, ComputeMetricsSpec, MeasureCostsSpec
 
 
 def compute_metrics(w):

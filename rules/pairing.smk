@@ -4,8 +4,8 @@
 # PROVIDES results/<study>/pairs/<dataset>/<split>/ and results/<study>/data/
 
 
-from dualread.declared.data import PairDonorsSpec
-from dualread.declared.base import NoSpec
+from dualread.schema.data import PairDonorsSpec
+from dualread.schema.base import NoSpec
 
 
 def pair_donors(w):

@@ -8,7 +8,7 @@
 
 from dualread.reporting.comparison import compared
 
-from dualread.declared.metrics import CompareWithPaperSpec, ExportRecordsSpec
+from dualread.schema.metrics import CompareWithPaperSpec, ExportRecordsSpec
 
 # The tables that the paper has, too; none for a study without a backbone of the paper.
 COMPARED = compared(STUDY.backbones, STUDY.tables)

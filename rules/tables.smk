@@ -10,7 +10,7 @@ import subprocess
 from functools import cache
 
 from dualread import plugins
-from dualread.declared.tables import (
+from dualread.schema.tables import (
     LabeledBackbone,
     BuildTableSpec,
     LabeledDataset,

@@ -8,15 +8,15 @@ from typing import Any
 import torch
 import transformers
 
-from dualread.data.corpora import phantom
-from dualread.declared.backbones import Pretraining
-from dualread.declared.recorded import USUAL, Facts
 from dualread.models import prompts
 from dualread.models.backbones._from_scratch import new_tokenizer
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.backbones.processor import without_other_media
-from dualread.models.pretraining import loop
-from dualread.models.pretraining.exercises import TAGS
+from dualread.schema.backbones import Pretraining
+from dualread.schema.recorded import USUAL, Facts
+from dualread.training.corpora import phantom
+from dualread.training.pretraining import loop
+from dualread.training.pretraining.exercises import TAGS
 from tests.tiny import TEXTS
 
 NORM: dict[str, Any] = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}

@@ -1,6 +1,6 @@
 """Messages in one file per room: a word that is changed is a line of a diff there, and not an edit of many tests.
 
-DUALREAD_GOLDEN=write pytest tests/own/test_messages.py      writes the file anew; read the diff
+DUALREAD_GOLDEN=write pytest tests/apps/evaluate/test_messages.py      writes the file anew; read the diff
 """
 
 import os

@@ -12,13 +12,13 @@ import dualread
 _LIGHT = (
     "__init__.py",
     "__main__.py",
-    "commands",
+    "apps",
     "devices.py",
     "errors.py",
     "machine.py",
     "plugins.py",
     "progress.py",
-    "read_once.py",
+    "source_snapshot.py",
     "store",
 )
 

@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dualread.declared.answers import Decoding, GenerateSpec, ReplaySpec, ShardSpec
-from dualread.declared.backbones import TrainActorSpec
-from dualread.declared.base import ConfiguredPlugin, DatasetSplit, Plugin, Prompt
-from dualread.declared.data import BuildManifestSpec, DrawPhantomSpec, Phantom
-from dualread.declared.readers import MethodReference
-from dualread.declared.recorded import Facts
-from dualread.declared.replay import Agreement, Replay, ReplaySettings
+from dualread.schema.answers import Decoding, GenerateSpec, ReplaySpec, ShardSpec
+from dualread.schema.backbones import TrainActorSpec
+from dualread.schema.base import ConfiguredPlugin, DatasetSplit, Plugin, Prompt
+from dualread.schema.data import BuildManifestSpec, DrawPhantomSpec, Phantom
+from dualread.schema.readers import MethodReference
+from dualread.schema.recorded import Facts
+from dualread.schema.replay import Agreement, Replay, ReplaySettings
 from tests.tiny import GRPO, MODEL
 
 
@@ -28,7 +28,7 @@ def phantom(writer: str = "slake", **changes: Any) -> DrawPhantomSpec:
     given = {"format": writer, "seed": 0, "images": {"train": 1, "validation": 1, "test": 4}, "size": 32}
     name = changes.pop("name", "hospital")
     drawn = Phantom(**given | changes)
-    return DrawPhantomSpec(name=name, writer=Plugin(module=f"data.writers.{writer}"), phantom=drawn)
+    return DrawPhantomSpec(name=name, writer=Plugin(module=f"training.writers.{writer}"), phantom=drawn)
 
 
 def manifest(loader: str = "slake", **changes: Any) -> BuildManifestSpec:
@@ -99,8 +99,8 @@ def replay(asked: ShardSpec, batch_size: int = 4) -> ReplaySpec:
 
 def training(algorithm: str = "grpo", reward: str = "rlvr", **settings: Any) -> TrainActorSpec:
     """A training of the actor that has the name of its reward."""
-    plugins = {"training": Plugin(module=f"models.training.{algorithm}")}
-    plugins |= {"reward": Plugin(module=f"models.rewards.{reward}")}
+    plugins = {"training": Plugin(module=f"training.{algorithm}")}
+    plugins |= {"reward": Plugin(module=f"training.rewards.{reward}")}
     plugins |= {"contract": contract("dual" if reward == "vl_calibration" else "single")}
     given = {**backbone(), **plugins, "actor": reward, "seed": 17, "prompt": prompt()}
     examples = DatasetSplit(dataset="slake", split="train")

@@ -18,8 +18,8 @@ from dualread.artifacts.tables import (
     write_table,
 )
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
-from dualread.declared.columns import METRICS, PAIRS, all_schemas
 from dualread.errors import ArtifactError
+from dualread.schema.columns import METRICS, PAIRS, all_schemas
 
 _PAIR = {
     "sample_id": "a",

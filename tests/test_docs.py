@@ -19,8 +19,8 @@ from PIL import Image
 from snakemake.cli import get_argument_parser
 
 import dualread
-from dualread.commands.main import main
-from dualread.declared.study import Config
+from dualread.apps.main import main
+from dualread.schema.study import Config
 from dualread.study.config import resolve
 from tests.study.embedded import EMBEDDED, merged
 
@@ -188,7 +188,7 @@ def test_the_readmes_first_command_gives_metrics(tmp_path):
 
 
 def test_the_form_that_the_readme_shows_is_that_of_the_page_on_evaluate():
-    """Those of the page are evaluated by tests/commands/evaluate/test_program.py."""
+    """Those of the page are evaluated by tests/apps/evaluate/test_program.py."""
     shown = re.findall(r"```\n(sample_id,.*?)```", read("README.md"), re.DOTALL)
     assert len(shown) == 2
     assert all(text in read("docs/evaluate.md") for text in shown)
@@ -282,7 +282,7 @@ def test_a_dualread_command_is_understood(page, words, monkeypatch):
     """The program accepts it, and its studies are valid; the command itself is not run."""
     parsed = []
     verb = words.split()[0]
-    monkeypatch.setattr(f"dualread.commands.{verb}.run", lambda options: parsed.append(options) or 0)
+    monkeypatch.setattr(f"dualread.apps.{verb}.run", lambda options: parsed.append(options) or 0)
     assert main(shlex.split(words)) == 0
     check_files(getattr(parsed[0], "configfile", None) or [])
 

@@ -99,7 +99,7 @@ def test_vllm_generates_after_a_process_that_finds_the_facts_and_replays_are_of_
         "None",
         "models.generation.vllm_engine|greedy|samples|stated_integer|p_true|greedy, states kept",
         "replay of greedy|replay of samples|replay of greedy, states kept",
-        "models.rollouts.vllm",
+        "training.rollouts.vllm",
     ]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dualread.own.evaluation import evaluate
+from dualread.apps.evaluate.evaluation import evaluate
 
 pytestmark = pytest.mark.rest
 

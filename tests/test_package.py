@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import dualread
-from dualread.commands import main as program
+from dualread.apps import main as program
 
 REPOSITORY = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -91,7 +91,7 @@ def test_a_missing_package_is_reported_with_the_command_that_installs_it(tmp_pat
     (tmp_path / "answers.csv").write_text("confidence,correct\n.9,1\n.2,0\n")
     program = (
         "import sys; sys.modules['polars'] = None\n"
-        "from dualread.commands.main import main; sys.exit(main(['evaluate', 'answers.csv']))"
+        "from dualread.apps.main import main; sys.exit(main(['evaluate', 'answers.csv']))"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1

@@ -153,7 +153,7 @@ def test_a_package_that_is_missing_is_named_with_the_command_of_its_folder(tmp_p
     folder = tmp_path / "plugins/pets"
     (folder / "dualread_pets").mkdir(parents=True)
     (folder / "pyproject.toml").write_text('[tool.dualread]\ninstall = "make pets"\n')
-    monkeypatch.setattr("dualread.read_once.ROOT", tmp_path / "lib/dualread")
+    monkeypatch.setattr("dualread.source_snapshot.ROOT", tmp_path / "lib/dualread")
     said = rf"no module 'dualread_pets.cat' in the packages of .* It is in {folder}: `make pets` installs it with all"
     with pytest.raises(ConfigError, match=said):
         plugins.load("readers", "dualread_pets.cat")
@@ -169,8 +169,8 @@ def test_a_package_that_is_missing_is_named_with_the_command_of_its_folder(tmp_p
     [
         ("dualread.models.generation.vllm_engine", True),
         ("dualread.models.generation.transformers_engine", False),
-        ("dualread.models.rollouts.vllm", True),
-        ("dualread.models.training.grpo", False),
+        ("dualread.training.rollouts.vllm", True),
+        ("dualread.training.grpo", False),
     ],
 )
 def test_what_has_an_environment_of_its_own_is_known(root, elsewhere):

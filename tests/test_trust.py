@@ -13,19 +13,20 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from dualread.data.foreign_tables import content
 
 from dualread import limits
+from dualread.apps.ask import sending
+from dualread.apps.evaluate import log
+from dualread.apps.score.bundle import find, read_bundle
+from dualread.apps.serve.chats import ClientLimits
+from dualread.apps.serve.demo.asked import MAX_IMAGE_MEGABYTES
 from dualread.artifacts.tables import for_spreadsheets
 from dualread.artifacts.tensors import write_tensors
-from dualread.commands.ask import sending
-from dualread.commands.demo.asked import MAX_IMAGE_MEGABYTES
-from dualread.commands.serve.chats import ClientLimits
 from dualread.data import dicom_decoder, dicom_items, images
-from dualread.data.logs import _files, _workbook
+from dualread.data.logs import inspect
+from dualread.data.tables import content
 from dualread.errors import ArtifactError, DataError, DualReadError, printable
 from dualread.models.backbones import _checkpoint_files, trial
-from dualread.own.scoring.bundle import find, read_bundle
 from dualread.stages.download_dataset import MOST_EXPANSION, unpack
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.key import Action
@@ -63,7 +64,7 @@ def test_no_file_executes_what_was_downloaded():
     found = {str(path.relative_to(LIBRARY)): [*dangers(ast.parse(path.read_bytes()))] for path in LIBRARY.rglob("*.py")}
     assert found
     # It runs the class statement of a plugin, whose module the same study imports a moment later.
-    assert {name: of_file for name, of_file in found.items() if of_file} == {"declared/plugin_settings.py": ["exec"]}
+    assert {name: of_file for name, of_file in found.items() if of_file} == {"schema/plugin_settings.py": ["exec"]}
 
 
 @pytest.mark.parametrize(
@@ -211,11 +212,18 @@ def test_a_table_is_unpacked_to_a_bound(tmp_path, said):
 
 @line("A log")
 def test_a_log_is_read_up_to_a_bound(tmp_path, said):
-    """`tests/security/test_logs.py` tries archives and sheets."""
-    says(said, GB=_files._LARGEST // 10**9, times_its_size=_files._LARGEST_RATIO)
-    says(said, MB=_files._ALWAYS_UNPACKED // 10**6, million_cells=_workbook._LARGEST_SHEET // 10**6)
+    """`tests/data/logs` tries archives of Inspect."""
+    says(said, GB=log._LARGEST // 10**9, times_its_size=inspect._LARGEST_RATIO)
+    says(said, MB=inspect._ALWAYS_UNPACKED // 10**6)
     with pytest.raises(DataError, match="bytes"):
-        _files.read_bytes(sparse(tmp_path / "log.jsonl", _files._LARGEST + 1))
+        log.read_logged(
+            sparse(tmp_path / "log.jsonl", log._LARGEST + 1),
+            log_format="lm-eval",
+            score=None,
+            columns={},
+            cluster=None,
+            scale=None,
+        )
 
 
 @line("A picture")
@@ -243,7 +251,7 @@ def test_a_reply_is_bounded(said):
 
 @line("A request")
 def test_a_request_is_bounded(said):
-    """`tests/commands/serve` and `tests/commands/demo` send requests: large, slow, many, and of other sites."""
+    """`tests/apps/serve` and `tests/apps/serve/demo` send requests: large, slow, many, and of other sites."""
     defaults = ClientLimits()
     says(said, MB=defaults.megabytes, images=defaults.images, requests=defaults.requests)
     assert f"images of {MAX_IMAGE_MEGABYTES} MB" in said

@@ -29,7 +29,7 @@ from IPython.display import Image
 from matplotlib import pyplot as plt
 
 from dualread import Question, Scorer
-from dualread.commands.main import main
+from dualread.apps.main import main
 
 study = Path("results/embedded")
 if not (study / "results.lock").exists():  # it is written when a study has finished

@@ -46,7 +46,7 @@ found.metrics.filter(pl.col("subset") == "all", pl.col("metric").is_in(shown)).s
 # The same from the shell also draws a reliability diagram and a plot of risk against coverage.
 
 # %%
-from dualread.commands.main import main
+from dualread.apps.main import main
 
 out = Path("build/notebook")
 command = f"evaluate {example}/predictions.csv --pairs {example}/pairs.csv --out {out} --replicates 200"

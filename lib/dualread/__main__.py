@@ -7,6 +7,6 @@ from pathlib import Path
 if not sys.flags.safe_path and sys.path[:1] == [str(Path.cwd())]:
     del sys.path[0]
 
-from dualread.commands.main import main
+from dualread.apps.main import main
 
 sys.exit(main())

@@ -7,7 +7,7 @@ share is in `base.py`; that file, and files whose names start with an underscore
 A plugin may also be a module of another package that is installed beside this one. Then its name is that of the module,
 `their_package.module`, and keys of results follow its code as they follow ours.
 
-A plugin declares the settings that the config may give it in a class `Settings`; see `declared.plugin_settings`. This
+A plugin declares the settings that the config may give it in a class `Settings`; see `schema.plugin_settings`. This
 class and the constants that a plugin declares are read without importing it, so that a study is checked before anything
 runs. Therefore each constant must be a single assignment of a literal at top level.
 """
@@ -23,14 +23,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dualread import read_once
+from dualread import source_snapshot as source_snapshot
 from dualread.errors import ConfigError, did_you_mean
 
 # {family: (its package below `dualread`, the function that a plugin must define)}
 FAMILIES = {
     "architectures": ("models.backbones", "create"),
     "contracts": ("grading.contracts", "parse"),
-    "corpora": ("data.corpora", "open_corpus"),
+    "corpora": ("training.corpora", "open_corpus"),
     "datasets": ("data.datasets", "load_rows"),
     "figures": ("reporting.figures", "draw"),
     "generation": ("models.generation", "open_engine"),
@@ -39,11 +39,11 @@ FAMILIES = {
     "logs": ("data.logs", "read_log"),
     "measures": ("models.measures", "measure"),
     "readers": ("readers", "score"),
-    "rewards": ("models.rewards", "reward"),
-    "rollouts": ("models.rollouts", "open_rollouts"),
+    "rewards": ("training.rewards", "reward"),
+    "rollouts": ("training.rollouts", "open_rollouts"),
     "tables": ("reporting.tables", "build"),
-    "training": ("models.training", "train"),
-    "writers": ("data.writers", "official_files"),
+    "training": ("training", "train"),
+    "writers": ("training.writers", "official_files"),
 }
 
 
@@ -66,7 +66,7 @@ def load_module(module: str) -> ModuleType:
     package, _, name = module.rpartition(".")
     family = next((family for family, (folder, _) in FAMILIES.items() if folder == package), None)
     if family is None:
-        if is_foreign(module) and read_once.package_folder(module.partition(".")[0]):
+        if is_foreign(module) and source_snapshot.package_folder(module.partition(".")[0]):
             return importlib.import_module(module)
         packages = ", ".join(folder for folder, _ in FAMILIES.values())
         raise ConfigError(f"{module}: {package!r} holds no plugins. Expected a module in one of: {packages}.")
@@ -194,8 +194,8 @@ def file_of(family: str, name: str) -> Path:
 
 def _foreign_file(family: str, module: str) -> Path:
     package = module.partition(".")[0]
-    folder = read_once.package_folder(package)
-    path = folder and read_once.module_file(folder, module)
+    folder = source_snapshot.package_folder(package)
+    path = folder and source_snapshot.module_file(folder, module)
     if path is None:
         advice = (
             "Expected package.module of a package that is installed there, or one of ours."
@@ -213,7 +213,7 @@ def _foreign_file(family: str, module: str) -> Path:
 
 def _how_to_install(package: str) -> str | None:
     """Return how to install a package of the folder plugins/ of this repository; None for all others."""
-    repository = read_once.ROOT.parents[1]
+    repository = source_snapshot.ROOT.parents[1]
     for project in sorted(repository.glob("plugins/*/pyproject.toml")):
         if (project.parent / package).is_dir():
             tools = tomllib.loads(project.read_text(encoding="utf-8")).get("tool", {})
@@ -238,7 +238,7 @@ def _defines(path: Path, name: str) -> bool:
 
 
 def _parsed(path: Path) -> ast.Module:
-    return _parse(path, read_once.read(path))
+    return _parse(path, source_snapshot.read(path))
 
 
 @cache

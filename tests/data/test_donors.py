@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from dualread.artifacts.tables import from_rows
 from dualread.data import candidates
 from dualread.data.donors import count_pairs, pair
-from dualread.declared.columns import MANIFEST, PAIRS
 from dualread.errors import ConfigError, DataError
 from dualread.grading.canonical import canonical
+from dualread.schema.columns import MANIFEST, PAIRS
 from tests.drawn import examples
 
 

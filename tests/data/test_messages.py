@@ -8,8 +8,8 @@ from dualread.data.donors import pair
 from dualread.data.images import open_image
 from dualread.data.questions.partition import assign_roles
 from dualread.data.tables.files import read_file, read_records
-from dualread.declared.base import Place
-from dualread.declared.plugin_settings import NoSettings
+from dualread.schema.base import Place
+from dualread.schema.plugin_settings import NoSettings
 from tests import golden
 from tests.data.test_donors import _manifest, _row
 

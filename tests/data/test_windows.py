@@ -10,8 +10,8 @@ from dualread.data.given_images import read, stored
 from dualread.data.images import open_image
 from dualread.data.questions.pictures import Pictures
 from dualread.data.windows import through_windows
-from dualread.declared.data import BuildManifestSpec, Dataset
 from dualread.errors import ConfigError
+from dualread.schema.data import BuildManifestSpec, Dataset
 from tests.data.dicoms import dicom, item
 
 MEDGEMMA = ((-1024, 1024), (-135, 215), (0, 80))
@@ -137,7 +137,7 @@ def _dataset(windows):
         "prompt": "shared",
         "ct_windows": windows,
     }
-    return Dataset.of(given, "datasets.ct")
+    return Dataset.from_spec(given, "datasets.ct")
 
 
 def test_the_setting_is_three_windows_that_rise():
@@ -155,9 +155,9 @@ def test_the_setting_is_three_windows_that_rise():
 
 
 def test_a_spec_without_windows_is_written_as_before():
-    spec = BuildManifestSpec.of(
+    spec = BuildManifestSpec.from_spec(
         {"dataset": "a", "split": "test", "loader": {"module": "m"}, "settings": {}, "roles": "ood", "seed": 0}, "spec"
     )
-    assert "ct_windows" not in spec.wire()
-    again = BuildManifestSpec.of({**spec.wire(), "ct_windows": MEDGEMMA}, "spec")
-    assert BuildManifestSpec.of(again.wire(), "spec") == again
+    assert "ct_windows" not in spec.to_spec()
+    again = BuildManifestSpec.from_spec({**spec.to_spec(), "ct_windows": MEDGEMMA}, "spec")
+    assert BuildManifestSpec.from_spec(again.to_spec(), "spec") == again

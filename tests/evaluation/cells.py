@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from dualread.declared.columns import all_schemas
+from dualread.schema.columns import all_schemas
 
 RUN = {"backbone": "tiny", "actor": "rlvr", "seed": 17, "method": "psr"}
 

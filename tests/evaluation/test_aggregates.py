@@ -2,9 +2,9 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import METRICS
 from dualread.evaluation.aggregates import RATES, aggregate
 from dualread.evaluation.pair_metrics import PAIR_METRICS
+from dualread.schema.columns import METRICS
 
 RUN = {"study": "s", "backbone": "tiny", "actor": "rlvr", "seed": 17, "split": "test", "subset": "all", "method": "psr"}
 

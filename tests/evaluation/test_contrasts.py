@@ -10,8 +10,6 @@ import pytest
 import scipy
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import METRICS
-from dualread.declared.metrics import ContrastSpec
 from dualread.errors import ConfigError
 from dualread.evaluation import contrasts
 from dualread.evaluation.aggregates import aggregate
@@ -24,6 +22,8 @@ from dualread.evaluation.pair_metrics import PairValues
 from dualread.evaluation.samples import Resampled
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.p_values import P
+from dualread.schema.columns import METRICS
+from dualread.schema.metrics import ContrastSpec
 from dualread.seeding import generator
 from tests.evaluation.spread import spread_as_t
 

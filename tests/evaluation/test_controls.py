@@ -4,13 +4,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dualread.declared.plugin_settings import NoSettings
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Joined, join
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.readers import verbalized
 from dualread.readers.base import Answers, FittedReader, Weights
+from dualread.schema.plugin_settings import NoSettings
 from tests.evaluation.cells import control_cell, predictions
 
 # correct on the source, on the donor, of the source's answer on the donor; canonical answer on both; confidences

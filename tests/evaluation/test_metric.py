@@ -5,7 +5,6 @@ from typing import get_args
 
 import pytest
 
-from dualread.declared.metrics import FurtherMetric
 from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import (
     ANSWER_METRICS,
@@ -16,6 +15,7 @@ from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import PAIR_METRICS
+from dualread.schema.metrics import FurtherMetric
 from tests.test_docs import read
 
 ALL = [*ANSWER_METRICS.values(), *FURTHER_METRICS.values(), *PAIR_METRICS.values()]

@@ -1,10 +1,10 @@
 import polars as pl
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import METRICS
 from dualread.evaluation.aggregates import KEYS, aggregate
 from dualread.evaluation.records import ANSWERS, PAIRS, ccg_domains, method_domain_seed
 from dualread.reporting.tables.values import Key, summarize
+from dualread.schema.columns import METRICS
 from tests.evaluation.test_aggregates import row
 
 DOMAINS = ["slake", "a", "b"]

@@ -9,12 +9,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from dualread.declared.backbones import AdapterSpec, CopyCheckpointSpec
 from dualread.errors import ArtifactError
 from dualread.models import own_pass
 from dualread.models.adapters import merge
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import open_checkpoint
+from dualread.schema.backbones import AdapterSpec, CopyCheckpointSpec
 from dualread.stages import copy_checkpoint
 from tests import families
 from tests.tiny import MODEL, build, image

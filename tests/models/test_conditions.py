@@ -2,9 +2,9 @@ import pytest
 from PIL import Image
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS
 from dualread.errors import ArtifactError
 from dualread.models.conditions import asked, forced
+from dualread.schema.columns import GENERATIONS, MANIFEST, PAIRS
 from tests.specs import image
 from tests.stages import shards
 

@@ -10,8 +10,6 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
-from dualread.declared.recorded import READS, Facts
-from dualread.declared.replay import Agreement, PassReading
 from dualread.errors import ArtifactError, ReplayDisagreementError, TrainingError
 from dualread.models import prefixes, prompts
 from dualread.models import probe as probing
@@ -24,8 +22,10 @@ from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.probe import probe
 from dualread.models.replay import agreement, forward
 from dualread.models.replay.of_generation import Collected
-from dualread.models.training import grpo
-from dualread.models.training.job import Job
+from dualread.schema.recorded import READS, Facts
+from dualread.schema.replay import Agreement, PassReading
+from dualread.training import grpo
+from dualread.training.job import Job
 from tests import families
 from tests.specs import changed, measure
 from tests.tiny import GRPO, image
@@ -252,7 +252,7 @@ def _judged(opened):
     completions = [[40, 41, 42, 43]] * len(asked)
     replayed = read_states(opened, asked, completions, ReadSpec(kappa=0.1), batch_size=4)
     bounds = Agreement(max_mean_log_prob_difference=1e-3, argmax_tolerance=1e-3, max_argmax_mismatch_share=1e-3)
-    agreement.Own.of(opened, asked, completions).check(replayed, bounds, where="here")
+    agreement.ReferenceLogProbs.of(opened, asked, completions).check(replayed, bounds, where="here")
 
 
 def test_what_agrees_is_accepted(family):

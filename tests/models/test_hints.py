@@ -1,11 +1,11 @@
 import polars as pl
 import pytest
 
-from dualread.declared.base import Plugin
 from dualread.errors import ArtifactError
 from dualread.grading.canonical import is_correct
 from dualread.models.conditions import asked
 from dualread.models.hints import misleading
+from dualread.schema.base import Plugin
 from tests.stages import shards
 
 

@@ -13,9 +13,6 @@ import torch
 from safetensors.torch import save_file
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.answers import Choices, Service
-from dualread.declared.columns import GENERATIONS
-from dualread.declared.replay import Agreement
 from dualread.models.adapters import _config
 from dualread.models.backbones._checkpoint_files import read_config, weight_files
 from dualread.models.conditions import Asked, asked, forced
@@ -24,15 +21,18 @@ from dualread.models.replay import agreement
 from dualread.models.service.replies import reply_of
 from dualread.models.service.requests import requests_of
 from dualread.models.service.responses import Found, read_responses, reply_in
-from dualread.models.training import _arguments, _reference, _sampled
+from dualread.schema.answers import Choices, Service
+from dualread.schema.columns import GENERATIONS
+from dualread.schema.replay import Agreement
+from dualread.training import _arguments, _reference, _sampled
 from tests import golden
 from tests.models.service.test_replies import body, choice, logprobs
 from tests.models.test_conditions import PROMPT, manifest, pairs
 from tests.models.test_hints import manifest as questions
 from tests.models.test_hints import row
-from tests.models.training.test_order import settings
 from tests.specs import image, shard
 from tests.stages import shards
+from tests.training.test_order import settings
 
 LFS = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 4321\n"
 # The files of a folder in place of a checkpoint: {case: {name: text}}.

@@ -8,8 +8,6 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
-from dualread.declared.answers import Choices
-from dualread.declared.recorded import Facts
 from dualread.errors import ArtifactError, TrainingError
 from dualread.models import own_pass
 from dualread.models.actor import ReadSpec, SeededDecoding, read_states
@@ -19,7 +17,9 @@ from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.choices import choices_of, score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.probe import probe
-from dualread.models.training import grpo
+from dualread.schema.answers import Choices
+from dualread.schema.recorded import Facts
+from dualread.training import grpo
 from tests import more_families
 from tests.models.test_families import SETTINGS, alone, job, requests
 from tests.specs import changed

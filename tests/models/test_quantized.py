@@ -7,11 +7,11 @@ import pytest
 import torch
 from bitsandbytes.functional import dequantize_4bit, int8_vectorwise_dequant
 
-from dualread.declared.backbones import Opening
 from dualread.errors import ConfigError
 from dualread.models import own_pass
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import open_checkpoint
+from dualread.schema.backbones import Opening
 from tests.tiny import MODEL, image
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from dualread import plugins
-from dualread.declared.plugin_settings import settings_class
-from dualread.declared.replay import OPTIONAL_TENSORS
 from dualread.errors import ConfigError, DualReadError
 from dualread.plugins import module_of
 from dualread.readers.answers import TOKENS
 from dualread.readers.base import Answers, Examples, FittedReader, fit, load, score, settings_of
 from dualread.readers.declarations import declared
+from dualread.schema.plugin_settings import settings_class
+from dualread.schema.replay import OPTIONAL_TENSORS
 from tests.readers import synthetic
 
 # Readers of a package of its own, which needs LM-Polygraph to fit and to score.
@@ -259,7 +259,7 @@ def test_an_unknown_reader_is_answered_with_the_known_ones():
     with pytest.raises(ConfigError, match=r"no plugin named 'psrr'. Known: bicr, dualread, expected_confidence"):
         load("readers.psrr")
     with pytest.raises(ConfigError, match="not in the family readers"):
-        load("models.rewards.rlvr")
+        load("training.rewards.rlvr")
 
 
 @pytest.mark.parametrize(

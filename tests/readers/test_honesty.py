@@ -9,13 +9,13 @@ import pytest
 
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
-from dualread.declared.answers import GradeSpec
-from dualread.declared.columns import FEATURES, GRADED, MANIFEST
 from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, interval
 from dualread.evaluation.statistics.kernels import auroc_kernel
 from dualread.readers.base import Examples, FittedReader, fit, score
 from dualread.readers.join import committed, join_answers
+from dualread.schema.answers import GradeSpec
+from dualread.schema.columns import FEATURES, GRADED, MANIFEST
 from dualread.stages import build_manifest, draw_phantom, generate, grade, replay
 from tests import specs, tiny
 from tests.readers import synthetic

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from dualread.artifacts.tensors import read_header, write_tensors
-from dualread.declared.plugin_settings import NoSettings
 from dualread.readers import dualread, expected_confidence, p_true, prompt_ensemble, self_consistency, self_probing
 from dualread.readers.artifact import load_reader, save_reader
 from dualread.readers.base import Examples, FittedReader, ViewAnswers, Weights
 from dualread.readers.calibration.platt import fit_platt
 from dualread.readers.calibration.temperature import fit_temperature
+from dualread.schema.plugin_settings import NoSettings
 from tests import golden
 from tests.readers import synthetic
 from tests.readers.test_expected_confidence import confidence, flat

@@ -1,3 +1,3 @@
-from tests.commands.ask.conftest import ask, service, study
+from tests.apps.ask.conftest import ask, service, study
 
 __all__ = ["ask", "service", "study"]

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from dualread.apps.score.bundle import Bundle, read_bundle, write_bundle
 from dualread.errors import ArtifactError
 from dualread.evaluation.thresholds import Threshold
-from dualread.own.scoring.bundle import Bundle, read_bundle, write_bundle
 
 GOOD = Threshold(method="psr", rule="empirical", target_risk_percent=10, value=0.5, reason=None)
 BUNDLE = Bundle(

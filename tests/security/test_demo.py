@@ -12,10 +12,10 @@ from http.client import HTTPConnection
 import pytest
 from PIL import Image
 
-from dualread.commands import web
-from dualread.commands.demo import application as app
-from dualread.commands.demo import asked
-from dualread.own.scoring.results import Failed
+from dualread.apps.score.results import Failed
+from dualread.apps.serve import web
+from dualread.apps.serve.demo import application as app
+from dualread.apps.serve.demo import asked
 
 
 class Reader:

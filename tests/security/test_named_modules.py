@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from dualread import plugins
+from dualread.apps.score.bundle import find
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError, DualReadError
 from dualread.limits import UntrustedNameError
-from dualread.own.scoring.bundle import find
 from dualread.readers import base
 from dualread.readers.requirements import all_requirements, requirements_of, views_read
 from tests import golden
-from tests.own.scoring import small
+from tests.apps.score import small
 from tests.readers import synthetic
 
 PACKAGE = "chest_reader"
-NAMES = (f"{PACKAGE}.weights_io", "dualread.commands.gc", "dualread.readers._linear", "antigravity.x", f"{PACKAGE}.")
+NAMES = (f"{PACKAGE}.weights_io", "dualread.apps.store.gc", "dualread.readers._linear", "antigravity.x", f"{PACKAGE}.")
 # Where a file may name a plugin: (place in the header, value). Views are those of the methods `expected` and `per`.
 NAMED = {
     "module": f"{PACKAGE}.weights_io",
@@ -59,7 +59,7 @@ def package(tmp_path, monkeypatch):
     class Watch:
         @staticmethod
         def find_spec(name, path=None, target=None):
-            if name.partition(".")[0] in (PACKAGE, "antigravity") or name == "dualread.commands.gc":
+            if name.partition(".")[0] in (PACKAGE, "antigravity") or name == "dualread.apps.store.gc":
                 looked.append(name)
 
     monkeypatch.setattr(sys, "meta_path", [Watch, *sys.meta_path])

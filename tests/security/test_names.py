@@ -14,7 +14,7 @@ NAMES = [
     "../../etc/passwd",
     "/etc/passwd",
     "os",
-    "commands.gc",
+    "apps.store.gc",
     "a b",
     "$(touch x)",
     "x;y",

@@ -7,7 +7,7 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.models.backbones.user_model import look
-from tests.commands.new.checkpoints import QWEN, checkpoint
+from tests.apps.new.checkpoints import QWEN, checkpoint
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 
+from dualread.apps.score.answering import OpenActor
+from dualread.apps.score.loading import ScorerChoice, load
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import DualReadError
-from dualread.own.scoring.answering import OpenActor
-from dualread.own.scoring.loading import ScorerChoice, load
-from tests.own.scoring import small
+from tests.apps.score import small
 
 SHA = "0" * 64
 VIEW = {"name": "v", "image": "original", "prompt": {"name": "shared", "sha256": SHA}, "forced": False}
@@ -17,7 +17,7 @@ VIEW = {"name": "v", "image": "original", "prompt": {"name": "shared", "sha256":
 WRONG = [
     *(("scoring.model.attention", value) for value in ("someone/kernel", "flash_attention_9", "", 1, None, ["sdpa"])),
     *(("scoring.model.dtype", value) for value in ("float16", "int8", "torch.float32", None)),
-    *(("scoring.model.quantization", {"module": value, "bits": 4}) for value in ("commands.gc", "os", "../x", None)),
+    *(("scoring.model.quantization", {"module": value, "bits": 4}) for value in ("apps.store.gc", "os", "../x", None)),
     *(("scoring.model.quantization", {"module": "models.quantized", "bits": value}) for value in (2, "4", 10**9)),
     *(("scoring.model.max_prompt_tokens", value) for value in (10**9, 0, -1, "200", 200.5, True)),
     *((f"scoring.model.{name}_pixels", value) for name in ("min", "max") for value in (10**9, 0, -5, 1e300, "1024")),
@@ -84,7 +84,7 @@ def opened(reader, actor):
 @pytest.mark.parametrize(("place", "value"), WRONG, ids=lambda value: f"{value!r:.40}")
 def test_a_wrong_value_is_refused_in_a_sentence_before_anything_is_opened(study, tmp_path, monkeypatch, place, value):
     if place.startswith("scoring"):
-        monkeypatch.setattr("dualread.own.scoring.answering.open_checkpoint", None)
+        monkeypatch.setattr("dualread.apps.score.answering.open_checkpoint", None)
     with pytest.raises(DualReadError) as refused:
         opened(edited(study, tmp_path, place, value), study.actor)
     assert len(str(refused.value)) < 3000

@@ -12,13 +12,13 @@ from urllib.parse import quote
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
-from dualread.commands.ask import sending
-from dualread.commands.ask.sending import Endpoint, SendingLimits, send
-from dualread.commands.ask.study import Asking
+from dualread.apps.ask import sending
+from dualread.apps.ask.sending import Endpoint, SendingLimits, send
+from dualread.apps.ask.study import Asking
 from dualread.errors import ArtifactError
 from dualread.models.service.bodies import image_url
 from dualread.study.files import load
-from tests.commands.ask.conftest import ABOUT, FAST, FIRST, lines, reply
+from tests.apps.ask.conftest import ABOUT, FAST, FIRST, lines, reply
 
 KEY = "sk-Live+4/f9?~>?~>?a1c7+e2"  # its base64 has + or / wherever it begins
 # The ways in which a service or a proxy shows what it was sent.

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import dualread
-from dualread.commands import main as program
-from dualread.commands.evaluate.files import as_texts
+from dualread.apps import main as program
+from dualread.apps.evaluate.files import as_texts
 from dualread.data.tables import parquet
 from dualread.errors import DataError
 from tests.drawn import attempt

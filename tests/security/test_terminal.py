@@ -6,8 +6,8 @@ import json
 import pytest
 
 from dualread import progress
-from dualread.commands import main as program
-from dualread.commands import schema
+from dualread.apps import main as program
+from dualread.apps.explain import schema
 from dualread.errors import ConfigError, printable
 from dualread.progress import say
 

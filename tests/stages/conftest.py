@@ -1,6 +1,6 @@
 import pytest
 
-from dualread.declared.data import PairDonorsSpec
+from dualread.schema.data import PairDonorsSpec
 from dualread.stages import build_manifest, draw_phantom, pair_donors
 from tests import specs
 

@@ -7,9 +7,9 @@ import polars as pl
 
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.artifacts.tensors import write_tensors
-from dualread.declared.columns import FEATURES, all_schemas
-from dualread.declared.readers import ScoringSpec
 from dualread.grading.canonical import question_key
+from dualread.schema.columns import FEATURES, all_schemas
+from dualread.schema.readers import ScoringSpec
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.key import Action
 from dualread.store.manifest import Manifest, file_table

@@ -6,12 +6,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from dualread.declared.replay import Agreement
 from dualread.errors import DataError, ReplayDisagreementError
 from dualread.models.actor import Request
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.replay import agreement
+from dualread.schema.replay import Agreement
 from dualread.stages import generate, replay
 from tests import specs
 from tests.specs import changed
@@ -98,12 +98,12 @@ def test_measuring_the_rounding_leaves_the_weights_as_they_were(tiny, hospital, 
 
     requests = [Request(text=text, image=image(0), image_name="0", row="") for text in ("Where?", "Is this a CT scan?")]
     completions = [[60, 61, 62], [63, 64]]
-    found = agreement.Own.of(opened, requests, completions)
+    found = agreement.ReferenceLogProbs.of(opened, requests, completions)
     assert 0 < found.rounding < 0.1
     after = opened.model.state_dict()
     assert all(after[name].dtype == torch.bfloat16 and torch.equal(before[name], after[name]) for name in before)
     exact = open_checkpoint(tiny.checkpoint, MODEL)
-    own = agreement.Own.of(exact, requests, completions)
+    own = agreement.ReferenceLogProbs.of(exact, requests, completions)
     assert own.rounding == 0
 
 

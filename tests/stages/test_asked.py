@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.declared.columns import MANIFEST
 from dualread.errors import DataError
+from dualread.schema.columns import MANIFEST
 from dualread.stages._asked import refuse_control_tokens
 
 

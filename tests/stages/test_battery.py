@@ -14,13 +14,13 @@ import pytest
 
 from dualread.artifacts.tables import read_table
 from dualread.data.images import open_image, pixel_sha256
-from dualread.declared.answers import GradeSpec
-from dualread.declared.columns import GRADED, MANIFEST, PAIRS
 from dualread.evaluation.conditions import condition_rows
 from dualread.evaluation.join import join
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.grading.canonical import question_key
 from dualread.models.actor import Completion
+from dualread.schema.answers import GradeSpec
+from dualread.schema.columns import GRADED, MANIFEST, PAIRS
 from dualread.stages import generate, grade
 from tests import specs
 

@@ -14,10 +14,10 @@ from dualread.artifacts.tables import each_part, read_parts, read_table
 from dualread.data.datasets.base import Loaded, Row
 from dualread.data.images import open_image, pixel_sha256
 from dualread.data.questions import pictures, pin
-from dualread.declared.base import NoSpec
-from dualread.declared.columns import MANIFEST, THUMBNAILS
-from dualread.declared.data import PairDonorsSpec, Select
 from dualread.errors import DataError
+from dualread.schema.base import NoSpec
+from dualread.schema.columns import MANIFEST, THUMBNAILS
+from dualread.schema.data import PairDonorsSpec, Select
 from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
 from tests import specs
 

@@ -2,11 +2,11 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tables import write_table
-from dualread.declared.base import Plugin
-from dualread.declared.columns import CONTRASTS, METRICS
-from dualread.declared.tables import BuildTableSpec
 from dualread.errors import ConfigError
 from dualread.plugins import declared, known
+from dualread.schema.base import Plugin
+from dualread.schema.columns import CONTRASTS, METRICS
+from dualread.schema.tables import BuildTableSpec
 from dualread.stages import build_table
 from tests.reporting.tables import contrasts
 from tests.reporting.tables.layouts import TINY, layout, method, metrics, over_seeds

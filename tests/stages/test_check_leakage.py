@@ -3,9 +3,9 @@ import pytest
 
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.data.questions.pictures import thumbnail
-from dualread.declared.base import NoSpec
-from dualread.declared.columns import MANIFEST, THUMBNAILS
 from dualread.errors import DataError
+from dualread.schema.base import NoSpec
+from dualread.schema.columns import MANIFEST, THUMBNAILS
 from dualread.stages.check_leakage import compute
 from tests.data.questions.looks import half, jpeg, picture
 

@@ -2,10 +2,10 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tables import from_rows, read_table, write_table
-from dualread.declared.columns import COSTS, METRICS
-from dualread.declared.metrics import CollectMetricsSpec
 from dualread.errors import ArtifactError
 from dualread.evaluation.aggregates import KEYS
+from dualread.schema.columns import COSTS, METRICS
+from dualread.schema.metrics import CollectMetricsSpec
 from dualread.stages import collect_metrics
 from tests.evaluation.test_aggregates import find, row
 

@@ -4,9 +4,9 @@ import pytest
 
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.artifacts.tensors import write_tensors
-from dualread.declared.columns import CONTRASTS, METRICS
-from dualread.declared.metrics import CompareMethodsSpec, ContrastSpec
 from dualread.errors import ArtifactError
+from dualread.schema.columns import CONTRASTS, METRICS
+from dualread.schema.metrics import CompareMethodsSpec, ContrastSpec
 from dualread.stages import compare_methods
 from tests.evaluation.test_aggregates import row
 

@@ -1,6 +1,6 @@
 import polars as pl
 
-from dualread.declared.metrics import CompareWithPaperSpec
+from dualread.schema.metrics import CompareWithPaperSpec
 from dualread.stages import compare_with_paper
 from tests.reporting.comparison.study import STUDY, tables
 

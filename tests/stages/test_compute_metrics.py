@@ -4,14 +4,14 @@ import pytest
 
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
-from dualread.declared.columns import METRICS, all_schemas
-from dualread.declared.metrics import Bootstrap, ComputeMetricsSpec, Metrics
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.pair_metrics import COMPARABLE
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.jackknife import pair_shifts
 from dualread.evaluation.statistics.t_intervals import logit_interval
+from dualread.schema.columns import METRICS, all_schemas
+from dualread.schema.metrics import Bootstrap, ComputeMetricsSpec, Metrics
 from dualread.stages import compute_metrics
 from tests.evaluation.cells import RUN, cell, control_cell
 from tests.specs import changed
@@ -162,7 +162,7 @@ def test_thresholds_are_chosen_on_answers_that_are_evaluated(tmp_path):
 
 
 def test_a_study_may_name_further_metrics_and_is_the_same_without_them(tmp_path):
-    assert "further" not in SPEC.wire()["metrics"]  # so that no key of such a study changes
+    assert "further" not in SPEC.to_spec()["metrics"]  # so that no key of such a study changes
     more = changed(SPEC, metrics=changed(SPEC.metrics, further=["e_aurc", "prediction_rejection_ratio"]))
     for name in ("plain", "more"):
         (tmp_path / name).mkdir()

@@ -3,10 +3,10 @@ import shutil
 import pytest
 
 from dualread.artifacts.tables import read_table
-from dualread.declared.backbones import CopyCheckpointSpec
-from dualread.declared.base import Repository
-from dualread.declared.columns import TRAIN_LOG
 from dualread.errors import ArtifactError
+from dualread.schema.backbones import CopyCheckpointSpec
+from dualread.schema.base import Repository
+from dualread.schema.columns import TRAIN_LOG
 from dualread.stages import copy_checkpoint
 from tests.tiny import MODEL
 

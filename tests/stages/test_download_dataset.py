@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from huggingface_hub import errors
 
-from dualread.declared.data import DownloadDatasetSpec, DownloadFiles
 from dualread.errors import DataError
+from dualread.schema.data import DownloadDatasetSpec, DownloadFiles
 from dualread.stages.download_dataset import compute, unpack
 
 

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.declared.base import Plugin
-from dualread.declared.columns import CONTRASTS, DIFFICULTY
-from dualread.declared.tables import DrawFigureSpec, Labeled
 from dualread.errors import ArtifactError, ConfigError
+from dualread.schema.base import Plugin
+from dualread.schema.columns import CONTRASTS, DIFFICULTY
+from dualread.schema.tables import DrawFigureSpec, Labeled
 from dualread.stages import draw_figure
 from tests.evaluation.cells import cell
 from tests.reporting import forests

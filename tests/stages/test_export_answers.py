@@ -4,11 +4,11 @@ import polars as pl
 import pytest
 
 import dualread
+from dualread.apps import main as program
 from dualread.artifacts.tables import read_table
-from dualread.commands import main as program
-from dualread.declared.columns import METRICS
-from dualread.declared.metrics import Bootstrap, ComputeMetricsSpec, ExportAnswersSpec, Metrics
 from dualread.evaluation.further_metrics import FURTHER_METRICS
+from dualread.schema.columns import METRICS
+from dualread.schema.metrics import Bootstrap, ComputeMetricsSpec, ExportAnswersSpec, Metrics
 from dualread.stages import compute_metrics, export_answers
 from tests.evaluation.cells import cell
 

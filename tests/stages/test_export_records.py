@@ -1,8 +1,8 @@
 import polars as pl
 
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.declared.columns import METRICS
-from dualread.declared.metrics import ExportRecordsSpec
+from dualread.schema.columns import METRICS
+from dualread.schema.metrics import ExportRecordsSpec
 from dualread.stages import export_records
 from tests.evaluation.test_aggregates import row
 

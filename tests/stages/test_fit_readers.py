@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from dualread.artifacts.tensors import read_header
-from dualread.declared.answers import Choices
-from dualread.declared.base import DatasetSplit
-from dualread.declared.readers import AskedView, FitReadersSpec
 from dualread.errors import ArtifactError, ReaderError
 from dualread.models.prompts import template_sha256
 from dualread.readers import psr
 from dualread.readers.artifact import load_reader
 from dualread.readers.requirements import requirements_of
+from dualread.schema.answers import Choices
+from dualread.schema.base import DatasetSplit
+from dualread.schema.readers import AskedView, FitReadersSpec
 from dualread.stages import fit_readers
 from tests import specs
 from tests.readers import synthetic

@@ -1,10 +1,10 @@
 import pytest
 
 from dualread.artifacts.tables import read_table, write_parts
-from dualread.declared.answers import GradeSpec
-from dualread.declared.columns import GENERATIONS, MANIFEST
 from dualread.errors import ArtifactError
 from dualread.models.images.base import rows_shown
+from dualread.schema.answers import GradeSpec
+from dualread.schema.columns import GENERATIONS, MANIFEST
 from dualread.stages import grade
 from tests.specs import changed, contract, image
 from tests.stages import shards

@@ -9,8 +9,8 @@ from PIL import Image
 
 from dualread.artifacts.tables import read_table
 from dualread.data.images import open_image
-from dualread.declared.columns import MANIFEST
 from dualread.errors import DataError
+from dualread.schema.columns import MANIFEST
 from dualread.stages import build_manifest
 from tests import specs
 from tests.data.dicoms import PATIENT, dicom

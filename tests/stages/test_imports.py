@@ -9,8 +9,9 @@ from typing import get_type_hints
 
 import pytest
 
-from dualread import declared, plugins, stages
-from dualread.declared.base import Section
+from dualread import plugins, stages
+from dualread import schema as declared
+from dualread.schema.base import Section
 
 _HEAVY = ("matplotlib", "scipy.optimize", "scipy.sparse", "scipy.special", "scipy.stats", "sklearn", "torch")
 _SHORT = ("build_table", "collect_metrics", "compare_methods", "compute_metrics", "compare_with_paper", "measure_costs")
@@ -35,12 +36,12 @@ def test_a_stage_names_the_type_of_its_spec(stage):
     compute = importlib.import_module(f"dualread.stages.{stage}").compute
     kind = get_type_hints(compute)["spec"]
     assert issubclass(kind, Section)
-    assert kind.__module__.startswith("dualread.declared.")
+    assert kind.__module__.startswith("dualread.schema.")
 
 
 def test_the_workflow_starts_without_the_packages_that_compute():
     names = [module.name for module in pkgutil.iter_modules(declared.__path__) if module.name != "columns"]
-    modules = ", ".join(f"dualread.declared.{name}" for name in names)
+    modules = ", ".join(f"dualread.schema.{name}" for name in names)
     program = f"import sys, {modules}; print(*sorted({{'polars', 'numpy', 'torch'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

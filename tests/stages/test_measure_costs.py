@@ -2,12 +2,12 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tables import read_table
-from dualread.declared.columns import COSTS
-from dualread.declared.metrics import MeasureCostsSpec
-from dualread.declared.plugin_settings import NoSettings
 from dualread.errors import ArtifactError
 from dualread.readers.artifact import save_reader
 from dualread.readers.base import FittedReader, Weights
+from dualread.schema.columns import COSTS
+from dualread.schema.metrics import MeasureCostsSpec
+from dualread.schema.plugin_settings import NoSettings
 from dualread.stages import measure_costs
 from tests.specs import changed
 from tests.stages import shards

@@ -2,9 +2,9 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tables import from_rows, read_table, write_table
-from dualread.declared.columns import DIFFICULTY, TRUTH, all_schemas
-from dualread.declared.metrics import MeasureDifficultySpec
 from dualread.errors import ArtifactError
+from dualread.schema.columns import DIFFICULTY, TRUTH, all_schemas
+from dualread.schema.metrics import MeasureDifficultySpec
 from dualread.stages import measure_difficulty
 from tests.evaluation.cells import RUN, cell
 

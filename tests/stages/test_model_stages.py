@@ -8,10 +8,10 @@ import pytest
 
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
-from dualread.declared.backbones import PretrainBaseSpec, Pretraining, PretrainingReport
-from dualread.declared.base import ConfiguredPlugin
-from dualread.declared.columns import FEATURES, GENERATIONS, MANIFEST, PAIRS
 from dualread.errors import ReplayDisagreementError
+from dualread.schema.backbones import PretrainBaseSpec, Pretraining, PretrainingReport
+from dualread.schema.base import ConfiguredPlugin
+from dualread.schema.columns import FEATURES, GENERATIONS, MANIFEST, PAIRS
 from dualread.stages import generate, pretrain_base, replay, train_actor
 from tests import specs
 from tests.specs import changed
@@ -67,7 +67,7 @@ def test_what_only_a_reader_asks_for_is_stored_and_changes_nothing_else(tiny, ac
     monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
     inputs = answer(tiny, actor, hospital, tmp_path, "original")
     spec = specs.replay(specs.shard("original"))
-    assert "optional_tensors" not in spec.wire()  # the key of a study that asks for nothing stays
+    assert "optional_tensors" not in spec.to_spec()  # the key of a study that asks for nothing stays
     for name, of in (("plain", spec), ("more", changed(spec, optional_tensors=("token_entropies",)))):
         (tmp_path / name).mkdir()
         replay.compute(of, inputs, tmp_path / name)
@@ -124,7 +124,7 @@ def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tm
         clip_norm=1.0,
         mixture={"shared": 1.0},
     )
-    pool = ConfiguredPlugin(module="data.corpora.phantom", settings={"n_images": 4, "held_out": 2, "size": 32})
+    pool = ConfiguredPlugin(module="training.corpora.phantom", settings={"n_images": 4, "held_out": 2, "size": 32})
     recipe = PretrainBaseSpec(
         **specs.backbone(),
         seed=0,

@@ -4,10 +4,10 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tables import read_table, write_table
-from dualread.declared.columns import MANIFEST, PAIRS
-from dualread.declared.data import PairDonorsSpec
 from dualread.errors import DataError
 from dualread.grading.canonical import canonical
+from dualread.schema.columns import MANIFEST, PAIRS
+from dualread.schema.data import PairDonorsSpec
 from dualread.stages import build_manifest, draw_phantom, pair_donors
 from tests import specs
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dualread.declared.tables import PreviewTablesSpec
 from dualread.errors import ArtifactError, ConfigError
 from dualread.reporting.tables import branches, cascade, controls, costs, data, main
+from dualread.schema.tables import PreviewTablesSpec
 from dualread.stages import build_table, preview_tables
 from tests.reporting.tables.layouts import PAPER_METHODS, data_rows, layout, method, metrics
 from tests.reporting.tables.test_hparams import rows_of

@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tensors import read_header, read_tensors
-from dualread.declared.answers import Choices, DescribeServiceSpec, ReadAnswersSpec, ReadLikelihoodsSpec, Service
 from dualread.errors import ArtifactError
 from dualread.models.conditions import asked
 from dualread.models.service.requests import requests_of
+from dualread.schema.answers import Choices, DescribeServiceSpec, ReadAnswersSpec, ReadLikelihoodsSpec, Service
 from dualread.stages import describe_service, read_answers, read_likelihoods
 from tests import specs
 from tests.stages.shards import generation, manifest_rows, seal, write

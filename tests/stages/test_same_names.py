@@ -8,7 +8,7 @@ import pytest
 
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
-from dualread.declared.columns import FEATURES, GENERATIONS
+from dualread.schema.columns import FEATURES, GENERATIONS
 from dualread.stages import generate, replay
 from tests import same_names, specs
 

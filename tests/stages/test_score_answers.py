@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dualread.declared.answers import Shard
-from dualread.declared.readers import ScoreAnswersSpec
 from dualread.errors import ArtifactError, ReaderError
 from dualread.readers import psr
+from dualread.schema.answers import Shard
+from dualread.schema.readers import ScoreAnswersSpec
 from dualread.stages import score_answers
 from tests.stages import shards
 from tests.stages.test_fit_readers import METHODS, RUN, fit_all, training_inputs

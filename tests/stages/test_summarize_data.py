@@ -2,8 +2,8 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tables import read_table
-from dualread.declared.base import NoSpec
-from dualread.declared.columns import DATA, PAIRS
+from dualread.schema.base import NoSpec
+from dualread.schema.columns import DATA, PAIRS
 from dualread.stages import summarize_data
 
 

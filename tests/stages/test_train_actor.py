@@ -4,12 +4,12 @@ import polars as pl
 import pytest
 
 from dualread import progress
-from dualread.models.rewards import rlvr
 from dualread.stages import build_manifest, draw_phantom
 from dualread.store.job import Entry
 from dualread.store.manifest import read_manifest
 from dualread.store.runner import Runner
 from dualread.store.store import Store
+from dualread.training.rewards import rlvr
 from tests import specs, tiny
 
 
@@ -33,7 +33,7 @@ def train(inputs, tmp_path):
     """Train an actor of four steps with a store of its own; return its output."""
 
     def train(store):
-        spec = specs.training(steps=4, save_every=1).wire()
+        spec = specs.training(steps=4, save_every=1).to_spec()
         output = tmp_path / f"{store}-output"
         Runner("train_actor", Store(tmp_path / store)).run([Entry(spec=spec, inputs=inputs, output=output)])
         return output

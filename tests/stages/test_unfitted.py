@@ -4,13 +4,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dualread.apps.score.bundle import find
 from dualread.artifacts.tables import empty_table, read_table, reason_of, write_table
-from dualread.declared.columns import CONTRASTS, METRICS, PREDICTIONS
-from dualread.declared.metrics import CollectMetricsSpec, CompareMethodsSpec, ContrastSpec
-from dualread.declared.tables import Labeled
 from dualread.errors import ArtifactError
-from dualread.own.scoring.bundle import find
 from dualread.readers.artifact import load_reader
+from dualread.schema.columns import CONTRASTS, METRICS, PREDICTIONS
+from dualread.schema.metrics import CollectMetricsSpec, CompareMethodsSpec, ContrastSpec
+from dualread.schema.tables import Labeled
 from dualread.stages import collect_metrics, compare_methods, compute_metrics, draw_figure, fit_readers
 from tests.specs import changed
 from tests.stages import shards, test_compute_metrics, test_draw_figure

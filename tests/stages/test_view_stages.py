@@ -9,11 +9,11 @@ import torch
 
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_tensors
-from dualread.declared.answers import Choices
-from dualread.declared.columns import CHOICES, FEATURES, GENERATIONS, MANIFEST, PAIRS
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models import prompts
 from dualread.readers.base import COLUMNS, Answers
+from dualread.schema.answers import Choices
+from dualread.schema.columns import CHOICES, FEATURES, GENERATIONS, MANIFEST, PAIRS
 from dualread.stages import generate, replay
 from dualread.stages._views import read_views
 from tests import specs

@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tables import from_rows, write_parts
-from dualread.declared.columns import GENERATIONS
 from dualread.errors import ArtifactError
+from dualread.schema.columns import GENERATIONS
 from dualread.stages._views import read_views
 from tests.stages.shards import generation
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dualread.errors import ArtifactError
-from dualread.store.belongs import Of, check
+from dualread.store.belongs import RunIdentity, check
 
 RUN = {"backbone": "tiny", "actor": "rlvr", "seed": 17}
 SHARD = {"dataset": "slake", "split": "test", "condition": "original"}
@@ -65,7 +65,7 @@ def changed(of, key):
 
 @pytest.mark.parametrize(("made", "name", "of"), RIGHT, ids=lambda value: value if isinstance(value, str) else "")
 def test_what_belongs_passes_and_each_change_is_refused(made, name, of):
-    check(Of.spec(made), {name: Of.spec(of), "raw": None}, "here")
+    check(RunIdentity.spec(made), {name: RunIdentity.spec(of), "raw": None}, "here")
     said = [key for key in CHANGES if changed(of, key)]
     if name == "reader":  # what it is fitted on is not what it scores
         said = [key for key in said if key not in ("dataset", "split")]
@@ -74,12 +74,12 @@ def test_what_belongs_passes_and_each_change_is_refused(made, name, of):
     assert said
     for key in said:
         with pytest.raises(ArtifactError, match=f"here: its input {name} is of "):
-            check(Of.spec(made), {name: Of.spec(changed(of, key))}, "here")
+            check(RunIdentity.spec(made), {name: RunIdentity.spec(changed(of, key))}, "here")
 
 
 def test_a_reader_with_another_parent_is_refused():
     other = {**FIT, "reader": {**PER, "parents": {"state": {**STATE, "module": "readers.psr"}}}}
     with pytest.raises(ArtifactError, match="its input reader is of parents"):
-        check(Of.spec(SCORE), {"reader": Of.spec(other)}, "here")
+        check(RunIdentity.spec(SCORE), {"reader": RunIdentity.spec(other)}, "here")
     with pytest.raises(ArtifactError, match="its input parent/state is of reader"):
-        check(Of.spec(FIT), {"parent/state": Of.spec({**FIT, "reader": PER})}, "here")
+        check(RunIdentity.spec(FIT), {"parent/state": RunIdentity.spec({**FIT, "reader": PER})}, "here")

@@ -3,7 +3,8 @@ import textwrap
 
 import pytest
 
-from dualread import plugins, read_once
+from dualread import plugins
+from dualread import source_snapshot as source_snapshot
 from dualread.errors import ConfigError
 from dualread.store import code, modules, source
 from dualread.store.code import CodeIndex, job_digests, library, stage_roots
@@ -181,7 +182,7 @@ def test_the_library_itself_has_digests():
         outside = (
             "dualread.store",
             "dualread.store.run",
-            "dualread.commands.main",
+            "dualread.apps.main",
             "dualread.progress",
             "dualread.plugins",
         )
@@ -193,12 +194,14 @@ def test_code_of_results_reads_the_files_of_the_library_once():
     family = [
         f"dualread.{plugins.module_of(name, plugin)}" for name in plugins.FAMILIES for plugin in plugins.known(name)
     ]
-    stages = [f"dualread.stages.{path.stem}" for path in (read_once.ROOT / "stages").glob("[!_]*.py")]
+    stages = [f"dualread.stages.{path.stem}" for path in (source_snapshot.ROOT / "stages").glob("[!_]*.py")]
     for module in library().table([*stages, *family]):
         if not module.startswith("file:"):
-            text = read_once.module_file(read_once.ROOT, module).read_text()
+            text = source_snapshot.module_file(source_snapshot.ROOT, module).read_text()
             for line in text.splitlines():
-                assert "__file__" not in line or re.search(r"read_once\.read\(|\.glob\(", line), f"{module}: {line}"
+                assert "__file__" not in line or re.search(r"source_snapshot\.read\(|\.glob\(", line), (
+                    f"{module}: {line}"
+                )
 
 
 def test_the_digests_of_a_job_are_those_of_all_its_entries():
@@ -235,8 +238,8 @@ def theirs(tmp_path, monkeypatch):
         (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "site" / name).write_text(textwrap.dedent(text))
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    monkeypatch.setattr(read_once, "_folders", dict(read_once._folders))
-    monkeypatch.setattr(read_once, "_contents", dict(read_once._contents))
+    monkeypatch.setattr(source_snapshot, "_folders", dict(source_snapshot._folders))
+    monkeypatch.setattr(source_snapshot, "_contents", dict(source_snapshot._contents))
     return tmp_path / "site"
 
 
@@ -269,7 +272,7 @@ def test_an_edit_of_another_package_reaches_the_keys_of_its_plugins(theirs, pack
     path = theirs / "their_package" / file
     path.write_text(path.read_text().replace(old, new))
     assert CodeIndex(package).digest(roots) == before  # this process runs what it has read
-    read_once._contents.clear()
+    source_snapshot._contents.clear()
     assert (CodeIndex(package).digest(roots) != before) is changes
 
 
@@ -289,7 +292,7 @@ _OF_OTHERS = {
     "dualread.progress": dict.fromkeys(
         ("NotedStep", "note_steps", "say", "steps_file", "track", "work_on"), "what people see"
     ),
-    "dualread.read_once": dict.fromkeys(("install", "read"), "the bytes of a file that is in the key"),
+    "dualread.source_snapshot": dict.fromkeys(("install", "read"), "the bytes of a file that is in the key"),
     "dualread.store.digest": {
         "MANIFEST_NAME": "the name of a file",
         "read_json": "a file that the runner has compared with its manifest, or the training's own",
@@ -304,7 +307,7 @@ _READ_DECLARATIONS = {"dualread.readers.declarations", "dualread.stages.download
 def _closure_of_all_results():
     families = set(plugins.FAMILIES) - {"graders", "logs"}  # which commands read
     modules = [f"dualread.{plugins.module_of(family, name)}" for family in families for name in plugins.known(family)]
-    stages = [f"dualread.stages.{path.stem}" for path in (read_once.ROOT / "stages").glob("[!_]*.py")]
+    stages = [f"dualread.stages.{path.stem}" for path in (source_snapshot.ROOT / "stages").glob("[!_]*.py")]
     return library().closure([*stages, *modules])
 
 

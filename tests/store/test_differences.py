@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dualread.commands import main as program
+from dualread.apps import main as program
 from dualread.errors import ConfigError
 from dualread.store.differences import compared, differences
 from dualread.store.digest import MANIFEST_NAME

@@ -70,7 +70,7 @@ def test_what_any_folder_links_is_no_leftover_and_neither_is_what_it_was_made_fr
 def test_files_with_another_hard_link_are_not_freed(store, tmp_path):
     output = tmp_path / "results" / "small" / "top"
     manifest = publish(store, "top", {"a": "12345"}, output=output)
-    store.condemn(manifest.key, [])
+    store.quarantine(manifest.key, [])
     (found,) = _found(store, tmp_path)
     assert (found.kind, found.size - found.freed) == ("damaged entry", 5)  # "12345"; MANIFEST.json is not linked
 

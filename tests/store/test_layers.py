@@ -46,7 +46,7 @@ def plan_of(monkeypatch, tmp_path):
 TABLE = ("build_table", {"table": {"module": "reporting.tables.main"}})
 METRICS = ("compute_metrics", {})
 REPLAY = ("replay", {})
-TRAINING = ("train_actor", {"training": {"module": "models.training.grpo"}})
+TRAINING = ("train_actor", {"training": {"module": "training.grpo"}})
 
 
 def packages(layer):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.commands.main import main
+from dualread.apps.main import main
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.copy import restore, write_lock
 from dualread.store.gc import leftovers

@@ -15,7 +15,7 @@ from dualread.store import results as module
 from dualread.store.digest import MANIFEST_NAME, sha256_file
 from dualread.store.key import Action
 from dualread.store.manifest import read_manifest
-from dualread.store.results import link, mend, wrong_copies
+from dualread.store.results import link, repair, wrong_copies
 from dualread.store.store import Store
 
 
@@ -177,10 +177,10 @@ def write(path, text):
 def test_unchanged_results_are_left_alone(store, fresh, tmp_path, capsys, monkeypatch):
     before = (fresh / MANIFEST_NAME).stat().st_mtime_ns
     monkeypatch.setattr("dualread.store.digest.sha256_file", None)  # no file is read
-    assert mend(tmp_path / "results", store) == {str(fresh): read_manifest(fresh / MANIFEST_NAME)}
+    assert repair(tmp_path / "results", store) == {str(fresh): read_manifest(fresh / MANIFEST_NAME)}
     assert (fresh / MANIFEST_NAME).stat().st_mtime_ns == before
     assert capsys.readouterr().err == ""
-    assert mend(tmp_path / "nowhere", store) == {}
+    assert repair(tmp_path / "nowhere", store) == {}
 
 
 @pytest.mark.parametrize("text", ["other!", "short"])
@@ -188,7 +188,7 @@ def test_damage_is_found_even_if_the_mtime_is_unchanged(store, output, tmp_path,
     before = (output / "file.txt").stat().st_mtime
     write(output / "file.txt", text)
     os.utime(output / "file.txt", (before, before))
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     assert f"damaged result: {output / 'file.txt'}: " in capsys.readouterr().err
     assert store.lookup(_ACTION.key) is None
 
@@ -196,14 +196,14 @@ def test_damage_is_found_even_if_the_mtime_is_unchanged(store, output, tmp_path,
 def test_damage_is_found_even_if_the_manifest_has_a_future_time(store, output, tmp_path, capsys):
     write(output / "file.txt", "other!")
     os.utime(output / MANIFEST_NAME, (time.time() + 86400,) * 2)
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     assert f"damaged result: {output / 'file.txt'}: " in capsys.readouterr().err
 
 
 def test_an_artifact_copied_over_another_is_reported(store, output, tmp_path, capsys):
     other = tmp_path / "results/other"
     shutil.copytree(output, other)
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     assert f"{other}: was copied here from {output}" in capsys.readouterr().err
     assert not (other / MANIFEST_NAME).exists()
     assert (output / MANIFEST_NAME).exists()
@@ -220,7 +220,7 @@ def dangle(path):
 def test_what_is_no_file_is_reported_without_blocking(store, output, tmp_path, capsys, name, replace):
     (output / name).unlink()
     replace(output / name)
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     assert f"{output / name}: " in capsys.readouterr().err
     assert not os.path.lexists(output / MANIFEST_NAME)
 
@@ -237,13 +237,13 @@ def test_a_file_that_was_deleted_or_replaced_is_linked_again_and_nothing_is_newe
     written = (output / MANIFEST_NAME).stat().st_mtime_ns
     (output / "file.txt").unlink()
     replace(output / "file.txt")
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     said = capsys.readouterr().err
     assert f"warning: damaged result: {output / 'file.txt'}: " in said
     assert f"warning: linked {output} again from the store" in said
     assert (output / "file.txt").samefile(store.entry(_ACTION.key) / "file.txt")
     assert (output / MANIFEST_NAME).stat().st_mtime_ns == written
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     assert capsys.readouterr().err == ""
 
 
@@ -271,14 +271,14 @@ def with_other_files(entry):
 def test_a_file_is_linked_again_only_from_a_whole_entry(store, output, tmp_path, capsys, change):
     (output / "file.txt").unlink()
     change(store.entry(_ACTION.key))
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     assert f"To have it now, run `snakemake --cores 1 {output / MANIFEST_NAME}`" in capsys.readouterr().err
     assert [path.name for path in output.iterdir()] == []
 
 
 def test_a_broken_manifest_is_reported(store, output, tmp_path, capsys):
     (output / MANIFEST_NAME).write_text("{")
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     assert f"{output / MANIFEST_NAME}: not a manifest" in capsys.readouterr().err
     assert not (output / MANIFEST_NAME).exists()
 
@@ -286,7 +286,7 @@ def test_a_broken_manifest_is_reported(store, output, tmp_path, capsys):
 def test_an_intact_result_restores_its_missing_entry(store, output, tmp_path, capsys):
     expected = store.lookup(_ACTION.key)
     shutil.rmtree(store.entry(_ACTION.key))
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     assert (output / MANIFEST_NAME).exists()
     assert f"the store lacked 1 entries, such as {store.entry(_ACTION.key)}; " in capsys.readouterr().err
     assert store.lookup(_ACTION.key) == expected
@@ -298,7 +298,7 @@ def test_an_intact_result_restores_its_missing_entry(store, output, tmp_path, ca
 def test_a_damaged_result_does_not_become_an_entry(store, output, tmp_path, capsys):
     shutil.rmtree(store.entry(_ACTION.key))
     write(output / "file.txt", "tluser")
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     assert f"damaged result: {output / 'file.txt'}: sha256 " in capsys.readouterr().err
     assert not (output / MANIFEST_NAME).exists()
     assert store.lookup(_ACTION.key) is None
@@ -312,7 +312,7 @@ def test_an_entry_on_another_device_is_a_copy(store, output, tmp_path, monkeypat
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
     monkeypatch.setattr("os.link", link)
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     copied = store.entry(_ACTION.key) / "file.txt"
     assert (copied.read_text(), copied.samefile(output / "file.txt")) == ("result", False)
     assert store.lookup(_ACTION.key) == expected
@@ -322,7 +322,7 @@ def test_a_result_without_an_entry_is_kept_if_the_store_cannot_be_written(store,
     shutil.rmtree(store.entry(_ACTION.key))
     shutil.rmtree(store.root / "tmp")
     (store.root / "tmp").write_text("a file")
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     assert (output / MANIFEST_NAME).exists()
     assert capsys.readouterr().err == ""
     assert store.lookup(_ACTION.key) is None
@@ -330,7 +330,7 @@ def test_a_result_without_an_entry_is_kept_if_the_store_cannot_be_written(store,
 
 def test_a_future_time_becomes_the_current_time(store, output, tmp_path):
     os.utime(output / MANIFEST_NAME, (time.time() + 86400,) * 2)
-    mend(tmp_path / "results", store)
+    repair(tmp_path / "results", store)
     assert abs((output / MANIFEST_NAME).stat().st_mtime - time.time()) < 60
 
 

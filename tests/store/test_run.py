@@ -341,8 +341,8 @@ def test_a_process_that_a_job_starts_runs_the_code_of_the_job(library):
 
 def test_a_data_file_edited_before_it_is_read_has_no_part_in_the_result(library):
     data = library.write("late.txt", "1")
-    slow = f"from dualread import read_once\nDATA_FILES = ('late.txt',)\n{_SLOW}"
-    read = "return text + read_once.read(Path(__file__).with_name('late.txt')).decode()"
+    slow = f"from dualread import source_snapshot\nDATA_FILES = ('late.txt',)\n{_SLOW}"
+    read = "return text + source_snapshot.read(Path(__file__).with_name('late.txt')).decode()"
     library.write("words.py", slow.replace("return text", read))
     process = _started(library)
     data.write_text("2")

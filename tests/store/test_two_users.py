@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dualread.commands import gc as gc_command
-from dualread.commands.main import main
+from dualread.apps.main import main
+from dualread.apps.store import gc as gc_command
 from dualread.errors import ArtifactError
 from dualread.store import copy, disk, gc, partial, place, results
 from dualread.store.key import Action

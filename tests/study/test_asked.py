@@ -2,9 +2,9 @@
 
 import pytest
 
-from dualread.declared.answers import Choices, Decoding, ShardSpec
-from dualread.declared.base import Prompt
-from dualread.declared.study import Config
+from dualread.schema.answers import Choices, Decoding, ShardSpec
+from dualread.schema.base import Prompt
+from dualread.schema.study import Config
 from dualread.study.asked import contract_of, shard_spec
 from tests.specs import changed, contract, image, measure
 from tests.study.small import GREEDY, SAMPLED, small

@@ -6,11 +6,11 @@ from typing import get_args
 import pytest
 import yaml
 
-from dualread.declared.columns import MANIFEST, Column
-from dualread.declared.metrics import Metric
 from dualread.errors import ConfigError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.pair_metrics import COMPARABLE
+from dualread.schema.columns import MANIFEST, Column
+from dualread.schema.metrics import Metric
 from dualread.study.config import resolve
 from tests.study.embedded import EMBEDDED, ROOT, merged, problems
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dualread.models.training.settings import training_settings
 from dualread.study.config import resolve
+from dualread.training.settings import training_settings
 from tests.study.embedded import EMBEDDED, merged, problems
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-from dualread.read_once import ROOT as LIBRARY
+from dualread.source_snapshot import ROOT as LIBRARY
 from dualread.study import workflow as insides
 from dualread.study.config import resolve
 from dualread.study.files import laid_over, load

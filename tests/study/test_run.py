@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from dualread.declared.study import Config
 from dualread.devices import ASSIGNED
 from dualread.errors import ArtifactError, ConfigError
-from dualread.read_once import ROOT
+from dualread.schema.study import Config
+from dualread.source_snapshot import ROOT
 from dualread.store import job as planned
 from dualread.store.copy import LOCK_NAME, read_lock
 from dualread.store.job import Entry

@@ -9,9 +9,9 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from dualread.commands.main import main
-from dualread.declared.explained import json_schema, settings
-from dualread.declared.study import Config
+from dualread.apps.main import main
+from dualread.schema.explained import json_schema, settings
+from dualread.schema.study import Config
 from dualread.study.config import resolve, without_nulls
 from dualread.study.files import laid_over
 from tests.study.embedded import EMBEDDED, ROOT, merged, problems
@@ -134,5 +134,5 @@ def test_a_job_starts_without_the_models():
 
 
 def test_a_table_of_settings_does_not_depend_on_the_models():
-    program = "import sys, dualread.models.training.settings; print(*sorted({'numpy', 'torch'} & set(sys.modules)))"
+    program = "import sys, dualread.training.settings; print(*sorted({'numpy', 'torch'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"

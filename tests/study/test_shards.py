@@ -3,8 +3,8 @@
 import pytest
 
 from dualread import plugins
-from dualread.declared.replay import PassReading
-from dualread.declared.study import Config
+from dualread.schema.replay import PassReading
+from dualread.schema.study import Config
 from dualread.study.shards import StudyShards
 from tests.study.small import SAMPLED, named, read, small
 

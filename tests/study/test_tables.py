@@ -2,8 +2,8 @@
 
 import pytest
 
-from dualread.declared.metrics import ContrastSpec
-from dualread.declared.study import Config
+from dualread.schema.metrics import ContrastSpec
+from dualread.schema.study import Config
 from dualread.study.tables import StudyTables
 from tests.study.small import read, small
 

@@ -12,8 +12,8 @@ import pytest
 
 from dualread.grading.contracts import single
 from tests import tiny
-from tests.commands.serve.running import opened, serving, whole_answers
-from tests.own.scoring import small
+from tests.apps.score import small
+from tests.apps.serve.running import opened, serving, whole_answers
 
 ASKING = Path(__file__).with_name("asking.py")
 WHOLE = {"whole", "second turn", "tools of none"}

@@ -55,7 +55,7 @@ def test_processes_on_two_nodes_of_a_job_meet(slurm, tmp_path):
     launch = f"from pathlib import Path; worker.launch('meeting', Path('{tmp_path}/file'), 4, nodes=2)"
     script.write_text(
         f"#!/bin/sh\nexport PYTHONPATH={ROOT / 'lib'}:{tmp_path}\n"
-        f'exec {shlex.quote(sys.executable)} -c "from dualread.models.training import worker; {launch}"\n'
+        f'exec {shlex.quote(sys.executable)} -c "from dualread.training import worker; {launch}"\n'
     )
     asked = ["--nodes=2", "--ntasks=2", "--partition=nodes", f"--output={tmp_path / 'out'}", "--wait"]
     done = subprocess.run(["sbatch", *asked, str(script)], capture_output=True, text=True, timeout=120)
@@ -68,7 +68,7 @@ def test_processes_on_two_nodes_of_a_job_meet(slurm, tmp_path):
 def test_two_nodes_train_an_actor_as_one_machine_does(slurm, submit, store, tmp_path):
     """What comes before the training is made once, on this machine."""
     checkout = Checkout.create(tmp_path / "nodes")
-    (checkout.folder / "lib/dualread/models/rewards/by_length.py").write_text(REWARD)
+    (checkout.folder / "lib/dualread/training/rewards/by_length.py").write_text(REWARD)
     (checkout.folder / SHARED[0]).write_text(f"store: {store}\n")
     trained = []
     for nodes in (1, 2):

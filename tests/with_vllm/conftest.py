@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from dualread.declared.answers import GenerateSpec, ReplaySpec
-from dualread.declared.backbones import CopyCheckpointSpec
-from dualread.declared.base import ConfiguredPlugin
-from dualread.declared.replay import Agreement
+from dualread.schema.answers import GenerateSpec, ReplaySpec
+from dualread.schema.backbones import CopyCheckpointSpec
+from dualread.schema.base import ConfiguredPlugin
+from dualread.schema.replay import Agreement
 from dualread.stages import build_manifest, draw_phantom
 from tests import specs
 from tests.environments import python_of
@@ -76,7 +76,7 @@ class Lab:
         `manifests` holds the manifests of those outputs that do not use the lab's manifest.
         """
         own = {output: {"manifest": str(path)} for output, path in (manifests or {}).items()}
-        entries = [{"spec": s.wire(), "output": str(o), "inputs": own.get(o, {})} for o, s in wanted.items()]
+        entries = [{"spec": s.to_spec(), "output": str(o), "inputs": own.get(o, {})} for o, s in wanted.items()]
         given = (
             {}
             if stage == "copy_checkpoint"

@@ -19,11 +19,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dualread.apps import main as program
+from dualread.apps.ask.study import Asking
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.artifacts.tensors import read_tensors
-from dualread.commands import main as program
-from dualread.commands.ask.study import Asking
-from dualread.declared.columns import CHOICES, FEATURES, GENERATIONS
+from dualread.schema.columns import CHOICES, FEATURES, GENERATIONS
 from dualread.study.files import load
 from tests.with_vllm.conftest import ROOT
 from tests.workflow.checkout import Checkout

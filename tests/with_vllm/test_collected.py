@@ -5,8 +5,8 @@ import pytest
 
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.artifacts.tensors import read_tensors
-from dualread.declared.columns import FEATURES, GENERATIONS
-from dualread.declared.replay import PassReading
+from dualread.schema.columns import FEATURES, GENERATIONS
+from dualread.schema.replay import PassReading
 from tests import specs
 from tests.specs import changed
 from tests.tiny import MODEL

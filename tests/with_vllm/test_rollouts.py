@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualread.models.training._reference import FLOAT32
-from dualread.models.training.trainer import SECONDS
+from dualread.training._reference import FLOAT32
+from dualread.training.trainer import SECONDS
 from tests.with_vllm.conftest import ROOT
 
 PROGRAM = Path(__file__).with_name("trained.py")

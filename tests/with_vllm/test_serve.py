@@ -12,9 +12,9 @@ import httpx
 import openai
 import pytest
 
-from dualread.own.scoring.scorer import Scorer
-from tests.commands.serve.running import LESION, user
-from tests.own.scoring import small
+from dualread.apps.score.scorer import Scorer
+from tests.apps.score import small
+from tests.apps.serve.running import LESION, user
 from tests.tiny import build, image
 from tests.with_vllm.conftest import ROOT
 

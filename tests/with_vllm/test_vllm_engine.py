@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tables import read_table
-from dualread.declared.answers import Choices
-from dualread.declared.columns import CHOICES, FEATURES, GENERATIONS
+from dualread.schema.answers import Choices
+from dualread.schema.columns import CHOICES, FEATURES, GENERATIONS
 from tests import same_names, specs
 from tests.specs import changed
 from tests.with_vllm.conftest import ROOT, TRANSFORMERS, VLLM, Lab

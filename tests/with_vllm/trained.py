@@ -23,23 +23,23 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from dualread.models.rollouts import vllm
+from dualread.training.rollouts import vllm
 
 vllm.prepare()
 
 import numpy as np
 import torch
 
-from dualread.declared.recorded import Facts
 from dualread.errors import DualReadError
 from dualread.models import own_pass, prompts
 from dualread.models.backbones.checkpoint import copy_processor, load
 from dualread.models.conditions import Asked
 from dualread.models.generation import vllm_engine
 from dualread.models.generation._vllm import Core
-from dualread.models.training import _sampled, dcpo, grpo, trainer, vl_calibration
-from dualread.models.training._lora import base_of
-from dualread.models.training.job import Job
+from dualread.schema.recorded import Facts
+from dualread.training import _sampled, dcpo, grpo, trainer, vl_calibration
+from dualread.training._lora import base_of
+from dualread.training.job import Job
 from tests.tiny import GRPO, MODEL, build, image
 
 # vLLM shares whole blocks of 32 tokens between prompts.

@@ -10,13 +10,13 @@ from typing import Any
 
 import polars as pl
 
+from dualread.apps.ask.study import Asking, RequestBatch
 from dualread.artifacts.tables import read_parts, read_table
-from dualread.commands.ask.study import Asking, RequestBatch
-from dualread.declared.columns import CHOICES, GENERATIONS
-from dualread.declared.recorded import Facts
-from dualread.declared.study import Config
 from dualread.models.actor import ReadSpec, read_states
 from dualread.models.backbones.opened import Opened, open_checkpoint
+from dualread.schema.columns import CHOICES, GENERATIONS
+from dualread.schema.recorded import Facts
+from dualread.schema.study import Config
 
 LogProbs = Callable[[RequestBatch, pl.DataFrame], dict[str, Sequence[float]]]
 

@@ -151,7 +151,7 @@ EDITS = {
     "a rule of pairing": _edit("config.yaml", "match_on: [modality]", "match_on: [location]"),
     "a label": _edit("config.yaml", "label: SLAKE-test", "label: Another"),
     "the bootstrap": _edit(STUDY, "replicates: 50", "replicates: 70"),
-    "a reward": _edit("lib/dualread/models/rewards/rlvr.py", "[v.correctness_reward", "[-v.correctness_reward"),
+    "a reward": _edit("lib/dualread/training/rewards/rlvr.py", "[v.correctness_reward", "[-v.correctness_reward"),
     "a loss": _edit("lib/dualread/readers/_network.py", "sum() / correct.sum())", "sum() / correct.sum()) ** 0.5"),
     "the grader": _edit("lib/dualread/grading/canonical.py", "if len(word) <= 3 or", "if len(word) <= 4 or"),
     "the fusion": _edit(STUDY, "epochs: 3, patience: 2", "epochs: 2, patience: 2"),

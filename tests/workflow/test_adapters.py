@@ -10,10 +10,10 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
+from dualread.apps.score.bundle_writer import export
+from dualread.apps.score.scorer import Scorer
 from dualread.errors import ConfigError
 from dualread.models.backbones.checkpoint import load
-from dualread.own.scoring.export import export
-from dualread.own.scoring.scorer import Scorer
 from tests.workflow.checkout import Checkout
 
 pytestmark = pytest.mark.rest

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from dualread.errors import ArtifactError
-from dualread.store.belongs import Of, check
+from dualread.store.belongs import RunIdentity, check
 from dualread.store.job import Entry, parse_job
 from tests.workflow.checkout import Checkout
 
@@ -34,8 +34,8 @@ def inputs_of(entry: Entry, planned) -> dict[str, str]:
 def test_every_input_belongs_to_its_job(planned):
     assert len(planned) > 1000
     for stage, entry in planned.values():
-        inputs = {name: Of.spec(planned[path][1].spec) for name, path in inputs_of(entry, planned).items()}
-        check(Of.spec(entry.spec), inputs, f"{stage} {entry.output}")
+        inputs = {name: RunIdentity.spec(planned[path][1].spec) for name, path in inputs_of(entry, planned).items()}
+        check(RunIdentity.spec(entry.spec), inputs, f"{stage} {entry.output}")
 
 
 def test_another_input_of_the_same_stage_is_refused(planned):
@@ -45,11 +45,13 @@ def test_another_input_of_the_same_stage_is_refused(planned):
     for stage, entry in planned.values():
         for name, path in inputs_of(entry, planned).items():
             made_by, right = planned[path]
-            others = [other for other in of_stage[made_by] if Of.spec(other.spec) != Of.spec(right.spec)]
+            others = [
+                other for other in of_stage[made_by] if RunIdentity.spec(other.spec) != RunIdentity.spec(right.spec)
+            ]
             for other in choose.sample(others, min(3, len(others))):
                 n[stage, name.partition("/")[0]] += 1
                 try:
-                    check(Of.spec(entry.spec), {name: Of.spec(other.spec)}, stage)
+                    check(RunIdentity.spec(entry.spec), {name: RunIdentity.spec(other.spec)}, stage)
                 except ArtifactError:
                     continue
                 passed[stage, name.partition("/")[0]] += 1

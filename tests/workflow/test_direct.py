@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import dualread
-from dualread.commands import main as program
+from dualread.apps import main as program
 from tests.workflow.checkout import Checkout
 
 pytestmark = pytest.mark.long

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 import yaml
 
-from dualread.commands import main as program
-from dualread.declared.recorded import Facts
-from dualread.own.scoring.scorer import Scorer
+from dualread.apps import main as program
+from dualread.apps.score.scorer import Scorer
+from dualread.schema.recorded import Facts
 from tests import families
 from tests.more_families import MORE
 from tests.workflow.checkout import Checkout

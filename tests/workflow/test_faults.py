@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.commands import main as program
+from dualread.apps import main as program
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import (
     MICRO,

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from dualread.commands import main as program
-from dualread.commands.ask.study import Asking
+from dualread.apps import main as program
+from dualread.apps.ask.study import Asking
 from dualread.study.files import load
 from tests.service import completion, serving
 from tests.workflow.checkout import Checkout
@@ -189,7 +189,7 @@ def talkative(number, body):
     return completion(*replies, logprobs=logprobs)
 
 
-# tests/commands/new writes such a study, tests/commands/ask sends it to a service, and `given` goes on to the report.
+# tests/apps/new writes such a study, tests/apps/ask sends it to a service, and `given` goes on to the report.
 @pytest.mark.long
 def test_a_new_study_goes_from_a_table_of_questions_to_its_report(tmp_path, monkeypatch, capsys):
     checkout = Checkout.create(tmp_path / "checkout")

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 import yaml
 
-from dualread.declared.tables import BuildTableSpec
 from dualread.reporting.tables import hparams
 from dualread.reporting.tables.hparams import number, told_apart
+from dualread.schema.tables import BuildTableSpec
 from dualread.stages import build_table
 from tests.workflow.checkout import Checkout
 
@@ -46,7 +46,7 @@ def asked(checkout: Checkout) -> Mapping[str, list[dict[str, Any]]]:
 @pytest.fixture(scope="module")
 def printed(asked: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
     (spec,) = [spec for spec in asked["build_table"] if spec["table"]["module"] == "reporting.tables.hparams"]
-    shown = BuildTableSpec.of(spec, "build_table").settings
+    shown = BuildTableSpec.from_spec(spec, "build_table").settings
     data = pl.DataFrame([("slake", "train", 4919)], schema=["dataset", "split", "questions"], orient="row")
     return dict(build_table.build(hparams, data, shown).cells.select("row", "printed").iter_rows())
 

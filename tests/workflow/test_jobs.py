@@ -246,7 +246,7 @@ def test_a_training_with_rollouts_by_vllm_and_its_facts_are_of_vllms_environment
     assert len(planned) == 8
     for job in planned:
         assert job["inputs"]["facts"] == "results/smoke/training_facts/qwen3-vl-tiny/base/0/MANIFEST.json"
-        assert job["entries"][0]["spec"]["rollouts"] == {"module": "models.rollouts.vllm"}
+        assert job["entries"][0]["spec"]["rollouts"] == {"module": "training.rollouts.vllm"}
 
 
 def stamp(checkout, study):

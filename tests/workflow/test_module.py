@@ -7,7 +7,7 @@ import sys
 import pytest
 import yaml
 
-from dualread.commands import main as program
+from dualread.apps import main as program
 from tests.workflow.checkout import ROOT, Checkout
 
 pytestmark = pytest.mark.long

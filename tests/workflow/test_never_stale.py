@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.commands import main as program
+from dualread.apps import main as program
 from tests.once import once
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import (

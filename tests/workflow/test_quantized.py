@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 import yaml
 
-from dualread.own.scoring.export import export
-from dualread.own.scoring.scorer import Scorer
+from dualread.apps.score.bundle_writer import export
+from dualread.apps.score.scorer import Scorer
 from dualread.store.manifest import read_manifest
 from tests.workflow.checkout import Checkout
 

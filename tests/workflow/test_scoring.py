@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dualread.commands import main as program
-from dualread.own.scoring.results import Question
-from dualread.own.scoring.scorer import Scorer
+from dualread.apps import main as program
+from dualread.apps.score.results import Question
+from dualread.apps.score.scorer import Scorer
 
 BACKBONES = ("qwen3-vl-tiny", "medgemma-tiny")
 # All kinds of methods that draw nothing: stated, likelihood, self-check with an answer, network, linear, prior.

@@ -1,6 +1,6 @@
 """The smoke study, from images to tables, run once (conftest.py); what it made, and what a second run makes."""
 
-from dualread.commands import main as program
+from dualread.apps import main as program
 from tests.workflow.checkout import Checkout
 from tests.workflow.recomputed import inside, jobs
 
@@ -51,7 +51,7 @@ def test_the_table_of_settings_counts_the_defaults_of_trainings(study):
         actor["training"] for actor in job.entry.spec["settings"]["config"]["actors"].values() if "training" in actor
     }
     assert trained
-    assert {f"dualread.models.training.{name}" for name in trained} <= set(job.roots)
+    assert {f"dualread.training.{name}" for name in trained} <= set(job.roots)
 
 
 def test_a_finished_study_is_of_its_configuration(study, monkeypatch, capsys):

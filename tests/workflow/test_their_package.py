@@ -22,7 +22,7 @@ FILES = {
         import numpy as np
         from pydantic import Field
 
-        from dualread.declared.base import Section
+        from dualread.schema.base import Section
         from dualread.readers.base import Answers, FittedReader, Scores
         from their_package.shape import falling
 

@@ -22,7 +22,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 import torch
 from threadpoolctl import threadpool_limits
 
-from dualread import read_once
+from dualread import source_snapshot as source_snapshot
 from dualread.store.code import IMPORTED, CodeIndex, Node, library
 from tests.workflow.recomputed import Job, jobs
 
@@ -38,7 +38,7 @@ _HEAVY = (
     "PIL.Image",
 )
 _ROOT = Path(__file__).resolve().parents[2]
-_FOLDER = f"{read_once.ROOT}{os.sep}"
+_FOLDER = f"{source_snapshot.ROOT}{os.sep}"
 _MODULE = "<module>"
 
 
@@ -176,9 +176,9 @@ class Places:
         return self._homes[key]
 
     def _statements(self, module: str) -> list[ast.stmt]:
-        path = read_once.module_file(read_once.ROOT, module)
+        path = source_snapshot.module_file(source_snapshot.ROOT, module)
         assert path is not None, module
-        tree = ast.parse(read_once.read(path))
+        tree = ast.parse(source_snapshot.read(path))
         kept = (n for n in tree.body if not isinstance(n, ast.Import | ast.ImportFrom))
         kept = (n for n in kept if "__version__" not in _bound(n))
         statements = [n for n in kept if not (isinstance(n, ast.Expr) and n is tree.body[0])]

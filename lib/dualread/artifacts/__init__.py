@@ -1,4 +1,4 @@
 """Artifacts: the files that stages exchange, which are parquet tables with fixed columns and safetensors files.
 
-`dualread.declared.columns` declares the columns, `tables` reads and writes parquet, `tensors` safetensors.
+`dualread.schema.columns` declares the columns, `tables` reads and writes parquet, `tensors` safetensors.
 """

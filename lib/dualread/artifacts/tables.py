@@ -1,4 +1,4 @@
-"""Read and write the parquet tables that `declared.columns` declares; a file that breaks its schema is refused."""
+"""Read and write the parquet tables that `schema.columns` declares; a file that breaks its schema is refused."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.declared.columns import Schema
 from dualread.errors import ArtifactError
+from dualread.schema.columns import Schema
 
 ROWS_PER_PART = 50_000
 _REASON = "dualread.reason"

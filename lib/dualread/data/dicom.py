@@ -27,8 +27,8 @@ from dualread.data.frames import NAMED
 from dualread.data.gray import SAY_BITS, little_contrast, to_8_bits
 from dualread.data.images import Decoded, check_size
 from dualread.data.windows import left_alone, shown_through, through_windows, why_not, windowed
-from dualread.declared.data import CtWindows
 from dualread.errors import DataError
+from dualread.schema.data import CtWindows
 
 _MARK, _MARK_AT = b"DICM", 128
 _DEFLATED = "1.2.840.10008.1.2.1.99"

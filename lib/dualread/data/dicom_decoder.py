@@ -60,9 +60,11 @@ def _asked(process: subprocess.Popen, request: dict[str, Any], content: bytes) -
 
 def _process() -> subprocess.Popen:
     if not _running:
-        from dualread import read_once  # here, because the program needs no more of the library than this file
+        from dualread import (
+            source_snapshot as source_snapshot,  # here, because the program needs no more of the library than this file
+        )
 
-        program = read_once.read(Path(__file__)).decode()
+        program = source_snapshot.read(Path(__file__)).decode()
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL  # decoders write what they like on standard error
         _running.append(
             subprocess.Popen([sys.executable, "-P", "-c", program], stdin=pipe, stdout=pipe, stderr=nothing)

@@ -22,8 +22,8 @@ import polars as pl
 from dualread.artifacts.tables import from_rows
 from dualread.data import candidates
 from dualread.data.named_donors import golds, named_pairs
-from dualread.declared.columns import PAIRS
 from dualread.errors import ConfigError, did_you_mean
+from dualread.schema.columns import PAIRS
 
 __all__ = ["count_pairs", "pair"]
 

@@ -16,8 +16,8 @@ from dualread.data import dicom
 from dualread.data.frames import locate
 from dualread.data.images import MAX_FILE_BYTES, Decoded, decode, hard_to_see
 from dualread.data.windows import NO_DICOM, left_alone
-from dualread.declared.data import CtWindows
 from dualread.errors import DataError, in_a_line
+from dualread.schema.data import CtWindows
 
 # Files that say at once whether they can be read, and those that are decoded to see it, in `unreadable`.
 _DECODED = 40

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualread.declared.data import CtWindows
 from dualread.errors import DataError
+from dualread.schema.data import CtWindows
 
 if TYPE_CHECKING:
     from dualread.data.images import Decoded

@@ -12,7 +12,6 @@ from statistics import mean, stdev
 
 import polars as pl
 
-from dualread.declared.metrics import ContrastSpec
 from dualread.errors import ConfigError, did_you_mean
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, IMAGES_IN_EFFECT
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
@@ -21,6 +20,7 @@ from dualread.evaluation.statistics.clusters import InEffect
 from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds
 from dualread.evaluation.statistics.p_values import P, holm
 from dualread.evaluation.statistics.t_intervals import difference_interval, difference_p_value, logit_interval
+from dualread.schema.metrics import ContrastSpec
 
 # (backbone, seed, method)
 Run = tuple[str, int, str]

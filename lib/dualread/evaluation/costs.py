@@ -11,9 +11,9 @@ from math import ceil
 import polars as pl
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import METRICS
 from dualread.errors import ArtifactError
 from dualread.evaluation.metric import Metric
+from dualread.schema.columns import METRICS
 
 # Before the names of the counts in the metrics table: cost_completions, ...
 METRIC_PREFIX = "cost_"

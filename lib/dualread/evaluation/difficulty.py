@@ -83,7 +83,7 @@ def exchange(image_ids: Sequence[str], questions: Sequence[str], answers: Sequen
 
 
 def controls(runs: Sequence[RunAnswers], nulls: Sequence[str], draws: ImageDraws) -> list[dict[str, Any]]:
-    """Return the rows of both controls for one backbone, as `declared.columns.DIFFICULTY` describes them.
+    """Return the rows of both controls for one backbone, as `schema.columns.DIFFICULTY` describes them.
 
     Args:
         runs: One per seed, with the same methods.

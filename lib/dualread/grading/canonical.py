@@ -38,7 +38,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
-from dualread import read_once
+from dualread import source_snapshot as source_snapshot
 from dualread.errors import ConfigError
 from dualread.grading.typography import untyped
 
@@ -188,4 +188,4 @@ def _singular_rules() -> dict:
 
 
 def _read(name: str) -> dict:
-    return json.loads(read_once.read(Path(__file__).with_name(name)))
+    return json.loads(source_snapshot.read(Path(__file__).with_name(name)))

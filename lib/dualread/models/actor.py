@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from dualread.declared.answers import Decoding
-from dualread.declared.base import ConfiguredPlugin
+from dualread.schema.answers import Decoding
+from dualread.schema.base import ConfiguredPlugin
 from dualread.seeding import generator
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualread.declared.base import Wire
 from dualread.errors import ArtifactError, in_a_line
 from dualread.models.backbones._checkpoint_files import AGAIN, opened
 from dualread.models.backbones.checkpoint import copy_processor, load
+from dualread.schema.base import Wire
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,11 +10,11 @@ from pathlib import Path, PurePosixPath
 
 import polars as pl
 
-from dualread.declared.base import ConfiguredPlugin, Plugin
 from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.actor import Request
 from dualread.models.images.base import Change, Shown, changes_of, rows_shown, shown_image
+from dualread.schema.base import ConfiguredPlugin, Plugin
 
 
 @dataclass(frozen=True, kw_only=True)

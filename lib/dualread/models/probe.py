@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dualread.declared.recorded import READS, Facts
 from dualread.errors import ArtifactError, DualReadError, in_a_line
 from dualread.models import own_pass
 from dualread.models.actor import EncodedRequest, ReadSpec, SeededDecoding
@@ -23,6 +22,7 @@ from dualread.models.backbones.tokenizer import ids_alone
 from dualread.models.generation._transformers_stream import complete
 from dualread.models.generation._tree import score
 from dualread.models.replay.forward import middle_layer, replay_batch, vectors_of
+from dualread.schema.recorded import READS, Facts
 
 TEXTS = ("Is this a CT scan?", "What is the size of the lesion in the upper left?", "yes or no")
 SAID = "The answer is yes, it is in the upper left of the image."

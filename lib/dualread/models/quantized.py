@@ -8,8 +8,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from dualread.declared.base import Wire
 from dualread.errors import ConfigError
+from dualread.schema.base import Wire
 
 
 def open_model(model_class: Any, checkpoint: Path, settings: Wire, **arguments: Any) -> Any:

@@ -72,7 +72,7 @@ def _prefixed(reader: FittedReader, prefix: str) -> Iterable[tuple[str, np.ndarr
 def _header(reader: FittedReader) -> dict[str, Any]:
     return {
         "module": reader.module,
-        "settings": reader.settings.wire(),
+        "settings": reader.settings.to_spec(),
         "weights": sorted(reader.weights.tensors),
         "notes": dict(reader.weights.notes),
         "provenance": dict(reader.provenance),

@@ -18,10 +18,10 @@ from typing import Literal
 
 import numpy as np
 
-from dualread.declared.base import Section
 from dualread.readers._post_hoc import log_odds_of, mapped, validation_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibration.log_odds import sigmoid
+from dualread.schema.base import Section
 
 FITTED_ON = "validation"
 PARENTS: tuple[str, ...] = ("confidence", "hallucination")

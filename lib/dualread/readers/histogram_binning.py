@@ -13,9 +13,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Positive, Section
 from dualread.readers._post_hoc import mapped, validation_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.schema.base import Positive, Section
 
 FITTED_ON = "validation"
 PARENTS: tuple[str, ...] = ("of",)

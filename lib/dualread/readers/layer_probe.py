@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Share
 from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import branch_scores, temperature_notes
 from dualread.readers.settings import LinearSettings
+from dualread.schema.base import Share
 
 FITTED_ON = "train"
 VIEWS = "score"

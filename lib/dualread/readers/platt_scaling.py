@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Section
 from dualread.readers._post_hoc import mapped, validation_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibration.platt import Platt, fit_platt
+from dualread.schema.base import Section
 
 FITTED_ON = "validation"
 PARENTS: tuple[str, ...] = ("of",)

@@ -11,9 +11,9 @@ References:
 
 import numpy as np
 
-from dualread.declared.base import Positive, Section
 from dualread.readers.base import Answers, FittedReader, Scores
 from dualread.readers.replies import sampled_answers
+from dualread.schema.base import Positive, Section
 
 VIEWS = "score"
 

@@ -1,7 +1,7 @@
-"""What a reader's file says about the actor that it needs (`declared.recorded.Requirements`).
+"""What a reader's file says about the actor that it needs (`schema.recorded.Requirements`).
 
 Stage fit_readers records it in the provenance of every reader, under `NAME`, so that one file says all that it depends
-on. How the states were read (`declared.recorded.States`) is beside it under `STATES`.
+on. How the states were read (`schema.recorded.States`) is beside it under `STATES`.
 """
 
 from collections.abc import Collection
@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from dualread import plugins
 from dualread.artifacts.tensors import read_header
-from dualread.declared.answers import name_and_settings
-from dualread.declared.base import Section
-from dualread.declared.recorded import RequiredView, Requirements, ShardStates, States
 from dualread.errors import ArtifactError, ConfigError
 from dualread.limits import check_plugin
 from dualread.readers.base import FittedReader
+from dualread.schema.answers import name_and_settings
+from dualread.schema.base import Section
+from dualread.schema.recorded import RequiredView, Requirements, ShardStates, States
 
 NAME, STATES = "scoring", "replay"
 
@@ -103,7 +103,7 @@ def states_of_shard(features: Path, where: str) -> ShardStates:
         ArtifactError: The file is damaged, or does not say it.
     """
     try:
-        return ShardStates.of(read_header(features), "header")
+        return ShardStates.from_spec(read_header(features), "header")
     except ConfigError as error:
         raise ArtifactError(f"{where}: {features.name} does not say how its states were read: {error}") from error
 
@@ -114,7 +114,7 @@ def _scoring(reader: FittedReader, where: str) -> Requirements:
 
 def _said(reader: FittedReader, name: str, kind: type[T], problem: str) -> T:
     try:
-        return kind.of(reader.provenance[name], name)
+        return kind.from_spec(reader.provenance[name], name)
     except (ConfigError, ValueError, TypeError, KeyError, RecursionError) as error:  # NaN, or nothing
         why = str(error) if isinstance(error, ConfigError) else f"{error!r} in its provenance."
         raise ArtifactError(

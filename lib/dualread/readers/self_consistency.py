@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Positive, Section
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import platt_notes, platt_scores
 from dualread.readers.replies import sampled_answers
+from dualread.schema.base import Positive, Section
 
 FITTED_ON = "validation"
 VIEWS = "score"

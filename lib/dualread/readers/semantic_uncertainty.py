@@ -14,10 +14,10 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from dualread.declared.base import Section
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import platt_notes, platt_scores
 from dualread.readers.replies import sampled_answers
+from dualread.schema.base import Section
 
 FITTED_ON = "validation"
 VIEWS = "score"

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Wire
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import branch_scores, temperature_notes
+from dualread.schema.base import Wire
 
 FEATURES: tuple[str, ...] = ("answer_log_prob",)
 FITTED_ON = "train"

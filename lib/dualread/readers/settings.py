@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from dualread.declared.base import AS_GIVEN, Above0, AtLeast0, Listed, Positive, Section
+from dualread.schema.base import AS_GIVEN, Above0, AtLeast0, Listed, Positive, Section
 
 
 class NetworkSettings(Section):

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import Section
 from dualread.readers._post_hoc import log_odds_of, mapped, validation_scores
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibration.log_odds import sigmoid
 from dualread.readers.calibration.temperature import fit_temperature
+from dualread.schema.base import Section
 
 FITTED_ON = "validation"
 PARENTS: tuple[str, ...] = ("of",)

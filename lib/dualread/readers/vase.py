@@ -24,11 +24,11 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from dualread.declared.base import AtLeast0, Section
 from dualread.errors import ConfigError
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, ViewAnswers, Weights
 from dualread.readers.calibrated import platt_notes, platt_scores
 from dualread.readers.replies import sampled_answers
+from dualread.schema.base import AtLeast0, Section
 
 FITTED_ON = "validation"
 VIEWS = "score"

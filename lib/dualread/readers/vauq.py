@@ -19,9 +19,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualread.declared.base import AtLeast0, Section
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import platt_notes, platt_scores
+from dualread.schema.base import AtLeast0, Section
 
 FITTED_ON = "validation"
 VIEWS = "score"

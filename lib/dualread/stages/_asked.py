@@ -11,10 +11,10 @@ from dualread import plugins
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.data.datasets.base import refuse
 from dualread.data.questions.markup import Markup, control_tokens
-from dualread.declared.answers import ShardSpec
-from dualread.declared.base import Wire
-from dualread.declared.columns import GENERATIONS, MANIFEST, PAIRS
 from dualread.models.conditions import Asked, asked
+from dualread.schema.answers import ShardSpec
+from dualread.schema.base import Wire
+from dualread.schema.columns import GENERATIONS, MANIFEST, PAIRS
 
 
 def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> Iterator[Asked]:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import lazy_tensors
-from dualread.declared.base import DatasetSplit
-from dualread.declared.columns import FEATURES, GRADED, MANIFEST
 from dualread.errors import ArtifactError
 from dualread.readers.base import Examples
 from dualread.readers.join import OF_FEATURES, OF_GRADED, OF_MANIFEST, committed, join_answers
+from dualread.schema.base import DatasetSplit
+from dualread.schema.columns import FEATURES, GRADED, MANIFEST
 from dualread.stages._views import read_views
 
 # The roles in each split that a reader may see.

@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.tables import read_table, scan_table
-from dualread.declared.columns import GRADED, MANIFEST, PAIRS, Schema
 from dualread.errors import ArtifactError
 from dualread.evaluation.join import Joined, join
+from dualread.schema.columns import GRADED, MANIFEST, PAIRS, Schema
 
 # Tables that all methods of an actor share, by name.
 _SHARED = {schema.name: schema for schema in (GRADED, MANIFEST, PAIRS)}

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dualread import plugins
-from dualread.declared.answers import Image, ImageChange, Measure, ShardSpec
-from dualread.declared.base import ConfiguredPlugin
-from dualread.declared.readers import ScoringSpec
-from dualread.declared.recorded import PromptText, RequiredView, Requirements
 from dualread.models.prompts import template_sha256
+from dualread.schema.answers import Image, ImageChange, Measure, ShardSpec
+from dualread.schema.base import ConfiguredPlugin
+from dualread.schema.readers import ScoringSpec
+from dualread.schema.recorded import PromptText, RequiredView, Requirements
 from dualread.store.digest import MANIFEST_NAME, read_json
 from dualread.store.manifest import read_manifest
 

@@ -8,9 +8,9 @@ import polars as pl
 
 from dualread.artifacts.tables import each_part, read_table
 from dualread.artifacts.tensors import lazy_tensors
-from dualread.declared.columns import CHOICES, FEATURES, GENERATIONS
 from dualread.errors import ArtifactError, ConfigError
 from dualread.readers.base import Answers, ViewAnswers
+from dualread.schema.columns import CHOICES, FEATURES, GENERATIONS
 
 _OF_COMPLETIONS = ("sample_id", "condition", "sample_index", "text", "token_log_probs")
 

@@ -16,9 +16,9 @@ from dualread.data.questions.build import build
 from dualread.data.questions.pictures import Pictures
 from dualread.data.questions.pin import digest, refuse_another
 from dualread.data.questions.select import select
-from dualread.declared.columns import MANIFEST, THUMBNAILS
-from dualread.declared.data import BuildManifestSpec
 from dualread.progress import say
+from dualread.schema.columns import MANIFEST, THUMBNAILS
+from dualread.schema.data import BuildManifestSpec
 from dualread.store.digest import MANIFEST_NAME
 
 _THUMBNAILS_PER_PART = 20_000  # 82 MB, of which several copies are in the memory while they are written

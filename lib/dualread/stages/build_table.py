@@ -12,12 +12,12 @@ from types import ModuleType
 import polars as pl
 
 from dualread.artifacts.tables import for_spreadsheets, read_table
-from dualread.declared.columns import CONTRASTS, DATA, METRICS
-from dualread.declared.tables import BuildTableSpec, Layout, StudySettings
 from dualread.plugins import load_module
 from dualread.reporting.tables.cells import PrintedTable, of_contrasts
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import summarize
+from dualread.schema.columns import CONTRASTS, DATA, METRICS
+from dualread.schema.tables import BuildTableSpec, Layout, StudySettings
 
 _SCHEMAS = {"metrics": METRICS, "data": DATA, "contrasts": CONTRASTS}
 

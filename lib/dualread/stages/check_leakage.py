@@ -10,8 +10,8 @@ import polars as pl
 
 from dualread.artifacts.tables import each_part, read_table
 from dualread.data.questions.leakage import count, refuse_leakage, shared_pictures
-from dualread.declared.base import NoSpec
-from dualread.declared.columns import MANIFEST, THUMBNAILS
+from dualread.schema.base import NoSpec
+from dualread.schema.columns import MANIFEST, THUMBNAILS
 
 _COLUMNS = ("role", "dataset", "split", "image_id", "pixel_sha256")
 

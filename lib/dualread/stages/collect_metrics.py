@@ -10,11 +10,11 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.tables import empty_table, read_table, write_table
-from dualread.declared.columns import COSTS, METRICS
-from dualread.declared.metrics import CollectMetricsSpec
 from dualread.errors import ArtifactError
 from dualread.evaluation.aggregates import KEYS, aggregate
 from dualread.evaluation.costs import as_metrics
+from dualread.schema.columns import COSTS, METRICS
+from dualread.schema.metrics import CollectMetricsSpec
 
 
 def compute(spec: CollectMetricsSpec, inputs: Mapping[str, Path], out: Path) -> str:

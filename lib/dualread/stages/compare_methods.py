@@ -11,13 +11,13 @@ import numpy as np
 
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
-from dualread.declared.columns import CONTRASTS, METRICS
-from dualread.declared.metrics import CompareMethodsSpec
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.contrasts import Results, Run, compare
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.samples import PAIR_IMAGES
+from dualread.schema.columns import CONTRASTS, METRICS
+from dualread.schema.metrics import CompareMethodsSpec
 
 _KEYS = ("study", "backbone", "contrast", "dataset", "split", "metric", "method", "baseline")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.declared.metrics import CompareWithPaperSpec
 from dualread.reporting.comparison.cells import ComparedStudy, compare, page
+from dualread.schema.metrics import CompareWithPaperSpec
 
 
 def compute(spec: CompareWithPaperSpec, inputs: Mapping[str, Path], out: Path) -> str:

@@ -20,8 +20,6 @@ import polars as pl
 
 from dualread.artifacts.tables import from_rows, reason_of, write_table
 from dualread.artifacts.tensors import write_tensors
-from dualread.declared.columns import MANIFEST, METRICS
-from dualread.declared.metrics import ComputeMetricsSpec
 from dualread.errors import ArtifactError
 from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
@@ -33,6 +31,8 @@ from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences
+from dualread.schema.columns import MANIFEST, METRICS
+from dualread.schema.metrics import ComputeMetricsSpec
 from dualread.stages._joined import read, read_joined
 
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id")

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.declared.backbones import CopyCheckpointSpec
-from dualread.declared.base import Repository
-from dualread.declared.columns import TRAIN_LOG
+from dualread.schema.backbones import CopyCheckpointSpec
+from dualread.schema.base import Repository
+from dualread.schema.columns import TRAIN_LOG
 
 
 def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> str:

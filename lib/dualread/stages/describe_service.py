@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from dualread.declared.answers import DescribeServiceSpec
+from dualread.schema.answers import DescribeServiceSpec
 
 
 def compute(spec: DescribeServiceSpec, inputs: Mapping[str, Path], out: Path) -> str:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from dualread import plugins
 from dualread.data.datasets.base import refuse
-from dualread.declared.data import DownloadDatasetSpec, DownloadFiles
 from dualread.errors import DataError
+from dualread.schema.data import DownloadDatasetSpec, DownloadFiles
 
 # An archive hardly compresses images, and compresses tables of text by a factor of about ten.
 MOST_EXPANSION = 200

@@ -19,11 +19,11 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from dualread.artifacts.tables import reason_of
-from dualread.declared.columns import CONTRASTS, DIFFICULTY, MANIFEST, PAIRS
-from dualread.declared.tables import DrawFigureSpec
 from dualread.errors import ArtifactError
 from dualread.plugins import load_module
 from dualread.reporting.figures.drawing import Drawing, house_style, save
+from dualread.schema.columns import CONTRASTS, DIFFICULTY, MANIFEST, PAIRS
+from dualread.schema.tables import DrawFigureSpec
 from dualread.stages._joined import read, read_joined
 
 _OF_NAMES = {"contrasts": CONTRASTS, "difficulty": DIFFICULTY}

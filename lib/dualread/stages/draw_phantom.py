@@ -12,12 +12,12 @@ from typing import Any
 
 from dualread import plugins
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.data.phantoms.scene import MODALITIES, REGIONS, Style
-from dualread.data.writers.base import Hospital, cases
-from dualread.declared.base import Wire
-from dualread.declared.columns import TRUTH
-from dualread.declared.data import DrawPhantomSpec
 from dualread.errors import ConfigError, did_you_mean
+from dualread.schema.base import Wire
+from dualread.schema.columns import TRUTH
+from dualread.schema.data import DrawPhantomSpec
+from dualread.training.phantoms.scene import MODALITIES, REGIONS, Style
+from dualread.training.writers.base import Hospital, cases
 
 
 def compute(spec: DrawPhantomSpec, inputs: Mapping[str, Path], out: Path) -> str:

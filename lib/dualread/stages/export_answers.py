@@ -15,8 +15,8 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.tables import reason_of, scan_table
-from dualread.declared.columns import GRADED, MANIFEST, PAIRS
-from dualread.declared.metrics import ExportAnswersSpec
+from dualread.schema.columns import GRADED, MANIFEST, PAIRS
+from dualread.schema.metrics import ExportAnswersSpec
 from dualread.stages._joined import read
 
 _ORIGINAL, _DONOR = "original", "donor"

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dualread.artifacts.tables import for_spreadsheets, read_table
-from dualread.declared.columns import METRICS
-from dualread.declared.metrics import ExportRecordsSpec
 from dualread.evaluation.records import ccg_domains, method_domain_seed
+from dualread.schema.columns import METRICS
+from dualread.schema.metrics import ExportRecordsSpec
 
 
 def compute(spec: ExportRecordsSpec, inputs: Mapping[str, Path], out: Path) -> str:

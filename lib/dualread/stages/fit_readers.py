@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dualread.declared.readers import FitReadersSpec
-from dualread.declared.recorded import States
 from dualread.digests import artifact_digest
 from dualread.errors import ReaderError
 from dualread.readers.artifact import features_read, load_reader, save_reader
 from dualread.readers.base import Examples, FittedReader, fit_or_reason, score, settings_of
 from dualread.readers.declarations import declared
 from dualread.readers.requirements import NAME, STATES, states_of_shard
+from dualread.schema.readers import FitReadersSpec
+from dualread.schema.recorded import States
 from dualread.seeding import derive_seed
 from dualread.stages._examples import PARTITIONS, read_examples
 from dualread.stages._requirements import requirements_for

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from dualread import plugins
 from dualread.artifacts.tables import from_rows, write_parts, write_table
-from dualread.declared.answers import Choices, GenerateSpec
-from dualread.declared.columns import CHOICES, GENERATIONS
-from dualread.declared.recorded import Facts
 from dualread.errors import ArtifactError
 from dualread.models.actor import Actor, SeededDecoding
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.conditions import Asked
 from dualread.models.generation.choices import score_choices
+from dualread.schema.answers import Choices, GenerateSpec
+from dualread.schema.columns import CHOICES, GENERATIONS
+from dualread.schema.recorded import Facts
 from dualread.seeding import derive_seed
 from dualread.stages._asked import frozen, read_asked, read_committed, refuse_control_tokens
 

@@ -12,14 +12,14 @@ import polars as pl
 
 from dualread import plugins
 from dualread.artifacts.tables import from_many_rows, read_parts, read_table, write_table
-from dualread.declared.answers import GradeSpec
-from dualread.declared.columns import GENERATIONS, GRADED, MANIFEST, PAIRS
 from dualread.errors import ArtifactError
 from dualread.grading.answers import graded_answer
 from dualread.grading.canonical import is_correct
 from dualread.grading.parse import Parsed
 from dualread.models.conditions import forced
 from dualread.models.images.base import rows_shown
+from dualread.schema.answers import GradeSpec
+from dualread.schema.columns import GENERATIONS, GRADED, MANIFEST, PAIRS
 
 _OF_COMPLETIONS = ("sample_id", "condition", "sample_index", "image_id", "text")
 

@@ -12,10 +12,10 @@ import polars as pl
 
 from dualread.artifacts.tables import from_rows, read_parts, read_table, write_table
 from dualread.artifacts.tensors import read_header
-from dualread.declared.columns import COSTS, FEATURES, GENERATIONS
-from dualread.declared.metrics import MeasureCostsSpec
 from dualread.errors import ArtifactError
 from dualread.evaluation.costs import Cost, generation_cost, reading_cost, scoring_cost, states_cost
+from dualread.schema.columns import COSTS, FEATURES, GENERATIONS
+from dualread.schema.metrics import MeasureCostsSpec
 
 
 def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> str:

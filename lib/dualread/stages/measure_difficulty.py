@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from dualread.artifacts.tables import from_rows, reason_of, write_table
-from dualread.declared.columns import DIFFICULTY, GRADED, MANIFEST, PREDICTIONS, TRUTH
-from dualread.declared.metrics import MeasureDifficultySpec
 from dualread.errors import ArtifactError
 from dualread.evaluation.difficulty import RunAnswers, controls
 from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.schema.columns import DIFFICULTY, GRADED, MANIFEST, PREDICTIONS, TRUTH
+from dualread.schema.metrics import MeasureDifficultySpec
 from dualread.stages._joined import read
 
 

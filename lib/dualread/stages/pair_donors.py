@@ -10,8 +10,8 @@ import polars as pl
 
 from dualread.artifacts.tables import read_table, write_table
 from dualread.data.donors import count_pairs, pair
-from dualread.declared.columns import MANIFEST, PAIRS
-from dualread.declared.data import PairDonorsSpec
+from dualread.schema.columns import MANIFEST, PAIRS
+from dualread.schema.data import PairDonorsSpec
 
 
 def compute(spec: PairDonorsSpec, inputs: Mapping[str, Path], out: Path) -> str:

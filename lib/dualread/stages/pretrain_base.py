@@ -8,21 +8,23 @@ from pathlib import Path
 
 from dualread import plugins
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.declared.backbones import PretrainBaseSpec
-from dualread.declared.columns import TRAIN_LOG
 from dualread.models import prompts
+from dualread.schema.backbones import PretrainBaseSpec
+from dualread.schema.columns import TRAIN_LOG
 
 
 def compute(spec: PretrainBaseSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Train as the spec says; `manifest` is an input if the images come from a data set."""
     from dualread.models.backbones.opened import Opened
-    from dualread.models.pretraining.exercises import DATA_FILES, TAGS
-    from dualread.models.pretraining.loop import pretrain, report, tokenizer_texts
     from dualread.seeding import derive_seed
+    from dualread.training.pretraining.exercises import DATA_FILES, TAGS
+    from dualread.training.pretraining.loop import pretrain, report, tokenizer_texts
 
     pool = plugins.load_module(spec.pool.module)
     seed = derive_seed("base", spec.backbone, spec.seed)
-    corpus = pool.open_corpus(pool.Settings.of(spec.pool.settings, "pool.settings"), inputs.get("manifest"), seed)
+    corpus = pool.open_corpus(
+        pool.Settings.from_spec(spec.pool.settings, "pool.settings"), inputs.get("manifest"), seed
+    )
     pieces = (*prompts.fixed_pieces(Path(file).stem for file in DATA_FILES), *TAGS)
     create = plugins.load_module(spec.architecture.module).create
     model, processor = create(tokenizer_texts(corpus, seed), pieces, spec.architecture.settings, seed)

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dualread.declared.tables import PreviewTablesSpec
 from dualread.errors import ArtifactError, ConfigError
+from dualread.schema.tables import PreviewTablesSpec
 
 _PACKAGES = "texlive-latex-base texlive-latex-recommended texlive-latex-extra"
 _NO_LATEX = f"""preview.pdf was left out: LaTeX is not installed (no pdflatex on the PATH).

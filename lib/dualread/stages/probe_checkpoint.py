@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dualread import plugins
-from dualread.declared.backbones import ProbeCheckpointSpec
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.probe import Probed, probe
+from dualread.schema.backbones import ProbeCheckpointSpec
 
 
 def compute(spec: ProbeCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> str:

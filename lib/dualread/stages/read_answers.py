@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from dualread.artifacts.tables import RowWriter, from_many_rows, write_table
-from dualread.declared.answers import ReadAnswersSpec
-from dualread.declared.columns import CHOICES, GENERATIONS, TOKENS
 from dualread.models.service.choices import word_log_probs
 from dualread.models.service.replies import ServiceReply
 from dualread.models.service.requests import ServiceRequest, needs_likelihoods, requests_of
 from dualread.models.service.responses import Found, read_responses
+from dualread.schema.answers import ReadAnswersSpec
+from dualread.schema.columns import CHOICES, GENERATIONS, TOKENS
 from dualread.stages._asked import read_asked
 
 

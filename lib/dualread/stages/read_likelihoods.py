@@ -16,15 +16,15 @@ import numpy as np
 
 from dualread.artifacts.tables import each_part, from_many_rows, write_table
 from dualread.artifacts.tensors import write_tensors
-from dualread.declared.answers import ReadLikelihoodsSpec
-from dualread.declared.columns import FEATURES, GENERATIONS, TOKENS
-from dualread.declared.recorded import PromptText, ShardStates
 from dualread.digests import artifact_digest
 from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.replay.positions import RULES
 from dualread.models.service.likelihoods import Likelihood, likelihood_of
 from dualread.models.service.replies import Token
+from dualread.schema.answers import ReadLikelihoodsSpec
+from dualread.schema.columns import FEATURES, GENERATIONS, TOKENS
+from dualread.schema.recorded import PromptText, ShardStates
 
 _READ = ("sample_id", "sample_index", "n_prompt_tokens", "text")  # of a completion
 

@@ -21,10 +21,6 @@ import polars as pl
 from dualread import plugins
 from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import write_tensors
-from dualread.declared.answers import ReplaySpec
-from dualread.declared.columns import FEATURES, GENERATIONS
-from dualread.declared.recorded import Facts, PromptText, ShardStates
-from dualread.declared.replay import OF_IMAGE, Agreement
 from dualread.digests import artifact_digest
 from dualread.errors import ArtifactError
 from dualread.models import prompts
@@ -36,9 +32,13 @@ from dualread.models.replay.example import read_of_example
 from dualread.models.replay.forward import TENSORS, middle_layer, of_layer
 from dualread.models.replay.positions import RULES
 from dualread.models.replay.replayed import Replayed, padded_entropies, stacked
+from dualread.schema.answers import ReplaySpec
+from dualread.schema.columns import FEATURES, GENERATIONS
+from dualread.schema.recorded import Facts, PromptText, ShardStates
+from dualread.schema.replay import OF_IMAGE, Agreement
 from dualread.stages._asked import frozen, read_asked
 
-_OPTIONAL = {"token_entropies": padded_entropies}  # those of `declared.replay.OPTIONAL_TENSORS`
+_OPTIONAL = {"token_entropies": padded_entropies}  # those of `schema.replay.OPTIONAL_TENSORS`
 
 
 def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -59,7 +59,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         what = ReadSpec(kappa=spec.replay.kappa, depths=shard.layers or (), entropies=entropies)
         own_prompts = completions["prompt_sha256"].to_list() if shard.completions is None else None
         replayed = read_states(actor, requests, token_ids, what, batch_size=batch_size, prompts=own_prompts)
-    own = agreement.Own.of(actor, requests, token_ids)
+    own = agreement.ReferenceLogProbs.of(actor, requests, token_ids)
     bounds = agreement.allowed(spec.replay.agreement, own.rounding)
     is_greedy = shard.decoding is not None and shard.decoding.temperature == 0
     index = _index(completions, replayed, bounds, greedy=is_greedy)

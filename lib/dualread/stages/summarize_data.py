@@ -11,8 +11,8 @@ import polars as pl
 
 from dualread.artifacts.tables import for_spreadsheets, read_table, write_table
 from dualread.data.questions.summary import account, summarize
-from dualread.declared.base import NoSpec
-from dualread.declared.columns import DATA, MANIFEST, PAIRS
+from dualread.schema.base import NoSpec
+from dualread.schema.columns import DATA, MANIFEST, PAIRS
 
 
 def compute(spec: NoSpec, inputs: Mapping[str, Path], out: Path) -> str:

@@ -12,17 +12,17 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.declared.backbones import TrainActorSpec
-from dualread.declared.columns import TRAIN_LOG
 from dualread.errors import ArtifactError
-from dualread.models.training.job import Assignment
-from dualread.models.training.settings import LAYOUT
-from dualread.models.training.trainer import SECONDS, counted
-from dualread.models.training.worker import train_together
 from dualread.progress import steps_file
+from dualread.schema.backbones import TrainActorSpec
+from dualread.schema.columns import TRAIN_LOG
 from dualread.store import partial
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
+from dualread.training.job import Assignment
+from dualread.training.settings import LAYOUT
+from dualread.training.trainer import SECONDS, counted
+from dualread.training.worker import train_together
 
 
 def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:

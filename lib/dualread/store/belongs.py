@@ -13,7 +13,7 @@ from dualread.errors import ArtifactError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Of:
+class RunIdentity:
     """What an artifact is of, as far as its spec says it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Of:
     is_fitted: bool
 
     @classmethod
-    def spec(cls, spec: Mapping[str, Any]) -> "Of":
+    def spec(cls, spec: Mapping[str, Any]) -> "RunIdentity":
         """Return what an artifact with this spec is of."""
         asked = {**spec, **spec.get("examples", {}), **spec.get("shard", {})}
         shard = {name: asked[name] for name in ("dataset", "split", "condition") if name in asked}
@@ -57,7 +57,7 @@ class Of:
         return Counter(word for value in named for word in str(value).split("/") if word)
 
 
-def check(made: Of, inputs: Mapping[str, Of | None], where: str) -> None:
+def check(made: RunIdentity, inputs: Mapping[str, RunIdentity | None], where: str) -> None:
     """Refuse inputs that are of something else than what is made from them.
 
     Args:
@@ -74,7 +74,7 @@ def check(made: Of, inputs: Mapping[str, Of | None], where: str) -> None:
             raise ArtifactError(f"{where}: its input {name} is of {difference}. Give the path of that one.")
 
 
-def _differences(made: Of, kind: str, *words: str, of: Of) -> Iterator[str]:
+def _differences(made: RunIdentity, kind: str, *words: str, of: RunIdentity) -> Iterator[str]:
     """Yield what an input is of, and what is expected in its place; `kind` and `words` are the parts of its name."""
     is_checkpoint = kind == "actor" and made.checkpoint
     yield from _unequal(of.run, {**made.run, "actor": made.checkpoint} if is_checkpoint else made.run)

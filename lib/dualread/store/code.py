@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread import read_once
+from dualread import source_snapshot as source_snapshot
 from dualread.errors import ConfigError
 from dualread.plugins import is_foreign
 from dualread.store.digest import digest_of
@@ -340,7 +340,7 @@ def job_digests(stage: str, specs: Iterable[Mapping[str, Any]], cache: Path | No
 @functools.cache
 def library(cache: Path | None = None) -> CodeIndex:
     """Return the index of the running library."""
-    return CodeIndex(read_once.ROOT, cache)
+    return CodeIndex(source_snapshot.ROOT, cache)
 
 
 def _named(value: Any) -> Iterator[tuple[str, str]]:

@@ -4,13 +4,13 @@ import hashlib
 import sys
 from pathlib import Path
 
-from dualread import read_once
+from dualread import source_snapshot as source_snapshot
 from dualread.errors import ConfigError
 from dualread.store.source import Source, SourceCache, parse
 
 # These modules store, find and report results but do not change them, so an edit to them must not retrain an actor.
 # `plugins` only imports modules that the spec names, and each of those is in the closure.
-_NOT_RESULTS = ("commands", "plugins", "progress", "read_once", "store")
+_NOT_RESULTS = ("apps", "plugins", "progress", "source_snapshot", "store")
 
 
 class Modules:
@@ -68,14 +68,14 @@ class Modules:
     def _find(self, module: str) -> Path | None:
         if module not in self._paths:
             folder = self._folders.get(module.split(".")[0])
-            self._paths[module] = folder and read_once.module_file(folder, module)
+            self._paths[module] = folder and source_snapshot.module_file(folder, module)
         return self._paths[module]
 
     def _source(self, module: str) -> Source:
         if module not in self._sources:
             path = self._find(module)
             assert path is not None, module
-            content = read_once.read(path)
+            content = source_snapshot.read(path)
             if (found := self._cache.find(path, content)) is None:
                 found = parse(content, _package_of(module, path), path)
                 self._cache.keep(path, found)
@@ -87,7 +87,7 @@ class Modules:
             folder = self._folders.get(named_by.partition(".")[0], self._root)
             path = folder / name
             try:
-                self._file_digests[name] = hashlib.sha256(read_once.read(path)).hexdigest()
+                self._file_digests[name] = hashlib.sha256(source_snapshot.read(path)).hexdigest()
             except FileNotFoundError as error:
                 raise ConfigError(
                     f"{path}: no such data file, although {named_by} names it. Check the name."
@@ -96,7 +96,7 @@ class Modules:
 
 
 def _folder_of(package: str) -> Path:
-    if (folder := read_once.package_folder(package)) is None:
+    if (folder := source_snapshot.package_folder(package)) is None:
         raise ConfigError(f"{package}: no such package is installed in {sys.executable}. Install it beside dualread.")
     return folder
 

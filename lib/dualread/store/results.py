@@ -149,7 +149,7 @@ def check_folders(*folders: Path) -> None:
             )
 
 
-def mend(results: Path, store: Store) -> dict[str, Manifest]:
+def repair(results: Path, store: Store) -> dict[str, Manifest]:
     """Report every damaged artifact below `results`; link it again or remove its MANIFEST.json (see the module).
 
     Return the artifacts that are whole, by directory.
@@ -227,7 +227,7 @@ def _damage(manifest: Manifest, path: Path, store: Store, cache: StatCache) -> l
     # The files are hard links to the store's, so the damage may be in the store as well.
     if problems and entry.is_dir() and (damage := list(_only(names, manifest).wrong_bytes(entry))):
         try:
-            store.condemn(manifest.key, damage)
+            store.quarantine(manifest.key, damage)
         except ArtifactError as error:  # of somebody else; a job that needs the entry will say so, too
             say(f"warning: {error}")
     return problems

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from dualread import read_once
+from dualread import source_snapshot as source_snapshot
 from dualread.errors import ArtifactError
 from dualread.machine import return_freed_memory
 from dualread.progress import say, work_on
 from dualread.store import partial
-from dualread.store.belongs import Of, check
+from dualread.store.belongs import RunIdentity, check
 from dualread.store.code import SOURCES_NAME, job_digests, library, stage_roots
 from dualread.store.digest import MANIFEST_NAME, StatCache, canonical_json, raw_digest
 from dualread.store.disk import is_no_space, no_space
@@ -45,7 +45,7 @@ class Input:
     path: Path
     digest: str
     key: str | None
-    of: Of | None = None
+    of: RunIdentity | None = None
 
 
 class Runner:
@@ -96,7 +96,7 @@ class Runner:
             output = entry.output if self._below is None else entry.output.relative_to(self._below)
             where = f"[{self._stage}] {output}:"
             work_on(where.removesuffix(":"))
-            check(Of.spec(entry.spec), {name: item.of for name, item in inputs.items()}, str(entry.output))
+            check(RunIdentity.spec(entry.spec), {name: item.of for name, item in inputs.items()}, str(entry.output))
             if manifest := self._find(action.key):
                 line = f"{where} hit {action.key[:8]}"
             else:
@@ -117,7 +117,9 @@ class Runner:
             except ArtifactError as error:
                 raise ArtifactError(f"input {name}: {error}") from error
         manifest = read_manifest(directory / MANIFEST_NAME)
-        return Input(path=directory, digest=manifest.digest, key=manifest.key, of=Of.spec(manifest.action.spec))
+        return Input(
+            path=directory, digest=manifest.digest, key=manifest.key, of=RunIdentity.spec(manifest.action.spec)
+        )
 
     def _find(self, key: str) -> Manifest | None:
         """Look up an entry; verify its bytes if it is small, or if a file was modified after the entry was finished.
@@ -134,7 +136,7 @@ class Runner:
             if size > _QUICK_BYTES and max(times.values()) == times[MANIFEST_NAME]:
                 return manifest
         if problems := list(manifest.wrong_bytes(entry)):
-            self._store.condemn(key, problems)
+            self._store.quarantine(key, problems)
             return None
         return manifest
 
@@ -153,7 +155,7 @@ class Runner:
         ):
             started = time.monotonic()
             try:
-                handing_on.enter_context(read_once.handed_on(sources))
+                handing_on.enter_context(source_snapshot.handed_on(sources))
                 summary = compute(spec, {name: item.path for name, item in inputs.items()}, out)
             except Exception as error:
                 if is_no_space(error, self._store.root):
@@ -180,7 +182,7 @@ class Runner:
             entry = self._store.entry(item.key)
             # The output is linked to the entry, and a lookup checks only sizes: the damaged entry would be a hit again.
             if entry.is_dir() and (damage := list(manifest.wrong_bytes(entry))):
-                self._store.condemn(item.key, damage)
+                self._store.quarantine(item.key, damage)
             # Without its manifest, the same command recomputes the input.
             with contextlib.suppress(OSError):
                 (item.path / MANIFEST_NAME).unlink()
@@ -219,7 +221,7 @@ def spec_of(compute: Callable, spec: Mapping[str, Any], stage: str) -> Any:
     """Return `spec` as the declaration that the annotation of `compute` asks for; as it is where that is none.
 
     Raises:
-        ConfigError: See `declared.base.Section.of`.
+        ConfigError: See `schema.base.Section.of`.
     """
     kind: Any = get_type_hints(compute).get("spec")
-    return kind.of(spec, f"{stage}.spec") if hasattr(kind, "of") else spec
+    return kind.from_spec(spec, f"{stage}.spec") if hasattr(kind, "from_spec") else spec

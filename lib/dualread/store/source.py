@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dualread import read_once
+from dualread import source_snapshot as source_snapshot
 from dualread.errors import ConfigError
 from dualread.store import effects
 from dualread.store.digest import KeptTable
@@ -350,7 +350,7 @@ def _is_type_checking(test: ast.expr) -> bool:
 
 
 # Identifies the parser: another one may find other things in the same text.
-_TEXTS = b"".join(read_once.read(Path(file)) for file in (effects.__file__, __file__))
+_TEXTS = b"".join(source_snapshot.read(Path(file)) for file in (effects.__file__, __file__))
 _PARSER = f"{sys.version} {hashlib.sha256(_TEXTS).hexdigest()}"
 
 

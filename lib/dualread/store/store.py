@@ -65,7 +65,7 @@ class Store:
             problems, manifest = [str(error)], None
         if not problems:
             return manifest
-        self.condemn(key, problems)
+        self.quarantine(key, problems)
         return None
 
     def record(self, key: str) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class Store:
             return theirs
         return manifest
 
-    def condemn(self, key: str, problems: list[str]) -> None:
+    def quarantine(self, key: str, problems: list[str]) -> None:
         """Report what is wrong with the entry `key` and move it to `damaged/`, so that it is recomputed.
 
         An entry of somebody else whose folder is closed stays where it is, under another name.

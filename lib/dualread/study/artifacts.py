@@ -1,7 +1,8 @@
 """What the artifacts of a study are made from: the one description of its jobs.
 
-rules/*.smk make rules of it, and `dualread.direct` runs the same jobs in memory. A job has the inputs that its entries
-share, and the entries: one artifact each, with its `spec`, which is all that it depends on besides inputs and code.
+rules/*.smk make rules of it, and `dualread.confidences` runs the same jobs in memory. A job has the inputs that its
+entries share, and the entries: one artifact each, with its `spec`, which is all that it depends on besides inputs and
+code.
 
 A method has the name of its stage. `w` has the wildcards of a job: `dataset` and `split`, or `backbone`, `actor` and
 `seed`. Whoever needs a part of a job's artifacts alone names the shards or methods.
@@ -11,13 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dualread.declared.answers import GenerateSpec, GradeSpec, ReplaySpec, Shard
-from dualread.declared.base import ConfiguredPlugin, DatasetSplit, Plugin, Section
-from dualread.declared.data import BuildManifestSpec
-from dualread.declared.metrics import ExportAnswersSpec
-from dualread.declared.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec
-from dualread.declared.study import Config
 from dualread.plugins import module_of
+from dualread.schema.answers import GenerateSpec, GradeSpec, ReplaySpec, Shard
+from dualread.schema.base import ConfiguredPlugin, DatasetSplit, Plugin, Section
+from dualread.schema.data import BuildManifestSpec
+from dualread.schema.metrics import ExportAnswersSpec
+from dualread.schema.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec
+from dualread.schema.study import Config
 from dualread.store.digest import MANIFEST_NAME
 from dualread.study.asked import contract_of, image_of, shard_spec
 from dualread.study.jobs import Description
@@ -75,7 +76,7 @@ class StudyArtifacts:
     def entry(self, output: str, spec: Section, **inputs: str | None) -> dict[str, Any]:
         """Return one artifact of a job; an input that is None is none."""
         given = {name: path for name, path in inputs.items() if path}
-        return {"spec": spec.wire(), "inputs": given, "output": output.removesuffix(f"/{MANIFEST_NAME}")}
+        return {"spec": spec.to_spec(), "inputs": given, "output": output.removesuffix(f"/{MANIFEST_NAME}")}
 
     # --- What jobs have in common
 

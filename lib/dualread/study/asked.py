@@ -1,10 +1,10 @@
 """What an actor is asked about a shard or a view of it: which image and prompt, and how its completions are drawn."""
 
 from dualread import plugins
-from dualread.declared.answers import Decoding, Image, Measure, ShardSpec, View, name_and_settings
-from dualread.declared.base import ConfiguredPlugin, Plugin, Prompt
-from dualread.declared.study import Config
 from dualread.models import prompts
+from dualread.schema.answers import Decoding, Image, Measure, ShardSpec, View, name_and_settings
+from dualread.schema.base import ConfiguredPlugin, Plugin, Prompt
+from dualread.schema.study import Config
 
 
 def shard_spec(config: Config, actor: str, shard: tuple[str, ...]) -> ShardSpec:

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dualread import plugins
-from dualread.declared.answers import name_and_settings
-from dualread.declared.data import Dataset
-from dualread.declared.metrics import Contrast
-from dualread.declared.plugin_settings import settings_class
-from dualread.declared.readers import Method
-from dualread.declared.study import Config
-from dualread.declared.tables import Figure, Table
 from dualread.evaluation.other_conditions import conditions_of
 from dualread.models import prompts
-from dualread.models.training.settings import TrainingSettings, training_settings
 from dualread.readers.declarations import problems
+from dualread.schema.answers import name_and_settings
+from dualread.schema.data import Dataset
+from dualread.schema.metrics import Contrast
+from dualread.schema.plugin_settings import settings_class
+from dualread.schema.readers import Method
+from dualread.schema.study import Config
+from dualread.schema.tables import Figure, Table
 from dualread.study.given import given
 from dualread.study.references import MEANS
+from dualread.training.settings import TrainingSettings, training_settings
 
 # By what a figure READS: the keys that its entry must have, and those that it may have.
 _OF_FIGURES = {
@@ -125,7 +125,7 @@ def _training_contradictions(config: Config) -> Iterator[str]:
             continue
         declared = settings_class("training", actor.training)
         for other, backbone in config.backbones.items():
-            both = declared.of(training_settings(actor.settings, backbone.training), "settings")
+            both = declared.from_spec(training_settings(actor.settings, backbone.training), "settings")
             assert isinstance(both, TrainingSettings), declared
             where = f"backbones.{other}.training over actors.{name}.settings"
             if problem := both.unfit_for_its_processes:

@@ -11,17 +11,17 @@ from typing import Any
 import pydantic
 
 from dualread import plugins
-from dualread.declared.answers import Image, name_and_settings
-from dualread.declared.plugin_settings import settings_class
-from dualread.declared.study import Config
 from dualread.errors import ConfigError, did_you_mean
 from dualread.models import prompts
-from dualread.models.training.settings import training_settings
+from dualread.schema.answers import Image, name_and_settings
+from dualread.schema.plugin_settings import settings_class
+from dualread.schema.study import Config
 from dualread.study import messages
 from dualread.study.checks import contradictions, missing_checkpoints, missing_files
 from dualread.study.given import without_states
 from dualread.study.references import unknown_references
 from dualread.study.selection import nothing_left, select, unknown_seeds
+from dualread.training.settings import training_settings
 
 MOST_ENTRIES = 10**6  # of a study, each alias written out: ten short lines can stand for a thousand million
 _SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from dualread.declared.study import Config
 from dualread.errors import ConfigError
-from dualread.read_once import ROOT
+from dualread.schema.study import Config
+from dualread.source_snapshot import ROOT
 from dualread.store.differences import differing, flat
 from dualread.store.digest import plain
 from dualread.study.config import resolve

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from dualread import plugins
-from dualread.declared.study import Config
+from dualread.schema.study import Config
 from dualread.study.selection import with_methods
 
 # The one tensor of a replay that is known of given answers, if the service gives log-probabilities.

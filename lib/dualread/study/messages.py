@@ -10,8 +10,8 @@ from typing import Any, Union, get_args, get_origin
 
 import pydantic
 
-from dualread.declared.base import FORMS, Section
 from dualread.errors import did_you_mean
+from dualread.schema.base import FORMS, Section
 
 _NULL = ' Its value is null, as YAML reads null, Null, ~ and an empty value; text has to be in quotes, as in "Null".'
 _QUOTES = "Text that YAML reads as something else (Null, Yes, No, on, off, true, false, numbers) has to be in quotes."

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from dualread.declared.study import Config
 from dualread.errors import did_you_mean
+from dualread.schema.study import Config
 
 # The means over OOD data sets, which contrasts name beside data sets: of answers, and of pairs of answers.
 MEANS = ("ood6", "ood_ccg")

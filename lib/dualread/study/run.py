@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from dualread.declared.study import Config, Machine
 from dualread.devices import ASSIGNED, gpus
 from dualread.errors import ConfigError, DualReadError, did_you_mean, printable
 from dualread.machine import model_slots
 from dualread.progress import say
-from dualread.read_once import ROOT
+from dualread.schema.study import Config, Machine
+from dualread.source_snapshot import ROOT
 from dualread.store.code import SOURCES_NAME
 from dualread.store.copy import LOCK_NAME, write_lock
 from dualread.store.digest import MANIFEST_NAME
@@ -29,7 +29,7 @@ from dualread.store.job import Entry, recipes, write_planned
 from dualread.store.layers import start_forkserver
 from dualread.store.manifest import Manifest
 from dualread.store.place import STUDY_MARK, register, write_study
-from dualread.store.results import check_folders, mend, wrong_copies
+from dualread.store.results import check_folders, repair, wrong_copies
 from dualread.store.store import Store
 from dualread.study.again import forget_old_plans, outdated
 from dualread.study.display import Display
@@ -166,7 +166,7 @@ class StudyRun:
         check_folders(results, self._store.root, Path("tables"), Path("figures"))
         check_writable(self._store.root)
         register(Path("results"), self._store)
-        self._made = mend(results, self._store)
+        self._made = repair(results, self._store)
 
     def _forecast(self, of: Callable[..., Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return what is expected of the jobs of each stage, as `dualread plan` expects it."""

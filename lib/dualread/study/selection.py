@@ -7,14 +7,14 @@ actors start from, the parents of a method, the data set that readers are fitted
 from collections.abc import Collection, Iterator, Mapping
 from typing import TypeVar
 
-from dualread.declared.answers import Actor
-from dualread.declared.backbones import Backbone
-from dualread.declared.base import Section
-from dualread.declared.metrics import Contrast
-from dualread.declared.readers import Method
-from dualread.declared.study import Config, Only
-from dualread.declared.tables import Table
 from dualread.errors import did_you_mean
+from dualread.schema.answers import Actor
+from dualread.schema.backbones import Backbone
+from dualread.schema.base import Section
+from dualread.schema.metrics import Contrast
+from dualread.schema.readers import Method
+from dualread.schema.study import Config, Only
+from dualread.schema.tables import Table
 from dualread.study.references import MEANS
 
 Entry = TypeVar("Entry", bound=Section)

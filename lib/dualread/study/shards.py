@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from dualread import plugins
-from dualread.declared.answers import Image, Service, name_and_settings
-from dualread.declared.readers import AskedView, ScoringSpec
-from dualread.declared.replay import OF_IMAGE, OPTIONAL_TENSORS, PassReading
-from dualread.declared.study import Config
-from dualread.declared.tables import LabeledCondition
+from dualread.schema.answers import Image, Service, name_and_settings
+from dualread.schema.readers import AskedView, ScoringSpec
+from dualread.schema.replay import OF_IMAGE, OPTIONAL_TENSORS, PassReading
+from dualread.schema.study import Config
+from dualread.schema.tables import LabeledCondition
 from dualread.study.asked import contract_of, shard_spec
 from dualread.study.given import given
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dualread import plugins
-from dualread.declared.metrics import ContrastSpec
-from dualread.declared.study import Config
+from dualread.schema.metrics import ContrastSpec
+from dualread.schema.study import Config
 from dualread.study.references import MEANS
 
 # A figure shows these against the nulls.

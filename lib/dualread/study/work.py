@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from dualread import plugins
-from dualread.declared.study import Config
 from dualread.errors import DualReadError
-from dualread.models.training.settings import TrainingSettings, settings_on
+from dualread.schema.study import Config
 from dualread.study.asked import shard_spec
 from dualread.study.costs import Costs, is_tiny
 from dualread.study.shards import ShardOrView, StudyShards
 from dualread.study.sizes import Sizes
+from dualread.training.settings import TrainingSettings, settings_on
 
 STAGES = (  # in the order of the pipeline
     *("pretrain_base", "copy_checkpoint", "probe_checkpoint", "train_actor", "generate", "read_answers", "grade"),

@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from dualread.declared.base import Section
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import platt_scores
+from dualread.schema.base import Section
 from dualread_lm_polygraph import adapter
 
 FEATURES: tuple[str, ...] = ("token_entropies", "token_log_probs", "answer_positions")

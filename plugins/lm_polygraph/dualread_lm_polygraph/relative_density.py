@@ -11,9 +11,9 @@ References:
 from collections.abc import Mapping
 from typing import Literal
 
-from dualread.declared.base import Section
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import platt_scores
+from dualread.schema.base import Section
 from dualread_lm_polygraph import adapter
 from dualread_lm_polygraph.density import distances
 

@@ -13,10 +13,10 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from dualread.declared.base import Section, Wire
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 from dualread.readers.calibrated import platt_scores
 from dualread.readers.replies import sampled_answers
+from dualread.schema.base import Section, Wire
 from dualread_lm_polygraph import adapter
 
 FITTED_ON = "validation"

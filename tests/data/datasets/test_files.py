@@ -1,7 +1,7 @@
 import pytest
 
 from dualread.data.datasets._files import checked_request, leaves_folder, lower, not_text, read_json
-from dualread.declared.base import Place
+from dualread.schema.base import Place
 
 
 def test_the_settings_of_a_data_set_are_what_it_declares():

@@ -1,4 +1,4 @@
-"""Logs of Inspect through its own reader. tests/harnesses/test_inspect.py runs these tests, too."""
+"""Logs of Inspect through its own reader. tests/apps/harnesses/test_inspect.py runs these tests, too."""
 
 import json
 import math

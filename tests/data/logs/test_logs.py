@@ -13,12 +13,12 @@ import pytest
 
 import dualread
 from dualread import plugins
-from dualread.commands import main as program
-from dualread.commands.evaluate import DESCRIPTION
+from dualread.apps import main as program
+from dualread.apps.evaluate import DESCRIPTION
+from dualread.apps.evaluate.log import answer_to, read_stated, self_consistency, sequence_likelihood, stated_text
 from dualread.data.logs import lm_eval, lmms_eval, vlmevalkit
 from dualread.data.logs.base import LoggedSample
 from dualread.errors import ConfigError, DataError, DualReadError
-from dualread.own.log import answer_to, read_stated, self_consistency, sequence_likelihood, stated_text
 from tests.drawn import examples
 
 MADE = Path(__file__).parent / "made"  # by lm-eval 0.4.13 and lmms-eval 0.7.3: lm_eval_log.py, lmms_eval_log.py

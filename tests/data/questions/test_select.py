@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dualread.data.datasets.base import AuditStep, Loaded, Row
 from dualread.data.questions.select import select
-from dualread.declared.data import Select
 from dualread.errors import DataError
+from dualread.schema.data import Select
 
 FILE = Path("/official/test.json")
 LANGUAGE = AuditStep(step="language", kept=4, dropped=2, reason="r")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dualread.commands.evaluate import DESCRIPTION
+from dualread.apps.evaluate import DESCRIPTION
 from dualread.data.tables.checks import checked
 from dualread.data.tables.contract import ANSWERS, PAIRS, TableOptions, plain_ids
 from dualread.data.tables.files import read_file

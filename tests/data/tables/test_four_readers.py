@@ -8,12 +8,12 @@ import json
 import polars as pl
 import pytest
 
-from dualread.commands.new.data import look
-from dualread.commands.score.questions import read_rows
+from dualread.apps.evaluate.tables import LogOptions, read_tables
+from dualread.apps.new.data import look
+from dualread.apps.score.questions import read_rows
 from dualread.data.datasets.table import load_rows
 from dualread.data.tables.contract import TableOptions
 from dualread.errors import DataError
-from dualread.own.tables import LogOptions, read_tables
 
 COLUMNS = ("id", "split", "image", "question", "reference_answers", "confidence")
 ROWS = [

@@ -6,13 +6,13 @@ import re
 import pytest
 from tokenizers import Tokenizer
 
+from dualread.apps.score.loading import checkpoint_digests
 from dualread.errors import ArtifactError
 from dualread.models.backbones.checkpoint import copy_processor
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls, without_calls
 from dualread.models.probe import probe
-from dualread.own.scoring.loading import checkpoint_digests
 from tests import families
 from tests.models.backbones.damage import copied, edit_json
 from tests.tiny import MODEL, image

@@ -6,9 +6,9 @@ from tests.more_families import sentencepiece
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from dualread.declared.answers import Choices as ChoicesSpec
 from dualread.errors import ConfigError
 from dualread.models.generation.choices import choices_of, stated_integers
+from dualread.schema.answers import Choices as ChoicesSpec
 
 STOP = frozenset({0})
 

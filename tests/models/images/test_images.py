@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 
 from dualread import plugins
-from dualread.declared.plugin_settings import settings_class
 from dualread.models.conditions import asked
 from dualread.models.images import base
 from dualread.models.images.base import ChangedImage, changes_of, rows_shown, shown_image, unchanged
+from dualread.schema.plugin_settings import settings_class
 from dualread.seeding import generator
 from tests.specs import image
 from tests.stages import shards

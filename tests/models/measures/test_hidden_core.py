@@ -8,13 +8,13 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
-from dualread.declared.recorded import Facts
 from dualread.errors import ConfigError
 from dualread.models import prompts
 from dualread.models.actor import Request, take_measure
 from dualread.models.backbones.opened import Opened
 from dualread.models.measures import base, hidden_core
 from dualread.models.measures.hidden_core import Settings, core_of
+from dualread.schema.recorded import Facts
 from tests import specs
 from tests.tiny import image
 
@@ -142,4 +142,4 @@ def test_what_it_cannot_measure_is_refused(scene):
     with pytest.raises(ConfigError, match="blind: no image is shown, so there is none to hide"):
         hidden_core.measure(scene.opened, [blind], [scene.ids], Settings(**HALF))
     with pytest.raises(ConfigError, match=r"has from_depth 0\.5 and to_depth 0\.5"):
-        Settings.of({**HALF, "from_depth": 0.5, "to_depth": 0.5}, "settings")
+        Settings.from_spec({**HALF, "from_depth": 0.5, "to_depth": 0.5}, "settings")

@@ -11,15 +11,15 @@ from tests.tiny import MODEL, image
 
 from dualread.artifacts.tables import from_rows, write_parts
 from dualread.artifacts.tensors import read_tensors, write_tensors
-from dualread.declared.columns import GENERATIONS
-from dualread.declared.recorded import Facts
-from dualread.declared.replay import Agreement, PassReading
 from dualread.errors import ArtifactError, ReplayDisagreementError
 from dualread.models.actor import ReadSpec, Request, SeededDecoding, read_states
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay import of_generation
+from dualread.schema.columns import GENERATIONS
+from dualread.schema.recorded import Facts
+from dualread.schema.replay import Agreement, PassReading
 
 WHOLE = PassReading(kappa=0.1, middle=True, entropies=True)
 BOUNDS = Agreement(argmax_tolerance=1e-3, max_mean_log_prob_difference=1e-3, max_argmax_mismatch_share=0.0)

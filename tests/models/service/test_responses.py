@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from dualread.declared.answers import Service
 from dualread.errors import ArtifactError
 from dualread.models.conditions import Asked
 from dualread.models.service import responses
 from dualread.models.service.replies import ReplyError
 from dualread.models.service.requests import requests_of
 from dualread.models.service.responses import Found, read_responses, reply_in
+from dualread.schema.answers import Service
 from tests import specs
 
 

@@ -6,11 +6,11 @@ Names and directions are turned into ours by hand, here and in `cases`: the othe
 import polars as pl
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import DATA
 from dualread.plugins import load
 from dualread.reporting.comparison import TABLES
 from dualread.reporting.comparison.cells import ComparedStudy
 from dualread.reporting.tables.published import published_cells
+from dualread.schema.columns import DATA
 from dualread.stages import build_table
 from tests.reporting.tables import cases, contrasts
 from tests.reporting.tables.layouts import datasets, layout, method

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from dualread.declared.tables import FigureLayout, Labeled
+from dualread.schema.tables import FigureLayout, Labeled
 
 LAYOUT = FigureLayout(
     study="embedded",

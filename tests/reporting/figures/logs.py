@@ -4,7 +4,7 @@ import math
 
 import polars as pl
 
-from dualread.declared.tables import FigureLayout, Labeled
+from dualread.schema.tables import FigureLayout, Labeled
 
 LAYOUT = FigureLayout(
     study="embedded",

@@ -2,9 +2,9 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from dualread.declared.tables import FigureLayout, Labeled
 from dualread.reporting.figures import counterfactuals
 from dualread.reporting.figures.drawing import house_style
+from dualread.schema.tables import FigureLayout, Labeled
 from tests.specs import changed
 
 LAYOUT = FigureLayout(

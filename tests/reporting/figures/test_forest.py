@@ -3,10 +3,10 @@ import pytest
 from matplotlib.colors import to_hex
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import CONTRASTS, DIFFICULTY
-from dualread.declared.tables import FigureLayout, Labeled
 from dualread.reporting.figures import forest
 from dualread.reporting.figures.drawing import COLORS, house_style
+from dualread.schema.columns import CONTRASTS, DIFFICULTY
+from dualread.schema.tables import FigureLayout, Labeled
 from tests.reporting import forests
 from tests.reporting.forests import LABELS, minus, own
 

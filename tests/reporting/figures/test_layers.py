@@ -1,10 +1,10 @@
 import polars as pl
 import pytest
 
-from dualread.declared.columns import METRICS
-from dualread.declared.tables import FigureLayout, Labeled
 from dualread.errors import ConfigError
 from dualread.reporting.figures import layers
+from dualread.schema.columns import METRICS
+from dualread.schema.tables import FigureLayout, Labeled
 from tests.specs import changed
 
 LAYOUT = FigureLayout(

@@ -3,10 +3,10 @@ import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from dualread.declared.tables import Labeled
 from dualread.reporting.figures import reliability, reliability_diagram, reliability_domains
 from dualread.reporting.figures.drawing import COLORS, house_style
 from dualread.reporting.figures.reliability_diagram import diagram
+from dualread.schema.tables import Labeled
 from tests.reporting.figures.answers import LAYOUT, of_all
 from tests.reporting.figures.answers import answers as of_run
 from tests.specs import changed

@@ -1,7 +1,7 @@
 import polars as pl
 
-from dualread.declared.tables import Labeled
 from dualread.reporting.figures import reliability_domains
+from dualread.schema.tables import Labeled
 from tests.reporting.figures.answers import LAYOUT, of_all
 from tests.specs import changed
 

@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from dualread.declared.tables import Labeled
 from dualread.errors import ConfigError
 from dualread.evaluation.metrics.selective import aurc
 from dualread.reporting.figures import risk_coverage
 from dualread.reporting.figures.drawing import house_style
+from dualread.schema.tables import Labeled
 from tests.reporting.figures.answers import LAYOUT, answers, of_all
 from tests.specs import changed
 

@@ -1,10 +1,10 @@
 import polars as pl
 import pytest
 
-from dualread.declared.columns import METRICS
-from dualread.declared.tables import FigureLayout, Labeled, LabeledCondition
 from dualread.errors import ConfigError
 from dualread.reporting.figures import robustness
+from dualread.schema.columns import METRICS
+from dualread.schema.tables import FigureLayout, Labeled, LabeledCondition
 from tests.specs import changed
 
 LAYOUT = FigureLayout(

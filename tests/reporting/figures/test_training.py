@@ -3,9 +3,9 @@ import math
 import polars as pl
 import pytest
 
-from dualread.declared.tables import Labeled
 from dualread.errors import ArtifactError, ConfigError
 from dualread.reporting.figures import training
+from dualread.schema.tables import Labeled
 from tests.reporting.figures.logs import LAYOUT, LOGS, log
 from tests.specs import changed
 

@@ -89,7 +89,7 @@ def finished(root):
     metrics = maker.make("collect_metrics", "metrics", {"metrics.txt": "m"}, inputs=[answers])
     for name, table in {"main": cases.paper("main"), "calib": cases.paper("calib"), "mine": MINE}.items():
         files = table_files(name, table, CELLS if name == "main" else "table,printed\n")
-        shown = {"layout": layout(PAPER_METHODS).wire(), "table": {"module": f"reporting.tables.{name}"}}
+        shown = {"layout": layout(PAPER_METHODS).to_spec(), "table": {"module": f"reporting.tables.{name}"}}
         maker.make("build_table", f"tables/{name}", files, spec=shown, inputs=[metrics])
     maker.make("preview_tables", "tables/preview", {"preview.txt": "p"}, spec={"tables": ["calib", "main", "mine"]})
     picture = Image.linear_gradient("L").resize((300, 600))

@@ -3,8 +3,8 @@
 from typing import Any
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import DIFFICULTY
 from dualread.reporting.report.controls import describe, read
+from dualread.schema.columns import DIFFICULTY
 
 LABELS = {
     "backbones": {"qwen": "Qwen"},

@@ -3,8 +3,8 @@
 import pytest
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import CONTRASTS
 from dualread.reporting.report.findings import find
+from dualread.schema.columns import CONTRASTS
 from tests.reporting.tables.layouts import BACKBONES, HIDDEN, TOKEN, datasets, layout, method
 
 QWEN, MEDGEMMA = (backbone.name for backbone in BACKBONES)
@@ -16,7 +16,7 @@ METHODS = [
     method("saplma", HIDDEN, label="SAPLMA", readers=["saplma"]),
     method("dualread", HIDDEN, label="DualRead", readers=["dualread", "psr"]),
 ]
-LAYOUT = layout(METHODS, datasets=datasets("vqa_rad")).wire()
+LAYOUT = layout(METHODS, datasets=datasets("vqa_rad")).to_spec()
 BARS = ("rlvr", "question", "answer")
 
 
@@ -141,7 +141,7 @@ def test_a_missing_backbone_is_named_and_nothing_is_said_about_it():
 
 def test_a_study_without_nulls_says_what_that_leaves_open():
     rows = [r for r in against_all() if r["baseline"] not in ("question", "answer")]
-    result = found(rows, layout([m for m in METHODS if m.group != "Null"]).wire())
+    result = found(rows, layout([m for m in METHODS if m.group != "Null"]).to_spec())
     assert result.headline[0].endswith("against the stated confidence GRPO: significantly above 1.")
     assert "The study has no null methods" in result.headline[-1]
 

@@ -4,11 +4,11 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import CONTRASTS
 from dualread.errors import ArtifactError
 from dualread.reporting.forest import VALUES
 from dualread.reporting.report.findings import find
 from dualread.reporting.report.opening import LONGEST, opening
+from dualread.schema.columns import CONTRASTS
 from tests.reporting.report.test_findings import LAYOUT, MEDGEMMA, METHODS, QWEN, against_all, on, row
 from tests.reporting.tables.layouts import layout
 
@@ -93,7 +93,7 @@ def test_without_tests_or_nulls_the_sentences_say_what_is_left_open(tmp_path):
     first, second = said(None, tmp_path)
     assert first.startswith("This study tests no method")
     assert second.startswith("Its numbers describe each method")
-    shown = layout([m for m in METHODS if m.group != "Null"]).wire()
+    shown = layout([m for m in METHODS if m.group != "Null"]).to_spec()
     rows = [r for r in against_all() if r["baseline"] not in ("question", "answer")]
     last = said(rows, tmp_path, shown)[-1]
     assert last.startswith("Without nulls, nothing here shows")

@@ -7,14 +7,14 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from dualread.apps import main as cli
 from dualread.artifacts.tables import from_rows
-from dualread.commands import main as cli
-from dualread.declared.columns import CONTRASTS
 from dualread.errors import ArtifactError
 from dualread.reporting.forest import VALUES
 from dualread.reporting.pages import digest
 from dualread.reporting.report.page import render
 from dualread.reporting.report.provenance import stage_costs
+from dualread.schema.columns import CONTRASTS
 from tests.reporting.report import study
 from tests.reporting.tables.layouts import TINY, layout, method
 
@@ -103,7 +103,7 @@ def test_the_page_opens_with_what_was_found_and_counts_follow(maker):
         contrast(estimate=0.8, method="dualread", contrast="all", baseline="rlvr", p=0.001, p_holm=0.001),
     ]
     methods = [method("rlvr", label="GRPO", readers=["verbalized"]), method("dualread", label="<DualRead>")]
-    spec = {"layout": layout(methods, TINY).wire()}
+    spec = {"layout": layout(methods, TINY).to_spec()}
     files = study.table_files("significance", study.MINE)
     maker.make("build_table", "tables/significance", files, spec=spec)
     table = from_rows(rows, CONTRASTS)

@@ -3,11 +3,11 @@
 from functools import cache
 from typing import NamedTuple
 
-from dualread.declared.tables import Layout
 from dualread.plugins import load
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables.published import published
 from dualread.reporting.tables.values import Key, Value
+from dualread.schema.tables import Layout
 from tests.reporting.tables import reading
 from tests.reporting.tables.layouts import CASCADE_METHODS, PAPER_METHODS, TOKEN, datasets, layout, method
 

@@ -1,7 +1,7 @@
 """A maker of small contrasts tables."""
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import CONTRASTS
+from dualread.schema.columns import CONTRASTS
 
 
 def row(method, metric, estimate, *, baseline=None, contrast=None, **key):

@@ -1,8 +1,8 @@
 """The layouts of the paper's tables, and functions that make rows of metrics tables."""
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import DATA, METRICS
-from dualread.declared.tables import Labeled, LabeledBackbone, LabeledDataset, LabeledMethod, Layout
+from dualread.schema.columns import DATA, METRICS
+from dualread.schema.tables import Labeled, LabeledBackbone, LabeledDataset, LabeledMethod, Layout
 
 BACKBONES = [
     Labeled(name="qwen3-vl-2b", label="Qwen3VL-2B"),

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dualread.declared.tables import LabeledDataset
 from dualread.errors import ConfigError
 from dualread.plugins import load
+from dualread.schema.tables import LabeledDataset
 from dualread.stages import build_table
 from tests.reporting.tables import contrasts
 from tests.reporting.tables.contrasts import row

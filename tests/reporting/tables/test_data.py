@@ -1,7 +1,7 @@
 import pytest
 
-from dualread.declared.tables import LabeledDataset
 from dualread.reporting.tables import data
+from dualread.schema.tables import LabeledDataset
 from dualread.stages import build_table
 from tests.reporting.tables.layouts import data_rows, layout
 from tests.specs import changed

@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from dualread import plugins
-from dualread.declared.tables import StudySettings
 from dualread.readers import _network
 from dualread.reporting.tables import hparams
 from dualread.reporting.tables.hparams import number, percent, told_apart
+from dualread.schema.tables import StudySettings
 from dualread.stages import build_table
 from dualread.store.digest import digest_of
 from dualread.study.config import resolve
@@ -73,7 +73,7 @@ def rows_of(changes, n_questions=N_SLAKE_TRAIN):
         constants=StudyTables(study).constants("hparams"),
     )
     # As a job file holds it: sorted, and every key text.
-    settings = StudySettings.of(settings.wire(), "build_table")
+    settings = StudySettings.from_spec(settings.to_spec(), "build_table")
     # Two roles of the training split add up; no other split and no other data set counts.
     splits = [("slake", "train", n_questions - 1), ("slake", "train", 1), ("slake", "test", 9), ("x", "train", 9)]
     data = pl.DataFrame(splits, schema=["dataset", "split", "questions"], orient="row")

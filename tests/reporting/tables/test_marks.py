@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
-from dualread.declared.tables import LabeledDataset
 from dualread.errors import ArtifactError, ConfigError
 from dualread.plugins import load
+from dualread.schema.tables import LabeledDataset
 from dualread.stages import build_table
 from tests.reporting.tables import cases
 from tests.reporting.tables.layouts import TINY, TOKEN, datasets, estimate, layout, method, metrics, over_seeds

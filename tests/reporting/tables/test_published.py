@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 
 from dualread.artifacts.tables import from_rows
-from dualread.declared.columns import DATA
 from dualread.reporting.tables import data, paired
 from dualread.reporting.tables import published as _published
 from dualread.reporting.tables.published import published
 from dualread.reporting.tables.values import Key
+from dualread.schema.columns import DATA
 from dualread.stages import build_table
 from tests.reporting.tables import cases, contrasts, reading
 from tests.reporting.tables.cases import CASES

@@ -10,12 +10,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dualread.declared.tables import NULL_GROUP
 from dualread.evaluation.aggregates import aggregate
 from dualread.plugins import known, load
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import Sheet
 from dualread.reporting.tables.values import Key, summarize
+from dualread.schema.tables import NULL_GROUP
 from tests.golden import check
 from tests.reporting.tables import cases
 from tests.reporting.tables.cases import CASES

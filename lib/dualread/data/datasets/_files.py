@@ -5,8 +5,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from dualread.data.tables.files import parsed
-from dualread.declared.base import Section, Wire
 from dualread.errors import ConfigError, DataError, did_you_mean
+from dualread.schema.base import Section, Wire
 
 T = TypeVar("T", bound=Section)
 
@@ -19,7 +19,7 @@ def checked_request(loader: str, split: str, splits: Iterable[str], settings: Wi
     """
     if split not in (names := list(splits)):
         raise ConfigError(f"{loader}: no split named {split!r}. Known: {', '.join(names)}.{did_you_mean(split, names)}")
-    return declared.of(settings, f"{loader}: settings")
+    return declared.from_spec(settings, f"{loader}: settings")
 
 
 def read_json(file: Path, kind: type) -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 from dualread.data.datasets._files import checked_request, leaves_folder, lower, not_text, read_json
 from dualread.data.datasets._multiple_choice import askable
 from dualread.data.datasets.base import Loaded, Row, refuse
-from dualread.declared.base import Wire
-from dualread.declared.plugin_settings import NoSettings
 from dualread.errors import DataError
+from dualread.schema.base import Wire
+from dualread.schema.plugin_settings import NoSettings
 
 HUB_FILES = {"test": ("OmniMedVQA.zip",)}
 DOWNLOAD_GB = 10.7

@@ -25,8 +25,8 @@ from pathlib import Path
 from dualread.data.datasets._files import checked_request
 from dualread.data.datasets._hub_tables import read_rows
 from dualread.data.datasets.base import AuditStep, Loaded, Row
-from dualread.declared.base import Wire
-from dualread.declared.plugin_settings import NoSettings
+from dualread.schema.base import Wire
+from dualread.schema.plugin_settings import NoSettings
 
 HUB_FILES = {
     "train": ("data/train-*.parquet",),

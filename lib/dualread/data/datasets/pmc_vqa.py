@@ -18,10 +18,10 @@ from typing import Any
 from dualread.data.datasets._files import checked_request, leaves_folder
 from dualread.data.datasets._multiple_choice import askable
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.base import Wire
-from dualread.declared.plugin_settings import NoSettings
 from dualread.errors import DataError
 from dualread.grading.canonical import canonical
+from dualread.schema.base import Wire
+from dualread.schema.plugin_settings import NoSettings
 
 _FILES = {"train": "train.csv", "test": "test_clean.csv"}
 HUB_FILES = {"train": ("train.csv", "images.zip"), "test": ("test_clean.csv", "images.zip")}

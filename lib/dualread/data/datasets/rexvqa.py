@@ -15,8 +15,8 @@ from typing import Any
 from dualread.data.datasets._files import checked_request, is_texts, leaves_folder, lower, not_text, read_json
 from dualread.data.datasets._multiple_choice import askable, unlabeled
 from dualread.data.datasets.base import Loaded, Row, refuse
-from dualread.declared.base import Section, Wire
 from dualread.errors import ConfigError, DataError
+from dualread.schema.base import Section, Wire
 
 _FILES = {"train": "train_vqa_data.json", "validation": "valid_vqa_data.json", "test": "test_vqa_data.json"}
 HUB_FILES = {

@@ -11,8 +11,8 @@ from typing import Any
 
 from dualread.data.datasets._files import checked_request, leaves_folder, read_json
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.base import Section, Wire
 from dualread.errors import DataError
+from dualread.schema.base import Section, Wire
 
 _FILES = {
     "train": ("train.json",),

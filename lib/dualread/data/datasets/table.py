@@ -58,9 +58,9 @@ from dualread.data.datasets.own_tables import (
     renamed,
     unfolded,
 )
-from dualread.declared.base import NotEmpty, Section, Split, Wire
 from dualread.errors import DataError, did_you_mean
 from dualread.grading.canonical import canonical
+from dualread.schema.base import NotEmpty, Section, Split, Wire
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
 TERMS = "Your own data, or other data that you brought into this form; the terms are those of its owner."

@@ -19,9 +19,9 @@ from pathlib import Path
 from dualread.data.datasets._files import checked_request, leaves_folder, lines_of
 from dualread.data.datasets._hub_tables import answer_type
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.base import Wire
-from dualread.declared.plugin_settings import NoSettings
 from dualread.errors import DataError
+from dualread.schema.base import Wire
+from dualread.schema.plugin_settings import NoSettings
 
 HUB_FILES = {"test": ("*VQAMed2019_Test_Questions_w_Ref_Answers.txt", "*VQAMed2019_Test_Images*")}
 SIZES = {"test": {"open": 432, "closed": 64, "images": 496}}

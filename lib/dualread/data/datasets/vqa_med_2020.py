@@ -12,8 +12,8 @@ from pathlib import Path
 from dualread.data.datasets._files import checked_request
 from dualread.data.datasets._vqa_med import ReleasedPart, load_parts
 from dualread.data.datasets.base import Loaded
-from dualread.declared.base import Wire
-from dualread.declared.plugin_settings import NoSettings
+from dualread.schema.base import Wire
+from dualread.schema.plugin_settings import NoSettings
 
 HUB_FILES = {
     "train": ("*VQAnswering_2020_Train_QA_pairs.txt", "*VQAnswering_2020_Train_images*"),

@@ -23,8 +23,8 @@ from pydantic import Field
 from dualread.data.datasets._files import checked_request, leaves_folder, read_json
 from dualread.data.datasets._hub_tables import has_tables, read_rows
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.base import Listed, Section, Wire
 from dualread.errors import ConfigError, DataError
+from dualread.schema.base import Listed, Section, Wire
 
 HUB_FILES = {"test": ("data/train-*.parquet", "data/test-*.parquet")}
 DOWNLOAD_GB = 0.03

@@ -11,8 +11,8 @@ from dualread.data.datasets.base import Loaded, Row, refuse
 from dualread.data.questions.audit import audit_steps, where_is
 from dualread.data.questions.partition import assign_roles
 from dualread.data.questions.pictures import ImageFile
-from dualread.declared.columns import MANIFEST
 from dualread.grading.canonical import question_key
+from dualread.schema.columns import MANIFEST
 
 _AUDIT = {"step": pl.String, "kept": pl.Int64, "dropped": pl.Int64, "reason": pl.String}
 

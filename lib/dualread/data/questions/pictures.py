@@ -10,8 +10,8 @@ from dualread.data.datasets.base import Row
 from dualread.data.frames import locate
 from dualread.data.given_images import read, stored
 from dualread.data.images import Decoded, extension, pixel_sha256, read_file
-from dualread.declared.data import CtWindows
 from dualread.errors import DataError
+from dualread.schema.data import CtWindows
 
 SIDE = 64  # of a thumbnail
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.declared.data import Select
+from dualread.schema.data import Select
 
 _ANY = "questions"  # stands for both answer types if the rule does not distinguish them
 

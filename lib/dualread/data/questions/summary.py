@@ -4,7 +4,7 @@ import polars as pl
 
 from dualread.artifacts.tables import from_rows
 from dualread.data.questions.partition import ROLES
-from dualread.declared.columns import DATA
+from dualread.schema.columns import DATA
 
 
 def summarize(

@@ -5,5 +5,5 @@ One more file per architecture creates small models from scratch. It defines
     create(texts, pieces, sizes, seed)            (model, processor)
 
 Everywhere, `checkpoint` is the folder of a checkpoint, `settings` is the `settings` of the backbone's config entry (see
-`declared/backbones.py`), and `facts` are what experiments say about the checkpoint (`facts`).
+`schema/backbones.py`), and `facts` are what experiments say about the checkpoint (`facts`).
 """

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualread.declared.base import Wire
 from dualread.errors import ArtifactError, ConfigError, in_a_line
 from dualread.models.backbones._checkpoint_files import (
     AGAIN,
@@ -27,6 +26,7 @@ from dualread.models.backbones._checkpoint_files import (
 from dualread.models.backbones.parts import attend_without_cudnn, compute_masks_at_once
 from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls
+from dualread.schema.base import Wire
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualread.declared.base import Wire
-from dualread.declared.recorded import USUAL, Facts
 from dualread.errors import ArtifactError, ConfigError, DataError, in_a_line
 from dualread.models.backbones import parts
 from dualread.models.backbones.processor import takes_limits, text_turn, turn
 from dualread.models.backbones.trial import LimitError, within_limits
+from dualread.schema.base import Wire
+from dualread.schema.recorded import USUAL, Facts
 
 if TYPE_CHECKING:
     from PIL.Image import Image

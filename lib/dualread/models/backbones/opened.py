@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dualread.declared.base import Wire
-from dualread.declared.recorded import USUAL, Facts
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.processor import forbidden_token_ids, load_processor
+from dualread.schema.base import Wire
+from dualread.schema.recorded import USUAL, Facts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualread.declared.base import Wire
 from dualread.errors import ArtifactError, ConfigError, in_a_line
 from dualread.models.backbones import trial
 from dualread.models.backbones._checkpoint_files import AGAIN, read_config, read_json, readable
 from dualread.models.backbones.tokenizer import load_tokenizer
+from dualread.schema.base import Wire
 
 if TYPE_CHECKING:
     from transformers import ProcessorMixin

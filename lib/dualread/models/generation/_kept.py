@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-from dualread.declared.answers import Decoding
 from dualread.models.actor import Collecting, PassStates
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.generation._states import CachedStates, Rows
+from dualread.schema.answers import Decoding
 
 
 class Kept:

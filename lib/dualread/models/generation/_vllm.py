@@ -23,12 +23,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dualread.declared.base import Wire
 from dualread.errors import ConfigError, DataError, DualReadError
 from dualread.models.actor import SeededDecoding
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
 from dualread.models.generation._vllm_states import AnswerStates, image_spans
-from dualread.models.rollouts.base import drawn_with
+from dualread.models.generation.drawn import drawn_with
+from dualread.schema.base import Wire
 
 # vLLM 0.32 has two model runners. Without this variable it takes the second one where Triton works, so on CUDA, and the
 # first one in the build for CPUs. By its source, each knows all that is used here: raw log-probabilities, those of
@@ -346,7 +346,7 @@ _HARMLESS |= {"skip_reading_prefix_cache", "_eos_token_id", "_all_stop_token_ids
 
 
 def read_back(parameters: Any) -> dict[str, Any]:
-    """Return by what vLLM draws a completion, as `rollouts.base.drawn_with` says it.
+    """Return by what vLLM draws a completion, as `drawn.drawn_with` says it.
 
     `parameters` are those of one request as vLLM has them. What is not as by default has vLLM's name.
     """

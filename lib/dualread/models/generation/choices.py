@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dualread.declared import answers
 from dualread.errors import ConfigError
 from dualread.grading.spans import character_spans, tokens_within
 from dualread.models.actor import Actor, Request
+from dualread.schema import answers
 
 _OPEN, _CLOSE = "<confidence>", "</confidence>"
 

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dualread.declared.base import Positive, Section, Wire
-from dualread.declared.recorded import USUAL, Facts
 from dualread.models.actor import (
     Collecting,
     Completion,
@@ -25,6 +23,8 @@ from dualread.models.finished import in_batches
 from dualread.models.generation._transformers_stream import complete
 from dualread.models.generation.data_parallel import by_image
 from dualread.progress import track
+from dualread.schema.base import Positive, Section, Wire
+from dualread.schema.recorded import USUAL, Facts
 
 COLLECTS = True
 

@@ -12,8 +12,6 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from dualread.declared.base import AS_GIVEN, Positive, Section, Wire
-from dualread.declared.recorded import USUAL, Facts
 from dualread.errors import ConfigError
 from dualread.models.actor import (
     Actor,
@@ -32,8 +30,10 @@ from dualread.models.backbones.processor import forbidden_token_ids, load_proces
 from dualread.models.generation._vllm import Core, prepare, read_back, sampling
 from dualread.models.generation._vllm_stream import VllmStream
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, visible_gpus
-from dualread.models.rollouts.base import Rollout
+from dualread.models.generation.drawn import Rollout
 from dualread.progress import track
+from dualread.schema.base import AS_GIVEN, Positive, Section, Wire
+from dualread.schema.recorded import USUAL, Facts
 
 ENVIRONMENT = "vllm"  # its lock file is in envs/; `machine.vllm` in the config chooses the build for CUDA or CPUs
 

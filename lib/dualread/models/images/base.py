@@ -14,8 +14,8 @@ from PIL.Image import Image
 
 from dualread import plugins
 from dualread.data.images import open_image
-from dualread.declared.base import ConfiguredPlugin, Section
-from dualread.declared.plugin_settings import NoSettings
+from dualread.schema.base import ConfiguredPlugin, Section
+from dualread.schema.plugin_settings import NoSettings
 from dualread.seeding import generator
 
 _PICTURES_IN_MEMORY = 32

@@ -3,7 +3,7 @@
 import numpy as np
 from PIL import Image
 
-from dualread.declared.base import Section
+from dualread.schema.base import Section
 
 ONE_PER_SIZE = True
 

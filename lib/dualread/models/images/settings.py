@@ -1,6 +1,6 @@
 """The settings that several image changes share. It is read without importing them, so it imports nothing slow."""
 
-from dualread.declared.base import Section, Share
+from dualread.schema.base import Section, Share
 
 
 class StrengthSettings(Section):

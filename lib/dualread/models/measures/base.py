@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dualread import plugins
-from dualread.declared.base import ConfiguredPlugin
-from dualread.declared.plugin_settings import NoSettings
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import pass_tokens
+from dualread.schema.base import ConfiguredPlugin
+from dualread.schema.plugin_settings import NoSettings
 
 
 def measure_batch(

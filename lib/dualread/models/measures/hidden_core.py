@@ -21,13 +21,13 @@ from typing import Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from dualread.declared.base import Section, Share
 from dualread.errors import ConfigError
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.replay.positions import locate
 from dualread.models.replay.replayed import entropies_of
+from dualread.schema.base import Section, Share
 
 PASSES = 2
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from dualread import read_once
+from dualread import source_snapshot as source_snapshot
 from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
 
 # Templates that fill the question field of another template.
@@ -42,7 +42,7 @@ def template(name: str) -> str:
     """
     if name not in names():
         raise ValueError(f"prompts: no prompt named {name!r}. Known: {', '.join(names())}.")
-    return read_once.read(Path(__file__).with_name(f"{name}.txt")).decode("utf-8")
+    return source_snapshot.read(Path(__file__).with_name(f"{name}.txt")).decode("utf-8")
 
 
 def template_sha256(name: str) -> str:

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from dualread.declared.replay import Agreement
 from dualread.errors import ReplayDisagreementError
 from dualread.models import own_pass
 from dualread.models.actor import Request
 from dualread.models.backbones.opened import Opened
 from dualread.models.replay.replayed import Replayed
+from dualread.schema.replay import Agreement
 
 RATIO = 2.0
 GAP_RATIO = 30.0  # a greedy token may be worse than the replay's best one by this many times the rounding
@@ -45,7 +45,7 @@ def sample(n: int, most: int) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Own:
+class ReferenceLogProbs:
     """What transformers alone says about a sample of completions.
 
     Attributes:
@@ -60,7 +60,9 @@ class Own:
     rounding: float
 
     @classmethod
-    def of(cls, opened: Opened, requests: Sequence[Request], completions: Sequence[Sequence[int]]) -> "Own":
+    def of(
+        cls, opened: Opened, requests: Sequence[Request], completions: Sequence[Sequence[int]]
+    ) -> "ReferenceLogProbs":
         """Measure a sample; `requests` and `completions` are all of a shard."""
         import torch
 

@@ -1,6 +1,6 @@
 """The states of answers from the pass that made them, and a replay of some of them as a check.
 
-A generation with `declared.replay.PassReading` stores, beside its completions, what a replay reads. `Collected` takes
+A generation with `schema.replay.PassReading` stores, beside its completions, what a replay reads. `Collected` takes
 it from the pass, `write` and `read` store it, and `check` compares a sample with a replay. The code of this module
 is in the keys of such studies alone.
 """
@@ -15,9 +15,6 @@ import polars as pl
 
 from dualread.artifacts.tables import read_parts
 from dualread.artifacts.tensors import read_tensors, write_tensors
-from dualread.declared.answers import ReplaySpec
-from dualread.declared.columns import GENERATIONS
-from dualread.declared.replay import Agreement, PassReading
 from dualread.errors import ArtifactError
 from dualread.models import own_pass
 from dualread.models.actor import PassStates, ReadSpec, Request
@@ -26,6 +23,9 @@ from dualread.models.replay.agreement import SAMPLE, check_states, is_in_float32
 from dualread.models.replay.forward import checked_prompt, middle_layer, reading_of, replay_batch
 from dualread.models.replay.positions import Positions, locate
 from dualread.models.replay.replayed import Replayed, padded, stacked
+from dualread.schema.answers import ReplaySpec
+from dualread.schema.columns import GENERATIONS
+from dualread.schema.replay import Agreement, PassReading
 
 FILE = "states.safetensors"
 _OF_TOKENS = ("token_log_probs", "argmax_gap", "token_entropies")  # padded behind the last token of each completion

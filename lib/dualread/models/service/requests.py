@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.declared.answers import Service, ShardSpec
 from dualread.errors import ConfigError
 from dualread.models.conditions import Asked
+from dualread.schema.answers import Service, ShardSpec
 
 URL = "/v1/chat/completions"
 TOP_LOG_PROBS = 20  # the most that services give

@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from dualread.data.images import open_image
-from dualread.declared.tables import FigureLayout, Labeled
 from dualread.evaluation.metrics.grounding import decisive, strict_decisive
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.schema.tables import FigureLayout, Labeled
 
 READS = "pairs"
 

@@ -14,7 +14,6 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from dualread.declared.tables import FigureLayout, Labeled
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
 from dualread.reporting.forest import (
     CHANCE,
@@ -29,6 +28,7 @@ from dualread.reporting.forest import (
     says,
     scale,
 )
+from dualread.schema.tables import FigureLayout, Labeled
 
 READS = "contrasts"
 

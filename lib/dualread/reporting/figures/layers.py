@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import polars as pl
 from matplotlib.figure import Figure
 
-from dualread.declared.tables import FigureLayout
 from dualread.errors import ConfigError
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.schema.tables import FigureLayout
 
 READS = "metrics"
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from dualread.declared.tables import FigureLayout
 from dualread.reporting.figures.drawing import Drawing
 from dualread.reporting.figures.reliability_diagram import pooled
+from dualread.schema.tables import FigureLayout
 
 READS = "answers"
 

@@ -11,11 +11,11 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dualread.declared.tables import FigureLayout, Labeled
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
 from dualread.evaluation.metrics.calibration_error import N_BINS, bins, ece
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.schema.tables import FigureLayout, Labeled
 
 # A bin with fewer clusters is drawn as weak: the interval of a share of one half is then wider than .5.
 FEW_CLUSTERS = 10

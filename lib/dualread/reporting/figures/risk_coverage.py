@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
-from dualread.declared.tables import FigureLayout
 from dualread.errors import ConfigError
 from dualread.evaluation.metrics.selective import risks
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.schema.tables import FigureLayout
 
 READS = "answers"
 

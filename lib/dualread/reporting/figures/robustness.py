@@ -13,11 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dualread.declared.tables import FigureLayout, LabeledCondition
 from dualread.errors import ConfigError
 from dualread.evaluation.conditions import ACCURACY, CONFIDENCE, PREFIX
 from dualread.evaluation.other_conditions import ORIGINAL
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.schema.tables import FigureLayout, LabeledCondition
 
 READS = "metrics"
 OF_CONDITIONS = True  # a study needs others than the paper's

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from dualread.declared.tables import FigureLayout
 from dualread.errors import ArtifactError, ConfigError
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.schema.tables import FigureLayout
 
 READS = "train_log"
 MEAN = "mean"  # takes the place of a seed

@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.tables import read_table
-from dualread.declared.columns import DATA
 from dualread.reporting.report._grid import Grid, count
+from dualread.schema.columns import DATA
 
 _REPORTING_ROLES = ("test", "ood")
 _LISTED = 200

@@ -11,12 +11,12 @@ from typing import Any
 import polars as pl
 
 from dualread.artifacts.tables import read_table
-from dualread.declared.columns import DIFFICULTY
 from dualread.evaluation.difficulty import EXCHANGED, OWN
 from dualread.reporting.report._grid import Grid
 from dualread.reporting.report.findings import interval
 from dualread.reporting.tables.format import number, p_text
 from dualread.reporting.tables.significance import is_significant
+from dualread.schema.columns import DIFFICULTY
 
 Row = Mapping[str, Any]
 Labels = Mapping[str, Mapping[str, str]]

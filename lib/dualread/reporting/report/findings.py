@@ -16,12 +16,12 @@ from typing import Any
 import polars as pl
 
 from dualread.artifacts.tables import read_table
-from dualread.declared.columns import CONTRASTS
-from dualread.declared.tables import NULL_GROUP
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
 from dualread.reporting.report._grid import Grid
 from dualread.reporting.tables.format import number, p_text, signed
 from dualread.reporting.tables.significance import LEVEL, is_significant
+from dualread.schema.columns import CONTRASTS
+from dualread.schema.tables import NULL_GROUP
 
 Row = Mapping[str, Any]
 
@@ -168,7 +168,7 @@ def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -
 
     Args:
         contrasts: A contrasts table; None where the study has none.
-        layouts: The layouts of the study's tables (`dualread.declared.tables.Layout`, as mappings).
+        layouts: The layouts of the study's tables (`dualread.schema.tables.Layout`, as mappings).
     """
     backbones: dict[str, str] = {}
     methods: dict[str, Mapping] = {}

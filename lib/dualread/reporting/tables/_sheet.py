@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from dualread.declared.tables import LabeledBackbone, LabeledDataset, LabeledMethod, Layout
 from dualread.errors import ArtifactError
 from dualread.evaluation.families import PREFIX
 from dualread.evaluation.metric import Metric
@@ -46,6 +45,7 @@ from dualread.reporting.tables.cells import (
 )
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import Key, Value, together
+from dualread.schema.tables import LabeledBackbone, LabeledDataset, LabeledMethod, Layout
 
 SPREAD = "Mean over seeds, with the sample standard deviation as subscript where there are several seeds"
 OUT_OF_DISTRIBUTION = "OOD: out of distribution."

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from dualread.declared.tables import NULL_GROUP, LabeledDataset
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
 from dualread.reporting.tables._latex import Gap, Over, TableRow, TwoLines, escape
 from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, RowContext, Sheet, SheetColumn
+from dualread.schema.tables import NULL_GROUP, LabeledDataset
 
 _METRICS = (ACCURACY, AUROC, ECE, BRIER)
 _HEAD = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downarrow$ (bottom)"

@@ -8,7 +8,6 @@ has over each other on the same pairs.
 from collections.abc import Mapping
 from statistics import mean, stdev
 
-from dualread.declared.tables import LabeledMethod, Layout
 from dualread.errors import ConfigError
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import (
@@ -34,6 +33,7 @@ from dualread.reporting.tables._sheet import (
     columns_here,
 )
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
+from dualread.schema.tables import LabeledMethod, Layout
 
 _DIFFERENCE = Metric(name="paired_delta", is_difference=True)
 

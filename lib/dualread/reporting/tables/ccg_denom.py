@@ -6,7 +6,6 @@ actor; the decisive sets are the actor's, whatever the method.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from dualread.declared.tables import Layout
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS
 from dualread.reporting.tables._latex import escape
@@ -22,6 +21,7 @@ from dualread.reporting.tables._sheet import (
 )
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
+from dualread.schema.tables import Layout
 
 # The smallest and the largest share of any seed, in percent.
 _RETAINED = {

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from dualread.declared.tables import NULL_GROUP, LabeledMethod
 from dualread.evaluation.answer_metrics import IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG
 from dualread.evaluation.channel import IMPUTED_SHARE
 from dualread.evaluation.metric import AnswerMetric, Metric
@@ -15,6 +14,7 @@ from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import Entry, Float, escape, latex_table
 from dualread.reporting.tables.format import DASH, latex, number, plain, rounded
 from dualread.reporting.tables.values import Key, Value
+from dualread.schema.tables import NULL_GROUP, LabeledMethod
 
 _BY_CHANCE = (
     r"$^{\circ}$~An ECE that calibrated confidences reach by chance, in every seed: on these images, it is not above "

@@ -7,7 +7,6 @@ set of the layout and the support of the valid values on the in-distribution one
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dualread.declared.tables import Layout
 from dualread.evaluation.channel import ENDPOINT_SHARE, IMPUTED_SHARE, UNIQUE_CONFIDENCES
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._latex import Gap, escape
@@ -23,6 +22,7 @@ from dualread.reporting.tables._sheet import (
     columns_here,
 )
 from dualread.reporting.tables.values import Key, Value
+from dualread.schema.tables import Layout
 
 _PARSE_RATE = Metric(name="parse_rate")
 

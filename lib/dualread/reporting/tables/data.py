@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from dualread.declared.tables import Layout
 from dualread.reporting.tables._latex import Float, Line, TableRow, escape
 from dualread.reporting.tables.cells import PrintedTable
 from dualread.reporting.tables.format import DASH
+from dualread.schema.tables import Layout
 
 READS = "data"
 

@@ -6,13 +6,13 @@ Not a table of the paper. The counts that its text gives for PathVQA stand besid
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dualread.declared.tables import LabeledDataset, Layout
 from dualread.evaluation.families import PREFIX
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import Label, RowContext, RowLevel, Sheet, SheetColumn, column
 from dualread.reporting.tables.cells import size_of
 from dualread.reporting.tables.values import Key, Value
+from dualread.schema.tables import LabeledDataset, Layout
 
 # The paper's section "Dataset Details", paragraph "PathVQA".
 PUBLISHED = {"path_vqa": {"modality": 10, "position": 51, "presence": 429, "size": 4, "other": 506}}

@@ -3,7 +3,6 @@
 One block of rows per backbone. Reproduces the layout of the paper's Table main for the methods that the layout lists.
 """
 
-from dualread.declared.tables import NULL_GROUP
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import DITTO, Gap, Words, escape
@@ -23,6 +22,7 @@ from dualread.reporting.tables._sheet import (
 )
 from dualread.reporting.tables.cells import size_of
 from dualread.reporting.tables.values import Key
+from dualread.schema.tables import NULL_GROUP
 
 _METRICS = {
     ACCURACY: ("Acc.", ""),

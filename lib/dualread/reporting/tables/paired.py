@@ -7,7 +7,6 @@ score as a positive difference; here every difference is method minus baseline.
 
 from collections.abc import Mapping
 
-from dualread.declared.tables import LabeledDataset, Layout
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
@@ -16,6 +15,7 @@ from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, places
 from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes
 from dualread.reporting.tables.format import DASH, dagger, limits, number, signed, tex_dagger
 from dualread.reporting.tables.values import Key, Value
+from dualread.schema.tables import LabeledDataset, Layout
 
 READS = "contrasts"
 _METRICS = {

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from dualread import read_once
+from dualread import source_snapshot as source_snapshot
 from dualread.reporting.tables.values import Key, Value
 
 DATA_FILES = ("reporting/tables/published.csv",)
@@ -98,7 +98,7 @@ def published_cells() -> dict[PaperPlace, Printed]:
 
 
 def _frame() -> pl.DataFrame:
-    return pl.read_csv(read_once.read(Path(__file__).with_name("published.csv")), schema=_CSV).select(list(_CSV))
+    return pl.read_csv(source_snapshot.read(Path(__file__).with_name("published.csv")), schema=_CSV).select(list(_CSV))
 
 
 def _ood_of(metric: str) -> str:

@@ -1,0 +1,215 @@
+"""The study that a call stands for: config.yaml with one data set, one model that answers as it is, and some methods.
+
+Names of methods are those of config.yaml. There, what a trained actor states is named after the actor; here it is
+`verbalized`, and the expectation over the model's own distribution `expected_confidence`.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dualread import plugins
+from dualread.apps.answer.examples import PARTS, UserExample
+from dualread.errors import ConfigError, DataError, did_you_mean
+from dualread.schema.study import Config
+from dualread.study.config import resolve
+from dualread.study.files import laid_over, read
+from dualread.study.shards import StudyShards
+
+BACKBONE, ACTOR, SEED, DATASET = "model", "base", 0, "examples"  # an actor without training has the seed 0
+_CONFIG = Path(__file__).parents[1] / "study" / "config.yaml"
+_FEWEST_IMAGES = 9  # of which the roles of a training split get one each
+_PART_OF = {split: part for part, split in PARTS.items()}
+
+
+def changes_of(settings: Mapping[str, Any] | str | Path | None) -> dict[str, Any]:
+    """Return entries that are laid over config.yaml, as they are or as a YAML file has them.
+
+    Raises:
+        ConfigError: The file cannot be read.
+    """
+    return read(Path(settings)) if isinstance(settings, str | Path) else dict(settings or {})
+
+
+def known_methods(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the methods of config.yaml with `changes` laid over it, as methods of a model that answers as it is.
+
+    One that is named after its actor has the name of its reader. Of the others, those of the actor with most of them.
+    """
+    config = laid_over(read(_CONFIG), changes)
+    entries = {name: entry for name, entry in config["methods"].items() if entry is not None}
+    own = {name: entry for name, entry in entries.items() if name == entry.get("actor")}
+    others = {name: entry for name, entry in entries.items() if name not in own}
+    most = Counter(entry.get("actor", ACTOR) for entry in others.values()).most_common(1)[0][0]
+    found = {entry["reader"]: entry for entry in own.values()}
+    found |= {name: entry for name, entry in others.items() if entry.get("actor", ACTOR) in (most, ACTOR)}
+    called = {name: entry["reader"] for name, entry in own.items()}
+
+    def of_base(entry: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {key: one for key, one in entry.items() if key not in ("actor", "tuned_on", "cost")}
+        parents = {role: called.get(parent, parent) for role, parent in (entry.get("parents") or {}).items()}
+        return {**kept, **({"parents": parents} if parents else {})}
+
+    return {name: of_base(entry) for name, entry in found.items()}
+
+
+def chosen_methods(wanted: Iterable[str] | Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the entries of the wanted methods and of those that they build on, parents first.
+
+    Args:
+        wanted: Names, or {name: an entry as in config.yaml}; None for an entry means the known one.
+        known: The known methods.
+
+    Raises:
+        ConfigError: A method is unknown, or builds on itself.
+    """
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    own = {str(name): entry for name, entry in wanted.items() if entry} if isinstance(wanted, Mapping) else {}
+    chosen: dict[str, dict[str, Any]] = {}
+
+    def add(name: str, below: tuple[str, ...]) -> None:
+        if name in below:
+            raise ConfigError(
+                f"methods: {name!r} builds on itself ({' on '.join([*below, name])}). Name another parent."
+            )
+        entry: Any = own.get(name, known.get(name))
+        if entry is None and name in plugins.known("readers"):
+            entry = {"reader": name}
+        if entry is None:
+            listed = ", ".join(known)
+            raise ConfigError(f"methods: no method {name!r}. Known: {listed}.{did_you_mean(name, known)}")
+        for parent in (entry.get("parents") or {}).values():
+            add(parent, (*below, name))
+        chosen.setdefault(name, {"label": name, "group": "Own", **entry})
+
+    for name in names:
+        add(name, ())
+    if not chosen:
+        raise ConfigError(f"methods: none. Choose some of {', '.join(known)}.")
+    return chosen
+
+
+def study_of(
+    backbone: Mapping[str, Any],
+    methods: Mapping[str, Mapping[str, Any]],
+    *,
+    prompt: str,
+    batch_size: int,
+    max_completion_tokens: int,
+    changes: Mapping[str, Any],
+) -> Config:
+    """Return the study.
+
+    Args:
+        backbone: The entry of the checkpoint: `source` and `settings`.
+        methods: The entries of the methods.
+        prompt: The prompt by which the model answers.
+        batch_size: Completions that are generated at once; a replay reads a quarter of them.
+        max_completion_tokens: Longest answer, and longest sample of one.
+        changes: Entries that are laid over those of config.yaml and of this call.
+
+    Raises:
+        ConfigError: Something is unknown or out of range.
+    """
+    config = read(_CONFIG)
+    longest = {"max_completion_tokens": max_completion_tokens}
+    drawn = {name for name, view in config["views"].items() if view.get("decoding", {}).get("temperature")}
+    ours = {
+        "study": DATASET,
+        "seeds": [1],  # of trained actors, of which there are none
+        "phantoms": None,
+        "datasets": {**dict.fromkeys(config["datasets"]), DATASET: _dataset(prompt)},
+        "backbones": {**dict.fromkeys(config["backbones"]), BACKBONE: {"label": BACKBONE, **backbone}},
+        "actors": {**dict.fromkeys(config["actors"]), ACTOR: {"label": ACTOR}},
+        "generation": {"settings": {"batch_size": batch_size}, "decoding": longest},
+        "views": {name: {"decoding": longest} for name in drawn},
+        "conditions": {name: None for name in config["conditions"] if name != "original"},
+        "replay": {
+            "settings": {"batch_size": max(1, batch_size // 4)},
+            "agreement": {"max_argmax_mismatch_share": 1e-2},  # the others widen with the measured rounding
+        },
+    }
+    merged = laid_over(laid_over(config, ours), changes)
+    merged |= {"study": DATASET, "methods": {name: {**entry, "actor": ACTOR} for name, entry in methods.items()}}
+    # A file that is laid over any study may have more of these, which are about its other actors and data sets.
+    of_one = {"datasets": DATASET, "backbones": BACKBONE, "actors": ACTOR, "conditions": "original"}
+    merged |= {section: {name: merged[section][name]} for section, name in of_one.items()}
+    merged |= {"tables": {}, "figures": None, "contrasts": None, "only": None}
+    return resolve(merged, source="dualread.confidences")
+
+
+def _dataset(prompt: str) -> dict[str, Any]:
+    return {
+        "label": DATASET,
+        "id": True,
+        "loader": "table",
+        "source": {"folder": DATASET},
+        "settings": {"files": {"rows": "rows.jsonl"}},
+        "splits": list(PARTS.values()),
+        "roles": {
+            "train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2},
+            "validation": "validation",
+            "test": "test",
+        },
+        "pairing": None,
+        "seed": 0,
+        "prompt": prompt,
+    }
+
+
+def needed_parts(study: Config, parts: Sequence[str]) -> dict[str, list[str]]:
+    """Return, for each part that is needed, the methods that are fitted on it; none for those that are only answered.
+
+    Args:
+        study: The study.
+        parts: The parts whose answers are wanted.
+    """
+    shards = StudyShards(study)
+    needed: dict[str, list[str]] = {part: [] for part in parts}
+    for method in study.methods:
+        if (split := shards.reads(method, "FITTED_ON")) is not None:
+            needed.setdefault(_PART_OF[split], []).append(method)
+    return needed
+
+
+def check_examples(
+    examples: Sequence[UserExample], needed: Mapping[str, Collection[str]], unfitted: Sequence[str]
+) -> None:
+    """Refuse methods that nothing here can be fitted on, and parts without an example.
+
+    Args:
+        examples: All examples.
+        needed: As from `needed_parts`.
+        unfitted: Methods that are fitted on nothing, which a message recommends.
+
+    Raises:
+        DataError: A needed part has no example, one on which a method is fitted has no reference answer, or there are
+            too few images in the part `fit`.
+    """
+    for part, methods in needed.items():
+        found = [example for example in examples if example.part == part]
+        without = [example.place for example in found if not example.has_reference]
+        fitted = f"{', '.join(methods)} {'are' if len(methods) > 1 else 'is'} fitted on"
+        others = f" These methods are fitted on nothing: {', '.join(unfitted)}."
+        if not found and methods:
+            raise DataError(
+                f"{fitted} answers to the part {part!r}, of which there is no example. Give examples with reference"
+                f" answers, and say of which part each is in a column `part` (fit, validation, test), or give those of"
+                f" one part as `{part}`.{others}"
+            )
+        if not found:
+            raise DataError(
+                f"no example of the part {part!r}, whose answers are wanted. Give some, or choose other `parts`."
+            )
+        if without and methods:
+            raise DataError(
+                f"{fitted} the part {part!r}, where {len(without)} of {len(found)} examples have no reference answer,"
+                f" such as {without[0]}. Add their reference answers, or leave them out.{others}"
+            )
+        images = {example.record["image"] for example in found}
+        if part == "fit" and methods and len(images) < _FEWEST_IMAGES:
+            raise DataError(
+                f"{fitted} the part {part!r}, which has {len(images)} images. Expected at least {_FEWEST_IMAGES}: most"
+                f" give weights, a tenth says when to stop, and a fifth calibrates.{others}"
+            )

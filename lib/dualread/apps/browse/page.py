@@ -1,0 +1,269 @@
+"""The browse page of a study: what it shows, read from the results folder, and the one file that loads nothing else.
+
+The page gets columns instead of records: the answers of an actor and the confidences of a method are lists with one
+item per question, in the order of the questions. That keeps the page small.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dualread.apps.browse.running import trainings
+from dualread.artifacts.tables import read_parts, read_table
+from dualread.data.images import open_image
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.progress import track
+from dualread.reporting.labels import labels_of
+from dualread.reporting.pages import digest, environment
+from dualread.schema.columns import GENERATIONS, GRADED, MANIFEST, PAIRS, PREDICTIONS
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.manifest import read_manifest
+
+_FOLDER = Path(__file__).parent
+_MOST_BYTES = 400_000_000  # of the data; browsers read no text of 512 MB, and show an empty page without a word
+
+
+def render(content: Mapping[str, Any]) -> str:
+    """Return the page that shows what `collect` returned.
+
+    The security policy in the page's head names the digests of its script and style sheet: no other script runs, and no
+    request leaves the page, whatever a question or a completion contains.
+
+    Raises:
+        ConfigError: The page would be too large for browsers.
+    """
+    shared = [_FOLDER.parent / name for name in ("colors.css", "elements.css")]
+    *styles, script = (
+        path.read_text(encoding="utf-8") for path in (*shared, _FOLDER / "browse.css", _FOLDER / "browse.js")
+    )
+    style = "".join(styles)
+    # In a script element, "</" would end the element and "<!--" would begin a comment.
+    told = {name: value for name, value in content.items() if name != "training"}  # which needs no script
+    data = json.dumps(told, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    if (size := len(data.encode())) > _MOST_BYTES:
+        n = len(content["questions"])
+        fewer = max(n * _MOST_BYTES // size // 2, 1)
+        raise ConfigError(
+            f"{n} questions of {content['study']} make a page of {size / 1e6:.0f} MB, and browsers show none above"
+            f" {_MOST_BYTES / 1e6:.0f} MB. Expected fewer questions: --most {fewer}, or --dataset."
+        )
+    return (
+        environment(_FOLDER)
+        .get_template("browse.html.jinja")
+        .render(
+            study=content["study"],
+            script=script,
+            style=style,
+            data=data,
+            part=part_of(content),
+            training=content["training"],
+            has_questions=bool(content["questions"]),
+            script_digest=digest(script),
+            style_digest=digest(style),
+        )
+    )
+
+
+def part_of(content: Mapping[str, Any]) -> str:
+    """Return the sentence that says which questions a page shows, and how to see others; empty if it shows all."""
+    first, n, total = content["skipped"] + 1, len(content["questions"]), content["total"]
+    if n == total:
+        return ""
+    last = first + n - 1
+    others = f"--skip {last} shows the next ones" if last < total else "a smaller --skip shows others"
+    return f"Questions {first:,} to {last:,} of {total:,}: `dualread browse` with {others}, --most N so many."
+
+
+# The image of a question and the one of its donor; other conditions are controls, which the page leaves out.
+SIDES = ("original", "donor")
+_LONGEST_SIDE = 320  # pixels of an embedded picture
+_PICTURE = {"format": "WEBP", "quality": 82, "method": 4}
+
+
+@dataclass
+class EmbeddedPictures:
+    """The distinct images of the page, as data URIs; equal pictures are embedded once."""
+
+    uris: list[str] = field(default_factory=list)
+    _places: dict[str, int] = field(default_factory=dict)
+
+    def place(self, digest: str, path: Path) -> int:
+        """Return the index in `uris` of the picture with the pixel digest `digest`; read it if it is new."""
+        if digest not in self._places:
+            self._places[digest] = len(self.uris)
+            self.uris.append(_data_uri(path))
+        return self._places[digest]
+
+
+def collect(
+    study: Path, *, split: str, datasets: list[str] | None = None, skip: int = 0, most: int = 10_000
+) -> dict[str, Any]:
+    """Return everything that the page shows.
+
+    Args:
+        study: The results folder of a study.
+        split: The split whose questions are shown.
+        datasets: The data sets to show; None for all that have the split.
+        skip: How many questions are left out at the beginning, in the order of the data sets and their official files.
+        most: How many questions are shown.
+
+    Returns:
+        study, split; skipped and total, numbers of questions; labels {kind: {name: label}}; training, the result of
+            `running.trainings`, where a training has not ended or no method has read an answer; images [data URI];
+            questions [{id, dataset, question, gold, type, options, image, donor}], where `image` is an index and
+            `donor` is {gold, image} or null; runs [{backbone, seed, actors, methods}]. `actors` maps an actor to
+            {side: [[answer, correct, completion] or null per question]}, and `methods` a method to {actor, imputed,
+            side: [confidence or null per question]}.
+
+    Raises:
+        ConfigError: The study has no such data set or split, or fewer questions than are skipped.
+        ArtifactError: There is neither a finished prediction nor a training, or a file cannot be read.
+    """
+    runs = sorted(path.parent.relative_to(study / "predictions").parts for path in _finished(study, "predictions", 4))
+    training = trainings(study, all_ended=not runs)
+    if not runs and training:
+        return {
+            **{"study": study.name, "split": split, "skipped": 0, "total": 0, "labels": {}, "training": training},
+            **{"images": [], "questions": [], "runs": []},
+        }
+    shown = _chosen(study, split, datasets)
+    if not runs:
+        raise ArtifactError(
+            f"{study}: no predictions in it, and no training. Expected the folder of a study that was run, such as"
+            " results/embedded."
+        )
+    pictures, questions, total = EmbeddedPictures(), [], 0
+    for dataset in track(shown, total=len(shown), label="reading questions (data sets)"):
+        manifest = read_table(study / "manifests" / dataset / split / "manifest.parquet", MANIFEST)
+        part = manifest.sort("source_row", "sample_id").slice(max(skip - total, 0), most - len(questions))
+        questions += _questions(study, dataset, split, manifest, part, pictures)
+        total += manifest.height
+    if not questions:
+        raise ConfigError(f"--skip {skip}: {study} has {total} such questions. Skip fewer.")
+    places = {question["id"]: place for place, question in enumerate(questions)}
+    labels = labels_of(_layouts(study))
+    order = list(labels["methods"])
+    runs.sort(key=lambda run: (order.index(run[3]) if run[3] in order else len(order), run[3]))
+    return {
+        **{"study": study.name, "split": split, "skipped": skip, "total": total, "labels": labels},
+        "training": training,
+        **{"images": pictures.uris, "questions": questions},
+        "runs": [
+            _run(study, backbone, seed, [run for run in runs if run[0] == backbone], places)
+            for backbone, seed in _backbones_and_seeds(runs)
+        ],
+    }
+
+
+def _finished(study: Path, kind: str, depth: int) -> list[Path]:
+    return sorted(study.glob("/".join((kind, *"*" * depth, MANIFEST_NAME))))
+
+
+def _layouts(study: Path) -> Iterator[Mapping[str, Any]]:
+    for path in _finished(study, "tables", 1):
+        yield read_manifest(path).action.spec.get("layout", {})
+
+
+def _chosen(study: Path, split: str, datasets: list[str] | None) -> list[str]:
+    having = [path.parts[-3] for path in _finished(study, "manifests", 2) if path.parts[-2] == split]
+    if not having:
+        known = sorted({path.parts[-2] for path in _finished(study, "manifests", 2)})
+        raise ConfigError(
+            f"--split {split}: {study} has no questions of this split;"
+            f" {'it has ' + ', '.join(known) if known else 'it is not the results folder of a study'}."
+        )
+    for name in datasets or ():
+        if name not in having:
+            raise ConfigError(f"--dataset {name}: {study} has no such data set.{did_you_mean(name, having)}")
+    return datasets or having
+
+
+def _backbones_and_seeds(runs: list[tuple[str, ...]]) -> list[tuple[str, int]]:
+    """Return the runs that a reader of the page can choose: one per backbone and seed of a trained actor.
+
+    An actor that has no seed of its own (0), such as the base model, is shown in each run of its backbone.
+    """
+    found = {(backbone, int(seed)) for backbone, _, seed, _ in runs}
+    trained = {(backbone, seed) for backbone, seed in found if seed}
+    return sorted(trained | {run for run in found if run[0] not in {backbone for backbone, _ in trained}})
+
+
+def _questions(
+    study: Path, dataset: str, split: str, manifest: pl.DataFrame, shown: pl.DataFrame, pictures: EmbeddedPictures
+) -> Iterator[dict[str, Any]]:
+    """Yield the `shown` rows of a `manifest` with their donors."""
+    folder = study / "manifests" / dataset / split
+    pairs = study / "pairs" / dataset / split
+    donors: dict[str, str] = {}
+    if (pairs / MANIFEST_NAME).exists():
+        table = read_table(pairs / "pairs.parquet", PAIRS).join(shown, on="sample_id", how="semi")
+        donors = dict(table.select("sample_id", "donor_sample_id").iter_rows())
+    lending = manifest.filter(pl.col("sample_id").is_in(list(donors.values())))
+    rows = {row["sample_id"]: row for row in lending.iter_rows(named=True)}
+
+    def image(row: Mapping[str, Any]) -> int:
+        return pictures.place(row["pixel_sha256"], folder / row["image_file"])
+
+    for row in shown.iter_rows(named=True):
+        donor = rows.get(donors.get(row["sample_id"], ""))
+        yield {
+            **{"id": row["sample_id"], "dataset": dataset, "question": row["question"], "type": row["answer_type"]},
+            **{"gold": row["reference_answers"], "options": row["options"], "image": image(row)},
+            "donor": {"gold": donor["reference_answers"], "image": image(donor)} if donor else None,
+        }
+
+
+def _run(
+    study: Path, backbone: str, seed: int, runs: list[tuple[str, ...]], places: Mapping[str, int]
+) -> dict[str, Any]:
+    actors, methods = {}, {}
+    for _, actor, own_seed, method in runs:
+        if int(own_seed) not in (0, seed):
+            continue
+        if actor not in actors:
+            actors[actor] = _answers(study, backbone, actor, own_seed, places)
+        folder = study / "predictions" / backbone / actor / own_seed / method
+        methods[method] = {"actor": actor, **_confidences(folder, places)}
+    return {"backbone": backbone, "seed": seed, "actors": actors, "methods": methods}
+
+
+def _answers(study: Path, backbone: str, actor: str, seed: str, places: Mapping[str, int]) -> dict[str, list]:
+    found: dict[str, list] = {side: [None] * len(places) for side in SIDES}
+    for side, answers in found.items():
+        for path in sorted((study / "graded" / backbone / actor / seed).glob(f"*/*/{side}/{MANIFEST_NAME}")):
+            shard = path.parent.relative_to(study / "graded")
+            wanted = (pl.col("sample_index") == 0) & pl.col("sample_id").is_in(list(places))
+            graded = read_table(path.with_name("graded.parquet"), GRADED).filter(wanted)
+            written = read_parts(study / "generations" / shard, GENERATIONS).filter(wanted)
+            texts = dict(written.select("sample_id", "text").iter_rows())
+            for sample_id, answer, correct in graded.select("sample_id", "answer", "correct").iter_rows():
+                answers[places[sample_id]] = [answer, correct, texts.get(sample_id)]
+    return found
+
+
+def _confidences(folder: Path, places: Mapping[str, int]) -> dict[str, Any]:
+    found: dict[str, list] = {side: [None] * len(places) for side in SIDES}
+    imputed = {side: [] for side in SIDES}
+    said = read_table(folder / "predictions.parquet", PREDICTIONS).filter(pl.col("condition").is_in(SIDES))
+    for sample_id, side, confidence, is_imputed in said.select(
+        "sample_id", "condition", pl.col("confidence").round(4), "imputed"
+    ).iter_rows():
+        if (place := places.get(sample_id)) is not None:
+            found[side][place] = confidence
+            if is_imputed:
+                imputed[side].append(place)
+    return {**found, "imputed": imputed}
+
+
+def _data_uri(path: Path) -> str:
+    image = open_image(path)
+    image.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
+    content = BytesIO()
+    image.save(content, **_PICTURE)
+    return f"data:image/webp;base64,{b64encode(content.getvalue()).decode()}"

@@ -1,0 +1,248 @@
+"""`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unicodedata import normalize
+
+import polars as pl
+
+from dualread.apps.evaluate.evaluation_data import EvaluationData, evaluation_data
+from dualread.apps.evaluate.graded import grading_lines
+from dualread.apps.evaluate.metrics import differences, measure, on_common_questions
+from dualread.apps.evaluate.screen import screen
+from dualread.apps.evaluate.tables import LogOptions, read_tables
+from dualread.apps.evaluate.thresholds import (
+    Certainty,
+    chooser_of,
+    more_than_calibrated,
+    shared_images,
+    shared_questions,
+    thresholds,
+)
+from dualread.data.tables.contract import CheckedTable, TableOptions
+from dualread.errors import ConfigError, printable
+from dualread.evaluation.decimals import as_float64
+from dualread.evaluation.metrics.risk_control import DELTA
+from dualread.schema.metrics import ENOUGH_REPLICATES, FEWEST_REPLICATES
+
+REPLICATES = 2_000
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Evaluation:
+    """What `evaluate` found; `print` shows it on one screen, as `dualread evaluate` does.
+
+    Attributes:
+        metrics: One row per data set, method, subset and metric: dataset (null if the table names none), method, subset
+            (all, open, closed), metric, estimate (null with a reason), low, high (95% interval), n, n_clusters, reason.
+        differences: One row per data set, metric and baseline, with p and p_holm; None if nothing was compared. That of
+            the ECE has an estimate, and the reason why interval and p-values are withheld.
+        thresholds: One row per data set, method, target_risk and rule (empirical, certified): threshold, and coverage
+            and risk of the answers with at least this confidence, with intervals for this threshold; delta, share_delta
+            and max_per_image, as given, for certified ones; and what the calibration answers are like. None
+            without a target risk.
+        warnings: Sentences about empty answers, about values that contradict each other, about questions that both
+            chose a threshold and judge it, and about images with more answers than those that chose it.
+        unused: Sentences that name the columns that were not used.
+        notes: Sentences about how logs and renamed columns were read.
+        left_out: {"file: why": number of answers in a log that cannot be evaluated}.
+        parts: The joined rows behind them, one per data set.
+        replicates: Number of resamples.
+    """
+
+    metrics: pl.DataFrame
+    differences: pl.DataFrame | None
+    thresholds: pl.DataFrame | None
+    warnings: Sequence[str]
+    unused: Sequence[str]
+    notes: Sequence[str]
+    left_out: Mapping[str, int]
+    parts: Sequence[EvaluationData]
+    replicates: int
+
+    @property
+    def graded(self) -> pl.DataFrame:
+        """One row per answer and per donor answer: what was compared, and how it was graded."""
+        named = (part.graded.with_columns(dataset=pl.lit(part.dataset, dtype=pl.String)) for part in self.parts)
+        return pl.concat(named, how="diagonal_relaxed")
+
+    def __str__(self) -> str:
+        """Return the lines of `screen`, what was graded, and the first warning."""
+        said = [*(line.text for line in screen(self)), "", *grading_lines(self.graded)]
+        if self.warnings:
+            said.append(f"{len(self.warnings)} warnings in .warnings, the first: {self.warnings[0]:.60}")
+        return printable("\n".join(said))
+
+    __repr__ = __str__
+
+
+def evaluate(
+    predictions: Any,
+    pairs: Any = None,
+    *,
+    cluster: str | None = None,
+    compare: str | Sequence[str] = (),
+    calibration: Any = None,
+    target_risk: float | Sequence[float] = (),
+    delta: float = DELTA,
+    share_delta: int = 1,
+    max_per_image: int | None = None,
+    replicates: int | None = None,
+    seed: int = 0,
+    columns: Mapping[str, str] | None = None,
+    log_format: str | None = None,
+    score: str | None = None,
+    alternatives: str | None = None,
+    stated_scale: int | None = None,
+    missing: str | Sequence[str] | None = None,
+    decimal: str = ".",
+    options: str | Sequence[str] = (),
+    methods: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+) -> Evaluation:
+    """Return every metric, with intervals that resample images; the same numbers as `dualread evaluate`.
+
+    A table is a data frame of polars, pandas, pyarrow or datasets, a mapping from column names to values, a list of
+    rows, the path of a .csv, .tsv, .jsonl, .ndjson, .json or .parquet file, or "hf://owner/name", a data set of the
+    Hugging Face hub. `dualread evaluate --help` lists the
+    columns.
+
+    Args:
+        predictions: The table of answers.
+        pairs: The table of donor pairs, for CCG-AUC.
+        cluster: The column whose values are resampled, such as patients; by default image_id, if there is one.
+        compare: Methods: the first is compared with each other one, or with all if it stands alone, on the questions
+            that all of them answer.
+        calibration: Answers that choose the thresholds, with the columns of `predictions`; needed for `target_risk`.
+        target_risk: Largest error rates of the kept answers, each in (0, 1).
+        delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
+        share_delta: Number of thresholds that share delta. Where the best of K methods, or of K target risks, is chosen
+            by what is certified for it, give K; with 1, each threshold is meant by itself.
+        max_per_image: Largest number of answers to an image that the source can have; by default the largest number
+            among the calibration images. With `cluster`, to one of its values.
+        replicates: Number of resamples, 39 or more; 0 for no intervals but those of CCG-AUC, VRS and VBR, which need
+            none. By default 2,000, or as many as the column `replicates` says, which the tables of a study have.
+        seed: Seed of the resampling.
+        columns: {column of the tables above: name that it has in yours}, such as {"confidence": "p_true"}; a column
+            `score` holds numbers of which only the order counts, with the other sign by {"score": "-entropy"}.
+        log_format: The harness that wrote `predictions` and `calibration`, if they are logs: "inspect", "lm-eval",
+            "lmms-eval", "vlmevalkit".
+        score: The score of the log that says whether an answer is correct; needed if it has several. "graded" grades
+            the answers by their references.
+        alternatives: What separates accepted answers in one text of `reference_answer`, such as "#"; default: nothing.
+        missing: Words that stand for an empty cell, such as "NA"; rows without a reference answer are then left out and
+            counted. By default such rows are refused. [] for no word.
+        decimal: "," if numbers in texts have decimal commas.
+        options: The columns that hold the options of multiple-choice questions, such as ["A", "B", "C", "D"], or the
+            one column that holds lists of them: letters of options are then read as their texts.
+        stated_scale: What stands for certainty in the confidences that a log states: 1, 10 or 100; needed where 100 may
+            not be meant, because no number is above 10, or one is between 0 and 1.
+        methods: Only these methods; all if empty.
+        datasets: Only these data sets; all if empty.
+
+    Raises:
+        DataError: A table, a column or a value is missing or wrong, or an image has more than `max_per_image` answers.
+        ConfigError: An option is out of range or names an unknown method.
+    """
+    options = [options] if isinstance(options, str) else list(options)
+    if options and log_format is not None:
+        raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
+    compare = [normalize("NFC", name) for name in ([compare] if isinstance(compare, str) else compare or ())]
+    columns = {str(name): str(own) for name, own in (columns or {}).items()}  # pandas may have numbers as names
+    if alternatives == "":
+        raise ConfigError("--alternatives: is empty, expected what separates alternatives, such as '|'.")
+    if decimal not in (".", ","):
+        raise ConfigError(f"--decimal {decimal}: expected . or a comma.")
+    certainty = Certainty(delta=delta, share_delta=share_delta, max_per_image=max_per_image)
+    if replicates is not None and 0 != replicates < FEWEST_REPLICATES:
+        raise ConfigError(f"--replicates: {replicates}, expected {ENOUGH_REPLICATES}.")
+    try:
+        targets = as_float64(target_risk, name="--target-risk").ravel().tolist()
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    if bool(targets) != (calibration is not None):
+        raise ConfigError(
+            "--target-risk and --calibration: give both. The calibration answers choose the threshold; they must not be"
+            " those on which the confidence was fitted."
+        )
+    if score is not None and log_format is None:
+        raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
+    if stated_scale is not None and log_format is None:
+        raise ConfigError("--stated-scale: needs a log (--from); a table has its confidences in a column.")
+    read = read_tables(
+        predictions,
+        pairs,
+        calibration,
+        TableOptions(
+            columns=columns,
+            cluster=cluster,
+            alternatives=alternatives,
+            options=options,
+            missing=[missing] if isinstance(missing, str) else missing,
+            decimal=decimal,
+        ),
+        LogOptions(log_format=log_format, score=score, stated_scale=stated_scale),
+        {"method": tuple(methods), "dataset": tuple(datasets)},
+    )
+    replicates = _replicates(read.answers) if replicates is None else replicates
+    parts = evaluation_data(read.answers, read.pairs, cluster=cluster)
+    choosers = [] if read.calibration is None else evaluation_data(read.calibration, cluster=cluster)
+    measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
+    compared, left = None, []
+    if compare:
+        common = [on_common_questions(one, compare, replicates=replicates, seed=seed) for one in measured]
+        compared = pl.concat(differences(one, compare[0], compare[1:]) for one, _ in common)
+        left = [said for _, said in common if said]
+    kept = None
+    if targets:
+        kept = pl.concat(thresholds(cells, choosers, target_risks=targets, certainty=certainty) for cells in parts)
+    warnings = [said for cells in (*parts, *choosers) for said in cells.warnings] + left
+    if compared is not None and (said := _too_few_resamples(compared, replicates)):
+        warnings.append(said)
+    if targets:
+        doubts = (shared_questions, shared_images, *((more_than_calibrated,) if max_per_image is None else ()))
+        warnings += [said for cells in parts for doubt in doubts if (said := doubt(cells, chooser_of(cells, choosers)))]
+    return Evaluation(
+        metrics=pl.concat(one.metrics for one in measured),
+        differences=compared,
+        thresholds=kept,
+        warnings=warnings,
+        unused=read.unused,
+        notes=read.notes(),
+        left_out=read.left_out(),
+        parts=parts,
+        replicates=replicates,
+    )
+
+
+def _replicates(answers: CheckedTable) -> int:
+    """Return the number of resamples that a table says, or else the usual one.
+
+    Raises:
+        DataError: It says several, or something else.
+    """
+    if not answers.has("replicates"):
+        return REPLICATES
+    texts = answers.frame["replicates"].cast(pl.String)
+    wrong = ~texts.str.contains("^[0-9]{1,6}$") | (texts != texts[0])
+    answers.refuse("replicates", wrong, texts, "expected one number")
+    few = texts.cast(pl.Int64).is_between(1, FEWEST_REPLICATES - 1)
+    answers.refuse("replicates", few, texts, f"expected {ENOUGH_REPLICATES}")
+    return int(texts[0])
+
+
+def _too_few_resamples(differences: pl.DataFrame, replicates: int) -> str | None:
+    """Return a warning if no difference from so many baselines can be significant after Holm's adjustment."""
+    if replicates == 0:
+        return None
+    n = differences["baseline"].n_unique()
+    smallest = 2 * n / (replicates + 1)
+    if smallest < _LEVEL:
+        return None
+    enough = int(2 * n / _LEVEL)
+    return (
+        f"warning: with {replicates} resamples and {n} baselines no p (Holm) can be below {smallest:.2g}, but for"
+        f" CCG-AUC. Use --replicates {enough} or more."
+    )

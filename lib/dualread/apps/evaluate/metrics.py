@@ -1,0 +1,282 @@
+"""Step 3: the metrics of every method on one data set, and the differences between methods on their common questions.
+
+Metrics are computed as the workflow's stage `compute_metrics` computes them, differences as `compare_methods` does.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
+from dualread.errors import ConfigError, DataError, did_you_mean
+from dualread.evaluation import controls
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
+from dualread.evaluation.channel import CHANNEL_METRICS
+from dualread.evaluation.columns import CellColumns
+from dualread.evaluation.contrasts import Results, Run, compare
+from dualread.evaluation.estimates import MethodEstimates, estimate
+from dualread.evaluation.further_metrics import FURTHER_METRICS
+from dualread.evaluation.join import Joined, Rows
+from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
+from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.schema.columns import CONTRASTS, METRICS
+from dualread.schema.metrics import ContrastSpec
+
+UNDEFINED = "_undefined_replicates"
+_OF_METRICS = ("dataset", "method", "subset", "metric", "estimate", "low", "high", "n", "n_clusters", "reason")
+# These metrics need conditions, or results of the answer parser, that a plain table does not hold.
+_LEFT_OUT = {*CHANNEL_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
+# With these begin the names of metrics that need probabilities, and of what is said about them.
+WITHOUT_PROBABILITIES = "this metric needs probabilities; of scores only the order counts"
+_OF_PROBABILITIES = tuple(
+    name for name, metric in (ANSWER_METRICS | FURTHER_METRICS).items() if metric.is_of_probabilities
+)
+_OF_DIFFERENCES = (
+    *("dataset", "method", "baseline", "metric", "estimate", "low", "high", "p", "p_at_most", "p_holm"),
+    *("p_holm_at_most", "n", "n_clusters", "n_undefined", "short", "reason"),
+)
+_SCHEMA = {name: CONTRASTS.columns[name].dtype for name in _OF_DIFFERENCES}
+_SPLIT = "test"
+_WITHHELD = (
+    "no interval and no p-value: calibrated methods differ in it by chance if one's confidences spread wider; see"
+    " squared_calibration_error"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSetMetrics:
+    """The metrics of one data set.
+
+    Attributes:
+        cells: What they are computed from.
+        metrics: One row per (method, subset, metric), with the columns of `Evaluation.metrics`.
+        kept: By method, what comparisons with other methods need.
+    """
+
+    cells: EvaluationData
+    metrics: pl.DataFrame
+    kept: Mapping[str, MethodEstimates]
+
+
+def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetrics:
+    """Return every metric of every method, with its interval.
+
+    Methods with the same clusters are evaluated on the same resamples, whether in one table or in several. A method
+    with a single cluster has no percentile intervals.
+
+    Args:
+        cells: The answers to one data set.
+        replicates: Number of resamples.
+        seed: Seed of the resampling.
+    """
+    rows, kept = [], {}
+    for method, evaluated in cells.methods.items():
+        draws = _draws(cells, evaluated, replicates=replicates, seed=seed)
+        found, kept[method] = estimate(CellColumns.of(evaluated), draws, tuple(FURTHER_METRICS))
+        rows += [
+            {"dataset": cells.dataset, "method": method, **_withheld(row, cells, method)}
+            for row in found
+            if row["subset"] in cells.subsets and row["metric"].removesuffix(UNDEFINED) not in _LEFT_OUT
+        ]
+    frame = pl.DataFrame(rows, schema={name: METRICS.columns[name].dtype for name in _OF_METRICS})
+    return DataSetMetrics(cells=cells, metrics=frame, kept=kept)
+
+
+def donors_only(evaluated: Joined) -> set[str]:
+    """Return the clusters of donor images that have no answer of their own."""
+    if isinstance(evaluated.pairs, str):
+        return set()
+    return set(evaluated.pairs["donor_image_id"]) - set(evaluated.answers["image_id"])
+
+
+def _draws(cells: EvaluationData, evaluated: Joined, *, replicates: int, seed: int) -> ImageDraws:
+    clusters = tuple(sorted(set(evaluated.answers["image_id"])))
+    if cells.resamples is None:
+        names = ("evaluate", str(seed), *([cells.dataset] if cells.dataset else []))
+    else:  # those of the study
+        names = (*cells.resamples, *([str(seed)] if seed else []))
+    return ImageDraws(
+        names=names,
+        image_ids=clusters,
+        replicates=replicates if len(clusters) > 1 else 0,  # all resamples of a single cluster are the same
+    )
+
+
+def _withheld(row: dict, cells: EvaluationData, method: str) -> dict:
+    reasons = dict(cells.withheld)
+    if method in cells.ranked:
+        reasons |= dict.fromkeys(_OF_PROBABILITIES, WITHOUT_PROBABILITIES)
+    for beginning, reason in reasons.items():
+        if row["metric"].startswith(beginning) and row["reason"] != NO_PAIRS:
+            return {**row, "estimate": None, "low": None, "high": None, "reason": reason}
+    return row
+
+
+def differences(measured: DataSetMetrics, method: str, baselines: Sequence[str]) -> pl.DataFrame:
+    """Return the difference method minus baseline of every metric that has one, for every baseline.
+
+    Intervals and p-values are paired: both methods are judged on the same resamples of the images or, for CCG-AUC, on
+    the same pairs without each image in turn. Holm's adjustment is over the baselines, by metric. The difference of the
+    ECE has neither, and the reason why.
+
+    Args:
+        measured: The metrics of one data set.
+        method: A method of it.
+        baselines: Others; all others if empty.
+
+    Raises:
+        ConfigError: A method is unknown, or there is none to compare with.
+        DataError: The methods do not answer the same questions on the same images.
+    """
+    cells = measured.cells
+    known = list(cells.methods)
+    for name in (method, *baselines):
+        if name not in known:
+            meant = did_you_mean(name, known)
+            raise ConfigError(f"--compare {name}: no such method. Known: {', '.join(known)}.{meant}")
+    others = [name for name in baselines or known if name != method]
+    if not others:
+        raise ConfigError(f"--compare {method}: there is no other method in {cells.source}. Known: {', '.join(known)}.")
+    for other in others:
+        _check_same_questions(measured, method, other)
+    rows = _compare(measured, method, others)
+    return pl.DataFrame([{"dataset": cells.dataset, **row} for row in rows], schema=_SCHEMA)
+
+
+def _compare(measured: DataSetMetrics, method: str, others: Sequence[str]) -> list[dict]:
+    """Call the study's comparison with the one run that there is."""
+    pairs = _on_the_same_pairs(measured, (method, *others))
+    run = {"backbone": pl.lit(""), "seed": pl.lit(0), "dataset": pl.lit(""), "split": pl.lit(_SPLIT)}
+    frame = measured.metrics.filter(pl.col("method").is_in([method, *others])).with_columns(**run)
+
+    def read(of: Run, name: str) -> np.ndarray | PairValues:
+        metric = name.rpartition("/")[2]
+        return pairs[of[2]][metric] if metric in COMPARABLE else measured.kept[of[2]].replicates[metric]
+
+    metrics = (*WITH_REPLICATES, *COMPARABLE)
+    results = Results(frame, read, {}, metrics)
+    contrast = ContrastSpec(
+        name="compare", method=method, baselines=tuple(others), datasets=("",), split=_SPLIT, metrics=metrics
+    )
+    found = [row for row in compare(results, [contrast]) if "contrast" in row]
+    found += [_of_ece(frame, method, other) for other in others]
+    order = {name: k for k, name in enumerate(frame["metric"].unique(maintain_order=True))}
+    found.sort(key=lambda row: (order[row["metric"]], others.index(row["baseline"])))
+    for row in found:  # there is one run, so no seed to tell it from others
+        row["reason"] = row.get("reason") and row["reason"].replace(": seed 0: ", ": ")
+    return [{name: row.get(name) for name in _OF_DIFFERENCES if name != "dataset"} for row in found]
+
+
+def _of_ece(frame: pl.DataFrame, method: str, baseline: str) -> dict:
+    """Return the difference of the ECE, without interval and p-value."""
+    of_ece = frame.filter(pl.col("metric") == "ece15", pl.col("subset") == "all")
+    one, other = (of_ece.filter(pl.col("method") == name).row(0, named=True) for name in (method, baseline))
+    row = {"method": method, "baseline": baseline, "metric": "ece15"}
+    row |= {name: min(one[name], other[name]) for name in ("n", "n_clusters")}
+    if one["estimate"] is None or other["estimate"] is None:
+        reasons = [f"{of['method']}: {of['reason']}" for of in (one, other) if of["reason"]]
+        return {**row, "reason": "; ".join(reasons)}
+    return {**row, "estimate": one["estimate"] - other["estimate"], "reason": _WITHHELD}
+
+
+def _on_the_same_pairs(measured: DataSetMetrics, methods: Sequence[str]) -> dict[str, dict[str, PairValues]]:
+    """Return, by method and metric, the values of all pairs of any of the methods, with images numbered alike."""
+    key = ["sample_id", "source_image_id", "donor_image_id"]
+    frames = {name: measured.cells.methods[name].pairs for name in methods}
+    known = [frame.select(key) for frame in frames.values() if isinstance(frame, pl.DataFrame)]
+    if not known:
+        return {name: {} for name in methods}
+    every = pl.concat(known).unique().sort(key)
+    images = pl.Enum(pl.concat([every[key[1]], every[key[2]].alias(key[1])]).unique().sort())
+    source, donor = (every[name].cast(images).to_physical().cast(pl.Int64).to_numpy() for name in key[1:])
+    rows = every.with_row_index("row")
+    found: dict[str, dict[str, PairValues]] = {}
+    for name, frame in frames.items():
+        found[name] = {}
+        for metric, of in measured.kept[name].pairs.items():
+            assert isinstance(frame, pl.DataFrame)
+            place = frame.select(key).join(rows, on=key, how="left", maintain_order="left")["row"].to_numpy()
+            values = np.full(len(every), np.nan)
+            values[place] = of.values
+            found[name][metric] = PairValues(values=values, source=source, donor=donor)
+    return found
+
+
+def _check_same_questions(measured: DataSetMetrics, method: str, other: str) -> None:
+    cells = measured.cells
+    if not cells.named:
+        raise DataError(
+            f"{cells.source}: no column 'sample_id', which --compare needs to find the answers to the same question."
+        )
+    frames = [cells.methods[name].answers.select("sample_id", "image_id") for name in (method, other)]
+    if frames[0].equals(frames[1]):
+        return
+    mine, theirs = (
+        dict(cells.methods[name].answers.select("sample_id", "image_id").rows()) for name in (method, other)
+    )
+    if mine == theirs:
+        return
+    first = min(mine.items() ^ theirs.items())[0]
+    if first in mine and first in theirs:
+        wrong = (
+            f"is about image {mine[first]!r} with {method} and {theirs[first]!r} with {other}. Give both one image_id."
+        )
+    else:
+        has, lacks = (method, other) if first in mine else (other, method)
+        wrong = f"of {has} is not among those of {lacks}. Drop the questions that only one of them answers."
+    raise DataError(
+        f"{cells.source}: --compare needs the same questions on the same images, but sample_id {first!r} {wrong}"
+    )
+
+
+def on_common_questions(
+    measured: DataSetMetrics, compared: Sequence[str], *, replicates: int, seed: int
+) -> tuple[DataSetMetrics, str | None]:
+    """Return the metrics on the questions that all compared methods answer, and a sentence about the others.
+
+    Args:
+        measured: The metrics of one data set, on all answers of each method.
+        compared: A method and its baselines, or a method alone, which is compared with all others.
+        replicates: Number of resamples.
+        seed: Seed of the resampling.
+
+    Returns:
+        `measured` itself and None where the methods answer the same questions.
+
+    Raises:
+        DataError: There is no question that all of them answer.
+    """
+    cells = measured.cells
+    names = list(compared) if len(compared) > 1 else list(cells.methods)
+    if not cells.named or not set(names) <= set(cells.methods):
+        return measured, None  # which the comparison refuses
+    asked = {name: set(cells.methods[name].answers["sample_id"]) for name in names}
+    every, common = set().union(*asked.values()), set.intersection(*asked.values())
+    if every == common:
+        return measured, None
+    lacks = ", ".join(f"{name}: {len(every - mine)}" for name, mine in asked.items() if mine != every)
+    if not common:
+        raise DataError(
+            f"{cells.source}: --compare needs questions that all methods answer, and there are none (of {len(every)},"
+            f" without an answer: {lacks}). Give one question the same sample_id with every method."
+        )
+    methods = {name: _only(cells.methods[name], sorted(common)) for name in names}
+    again = measure(replace(cells, methods=methods), replicates=replicates, seed=seed)
+    left_out = ", ".join(sorted(every - common)[:5]) + (", ..." if len(every - common) > 5 else "")
+    return again, (
+        f"warning: {cells.source}: the differences are those on the {len(common)} of {len(every)} questions that all of"
+        f" these methods answer; without an answer: {lacks}; left out: {left_out}"
+    )
+
+
+def _only(joined: Joined, sample_ids: Sequence[str]) -> Joined:
+    """Return the rows of these questions."""
+
+    def chosen(rows: Rows) -> Rows:
+        return rows if isinstance(rows, str) else rows.filter(pl.col("sample_id").is_in(sample_ids))
+
+    return replace(
+        joined, answers=joined.answers.filter(pl.col("sample_id").is_in(sample_ids)), pairs=chosen(joined.pairs)
+    )

@@ -1,0 +1,286 @@
+"""What an evaluation says first: five numbers of each method with their intervals, and what each means in words.
+
+`dualread evaluate` prints it, `print(found)` shows it, and evaluate.html tells it. All lines fit 100 columns.
+"""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
+from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, ECE, FEW_IMAGES, NOISE_FLOOR
+from dualread.evaluation.metrics.calibration_chance import is_by_chance
+from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
+
+if TYPE_CHECKING:
+    from dualread.apps.evaluate.evaluation import Evaluation
+
+WIDTH = 100
+MOST_METHODS = 12  # which leave room for what is found of them, on a screen of 24 lines
+GOOD, BAD, UNCLEAR = "good", "bad", ""
+SHOWN = {
+    ACCURACY.name: "share of correct answers",
+    AUROC.name: "right and wrong answers told apart",
+    ECE.name: "calibration error, 15 bins",
+    AURC.name: "error rate as answers are left out",
+    NATURAL_CCG_AUC.name: "confidence follows the image",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodVerdict:
+    """A number of a method, and what it says.
+
+    Attributes:
+        metric: The name of the metric.
+        value: The number, or a dash.
+        interval: Its 95% interval, or what stands beside it; empty for nothing.
+        words: What it says, in at most 12 words.
+        kind: GOOD, BAD or UNCLEAR.
+    """
+
+    metric: str
+    value: str
+    interval: str
+    words: str
+    kind: str = UNCLEAR
+
+
+def short(value: float, digits: int = 3) -> str:
+    """Return a number between -1 and 1 without a leading zero: .812, -.030, 1."""
+    text = f"{value:.{digits}f}"
+    text = text.removeprefix("-") if float(text) == 0.0 else text
+    return str(int(value)) if value.is_integer() else text.replace("0.", ".", 1)
+
+
+def verdicts(cells: EvaluationData, metrics: pl.DataFrame, method: str) -> list[MethodVerdict]:
+    """Return the five numbers of a method on a data set; without pairs, four.
+
+    Args:
+        cells: The data set.
+        metrics: Its rows of `Evaluation.metrics`.
+        method: One of its methods.
+    """
+    rows = {row["metric"]: row for row in metrics.filter(subset="all", method=method).to_dicts()}
+    return [_verdict(rows, metric, cells) for metric in SHOWN if rows[metric]["reason"] != NO_PAIRS]
+
+
+def _verdict(rows: Mapping[str, dict[str, Any]], metric: str, cells: EvaluationData) -> MethodVerdict:
+    row = rows[metric]
+    if row["estimate"] is None:
+        return MethodVerdict(metric=metric, value="-", interval="", words=f"undefined: {row['reason']}")
+    interval = "" if row["low"] is None else f"[{short(row['low'])}, {short(row['high'])}]"
+    if metric == ECE.name and (floor := rows[NOISE_FLOOR]["estimate"]) is not None:
+        interval = f"by chance {short(floor)}"
+    words, kind = _WORDS[metric](rows, row, cells)
+    if row["reason"]:  # why it has no interval
+        words, kind = row["reason"], UNCLEAR
+    return MethodVerdict(metric=metric, value=short(row["estimate"]), interval=interval, words=words, kind=kind)
+
+
+def _of_accuracy(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
+    return f"of {row['n']} answers", UNCLEAR
+
+
+def _of_auroc(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
+    if row["low"] is None:
+        return f"no interval: {_few(rows, cells) or 'nothing to resample'}", UNCLEAR
+    if row["low"] > 0.5:
+        return "right answers get more confidence than wrong ones", GOOD
+    if row["high"] < 0.5:
+        return "wrong answers get MORE confidence than right ones", BAD
+    return "not shown to tell right from wrong answers", UNCLEAR
+
+
+def _of_ece(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
+    floor = rows[NOISE_FLOOR]["estimate"]
+    if floor is None:
+        return "no floor: nothing to resample", UNCLEAR
+    if is_by_chance(row["estimate"], floor):
+        return "no more than calibrated confidences have by chance", GOOD
+    ends = rows["accuracy"]["estimate"], rows["calibration_in_the_large"]["estimate"]
+    side = "" if None in ends else ", too high on average" if ends[1] < 0 else ", too low on average"
+    return f"not calibrated{side}", BAD
+
+
+def _of_aurc(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
+    wrong = 1.0 - rows[ACCURACY.name]["estimate"]
+    return f"mean error of the most confident; {short(wrong)} without an order", UNCLEAR
+
+
+def _of_ccg(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
+    sides = [side for side in ("source", "donor") if rows[f"natural_few_{side}s"]["estimate"]]
+    if sides or row["low"] is None:
+        few = " and ".join(f"{rows[f'{side}_images']['estimate']:.0f} {side}" for side in sides)
+        return f"too few images{f' ({few})' if few else ''} for a verdict", UNCLEAR
+    if row["low"] > 0.5:
+        return "confidence falls with another image", GOOD
+    if row["high"] < 0.5:
+        return "confidence RISES with another image", BAD
+    return "not shown to depend on the image", UNCLEAR
+
+
+def _few(rows: Mapping[str, dict], cells: EvaluationData) -> str:
+    counts = {kind: rows[f"images_with_{kind}"]["estimate"] for kind in ("right", "wrong")}
+    few = [f"{n:.0f} with {kind} answers" for kind, n in counts.items() if n is not None and n < FEW_IMAGES]
+    return f"{cells.unit}s: {', '.join(few)}" if few else ""
+
+
+_WORDS = {
+    ACCURACY.name: _of_accuracy,
+    AUROC.name: _of_auroc,
+    ECE.name: _of_ece,
+    AURC.name: _of_aurc,
+    NATURAL_CCG_AUC.name: _of_ccg,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScreenLine:
+    """A line of the screen and its kind; what a terminal may color is its text from `start` on."""
+
+    text: str
+    kind: str = UNCLEAR
+    start: int = 0
+
+
+def screen(found: "Evaluation") -> Iterator[ScreenLine]:
+    """Yield the lines of all data sets with their differences and thresholds, each of at most `WIDTH` characters."""
+    for k, cells in enumerate(found.parts):
+        if k:
+            yield ScreenLine(text="")
+        yield from of_data_set(found, cells)
+        if found.differences is not None:
+            yield ScreenLine(text="")
+            yield from _differences(cells.rows_of(found.differences))
+        if found.thresholds is not None:
+            yield ScreenLine(text="")
+            yield from _thresholds(cells.rows_of(found.thresholds))
+
+
+def wrapped(texts: Iterable[str]) -> Iterator[str]:
+    """Yield sentences in lines of at most `WIDTH` characters; a longer word, such as a path, stays whole."""
+    for text in texts:
+        yield from textwrap.wrap(
+            text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        ) or [""]
+
+
+def of_data_set(found: "Evaluation", cells: EvaluationData) -> Iterator[ScreenLine]:
+    """Yield the lines of one data set: of one method line by line, of several as a table and a line per metric."""
+    metrics = cells.rows_of(found.metrics)
+    told = {method: verdicts(cells, metrics, method) for method in cells.methods}
+    yield ScreenLine(text=_cut(heading(cells)))
+    yield from _alone(next(iter(told.values()))) if len(told) == 1 else _side_by_side(told)
+
+
+def heading(cells: EvaluationData) -> str:
+    """Return what was evaluated: the table, the data set, and how many answers, images and methods there are."""
+    counts = [len(evaluated.answers) for evaluated in cells.methods.values()]
+    images = max(evaluated.answers["image_id"].n_unique() for evaluated in cells.methods.values())
+    source = Path(cells.source).name
+    source += "" if cells.dataset is None else f", {cells.dataset}"
+    about = "" if cells.cluster is None else f", {images} {cells.unit}s"
+    methods = f", {len(counts)} methods" if len(counts) > 1 else ""
+    return f"{source}: {max(counts)} answers{about}{methods}"
+
+
+def _alone(told: Sequence[MethodVerdict]) -> Iterator[ScreenLine]:
+    for one in told:
+        numbers = f"{one.metric:<16}{one.value:>6}  {one.interval:<16}  "
+        yield ScreenLine(text=_cut(numbers + one.words), kind=one.kind, start=len(numbers))
+
+
+def _side_by_side(told: Mapping[str, Sequence[MethodVerdict]]) -> Iterator[ScreenLine]:
+    metrics = list(dict.fromkeys(one.metric for of in told.values() for one in of))
+    width = min(max(map(len, told), default=0), WIDTH - 16 * len(metrics))
+    head = {"natural_ccg_auc": "natural_ccg"}
+    yield ScreenLine(text=f"{'method':<{width}}" + "".join(f"{head.get(name, name):>16}" for name in metrics))
+    for method, of in list(told.items())[:MOST_METHODS]:
+        cells = {one.metric: one for one in of}
+        line = "".join(f"{_compact(cells[name]) if name in cells else '-':>16}" for name in metrics)
+        yield ScreenLine(text=f"{_cut(method, width):<{width}}{line}")
+    if len(told) > MOST_METHODS:
+        yield ScreenLine(text=f"... and {len(told) - MOST_METHODS} more methods")
+    yield from sentences(told, WIDTH)
+
+
+def sentences(told: Mapping[str, Sequence[MethodVerdict]], width: int | None = None) -> Iterator[ScreenLine]:
+    """Yield, metric by metric, what was found of which methods, as many as fit; what is unclear is not said."""
+    for name in SHOWN:
+        by_words: dict[tuple[str, str], list[str]] = {}
+        for method, of in told.items():
+            for one in of:
+                if one.metric == name and one.kind != UNCLEAR:
+                    by_words.setdefault((one.words, one.kind), []).append(method)
+        for (words, kind), methods in by_words.items():
+            said = f"{name}: {words}: "
+            who = "all" if len(methods) == len(told) else _named(methods, width and width - len(said))
+            yield ScreenLine(text=said + who, kind=kind, start=len(name) + 2)
+
+
+def _named(names: Sequence[str], width: int | None) -> str:
+    """Return the names, or the first ones and how many others there are."""
+    for n in range(len(names), -1, -1):
+        others = f" and {len(names) - n} more" if n < len(names) else ""
+        text = ", ".join(names[:n]) + others if n else f"{len(names)} methods"
+        if width is None or len(text) <= width:
+            break
+    return text
+
+
+def _differences(rows: pl.DataFrame) -> Iterator[ScreenLine]:
+    shown = [row for row in rows.iter_rows(named=True) if row["metric"] in SHOWN and row["n"] > 0]
+    yield ScreenLine(
+        text=f"{'metric':<16}{'method - baseline':<34}{'difference':>10}  {'95% interval':<16}{'p':>9}{'p (Holm)':>12}"
+    )
+    for row in shown:
+        pair = _cut(f"{row['method']} - {row['baseline']}", 33)
+        ends = "" if row["low"] is None else f"[{_signed(row['low'])}, {_signed(row['high'])}]"
+        value = "-" if row["estimate"] is None else _signed(row["estimate"])
+        p, adjusted = (_p(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
+        yield ScreenLine(text=f"{row['metric']:<16}{pair:<34}{value:>10}  {ends:<16}{p:>9}{adjusted:>12}")
+    few = [row["metric"] for row in shown if row["short"]]
+    if few:
+        yield ScreenLine(text=f"too few images for a verdict: {', '.join(dict.fromkeys(few))}")
+
+
+def _thresholds(rows: pl.DataFrame) -> Iterator[ScreenLine]:
+    yield ScreenLine(
+        text=f"{'target':<8}{'method':<26}{'rule':<11}{'threshold':>9}  {'share kept':<20}  {'risk of these':<20}"
+    )
+    for row in rows.iter_rows(named=True):
+        cells = []
+        for name in ("coverage", "risk"):
+            ends = [row[f"{name}_{end}"] for end in ("low", "high")]
+            interval = "" if None in ends else f" [{short(ends[0])}, {short(ends[1])}]"
+            cells.append("-" if row[name] is None else short(row[name]) + interval)
+        threshold = "none" if row["threshold"] is None else short(row["threshold"])
+        start = f"{row['target_risk']:<8g}{_cut(row['method'], 25):<26}{row['rule']:<11}{threshold:>9}"
+        yield ScreenLine(text=f"{start}  {cells[0]:<20}  {cells[1]:<20}".rstrip())
+
+
+def _signed(value: float) -> str:
+    text = short(value)
+    return text if text.startswith("-") or float(text) == 0.0 else f"+{text}"
+
+
+def _p(value: float | None, at_most: bool | None) -> str:
+    return "-" if value is None else f"{'<=' if at_most else ''}{value:.2g}"
+
+
+def _compact(one: MethodVerdict) -> str:
+    """Return a value and its interval with two decimals, ".812 .76-.89"; of the ECE, what is there by chance."""
+    ends = one.interval.removeprefix("by chance ")
+    if ends == one.interval:
+        found = [part.strip("[] ") for part in ends.split(",")] if ends else []
+        return f"{one.value} {'-'.join(short(float(end), 2) for end in found)}".rstrip()
+    return f"{one.value} (≤{short(float(ends), 2)})"
+
+
+def _cut(text: str, width: int = WIDTH) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."

@@ -1,0 +1,192 @@
+"""Step 1: read answers, pairs and calibration answers, wherever they come from, and check each by the contract."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import polars as pl
+
+from dualread import plugins
+from dualread.apps.evaluate.log import read_logged
+from dualread.data.tables.checks import checked
+from dualread.data.tables.contract import ANSWERS, PAIRS, WIDE, WIDE_SCORE, CheckedTable, Column, TableOptions
+from dualread.data.tables.files import RawTable, read_file
+from dualread.data.tables.hub import is_address, local_file, read_address
+from dualread.data.tables.memory import read_frame
+from dualread.errors import ConfigError, DataError, did_you_mean
+
+_SHOWN = 8  # columns that a sentence names
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions:
+    """What a user says about a log: its harness, the score that judges, and what stands for certainty in it."""
+
+    log_format: str | None = None
+    score: str | None = None
+    stated_scale: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """The tables of a user, checked; pairs and calibration answers, where they were given.
+
+    Attributes:
+        unused: Sentences that name the columns that are not used.
+    """
+
+    answers: CheckedTable
+    pairs: CheckedTable | None
+    calibration: CheckedTable | None
+    unused: Sequence[str]
+
+    def notes(self) -> list[str]:
+        """Return sentences about how the tables were read."""
+        tables = (self.answers, self.pairs, self.calibration)
+        return [f"{table.source}: {note}" for table in tables if table is not None for note in table.notes]
+
+    def left_out(self) -> dict[str, int]:
+        """Return {"file: why": number of answers that are not evaluated}."""
+        tables = (table for table in (self.answers, self.pairs, self.calibration) if table is not None)
+        return {f"{table.source}: {why}": n for table in tables for why, n in table.left_out.items()}
+
+
+def read_tables(
+    predictions: Any,
+    pairs: Any,
+    calibration: Any,
+    options: TableOptions,
+    log: LogOptions,
+    only: Mapping[str, Sequence[str]],
+) -> Tables:
+    """Read the tables.
+
+    Args:
+        predictions: The answers: a table, the path of one or of a log, or an address of the hub.
+        pairs: The donor pairs, a table; None for none.
+        calibration: As `predictions`; None for none.
+        options: What the user says about tables.
+        log: What the user says about logs.
+        only: {column: the values that are evaluated}; all if there are none.
+
+    Raises:
+        DataError: A table cannot be read, or is not as the contract says.
+        ConfigError: `options` or `only` says something that is not so.
+    """
+    sources = {"predictions": (predictions, ANSWERS), "pairs": (pairs, PAIRS), "calibration": (calibration, ANSWERS)}
+    raw: dict[str, tuple[RawTable, Sequence[Column]]] = {}
+    for name, (source, declared) in sources.items():
+        if source is not None and log.log_format is not None and declared is ANSWERS:
+            raw[name] = (_read_log(source, name, options, log), declared)
+        elif source is not None:
+            raw[name] = (_read_table(source, name, declared, options), declared)
+    _check_mapping(options.columns, list(raw.values()))
+    tables = {name: checked(table, declared, options) for name, (table, declared) in raw.items()}
+    for column, values in only.items():
+        if values:
+            tables = _only(tables, column, values)
+    lines = [_unused(table, declared, options) for table, declared in raw.values()]
+    return Tables(
+        answers=tables["predictions"],
+        pairs=tables.get("pairs"),
+        calibration=tables.get("calibration"),
+        unused=[line for line in lines if line is not None],
+    )
+
+
+def _read_table(source: Any, name: str, declared: Sequence[Column], options: TableOptions) -> RawTable:
+    """Read the columns of a table that the contract and the user name."""
+
+    def wanted(column: str) -> bool:
+        return options.reads(column, declared)
+
+    if is_address(source):
+        return read_address(source, wanted)
+    if not isinstance(source, str | Path):
+        return read_frame(source, name, wanted)
+    suffixes = {log: plugins.declared("logs", log, "SUFFIXES") for log in plugins.known("logs")}
+    harnesses = [log.replace("_", "-") for log, known in suffixes.items() if Path(source).suffix in known]
+    try:
+        return read_file(Path(source), wanted)
+    except DataError as error:
+        if not harnesses or Path(source).suffix == ".csv":
+            raise
+        advice = " or ".join(f"--from {harness}" for harness in harnesses)
+        raise DataError(f"{error} If it is a log of another harness, add {advice}.") from error
+
+
+def _read_log(source: Any, name: str, options: TableOptions, log: LogOptions) -> RawTable:
+    """Read a log as a table with the documented columns, and with those that the user names."""
+    if not isinstance(source, str | Path):
+        raise ConfigError(f"{name}: {type(source).__name__}; a log (--from {log.log_format}) is given by its path.")
+    path = local_file(str(source)) if is_address(source) else Path(source)
+    named = {"confidence" if name == "score" else name: own for name, own in options.names(ANSWERS).items()}
+    logged = read_logged(
+        path, str(log.log_format), score=log.score, columns=named, cluster=options.cluster, scale=log.stated_scale
+    )
+    return RawTable(
+        source=path,
+        frame=logged.frame,
+        rows=pl.int_range(1, len(logged.frame) + 1, eager=True),
+        columns=tuple(name for name in logged.frame.columns if "confidence" in named or name != "confidence"),
+        notes=logged.notes,
+        left_out=logged.left_out,
+    )
+
+
+def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[RawTable, Sequence[Column]]]) -> None:
+    """Refuse a mapping that names a column that is not read, or one that no table has."""
+    for name, own in columns.items():
+        wide = [ANSWERS] if name.startswith((WIDE, WIDE_SCORE)) else []
+        concerned = [
+            table for table, declared in tables if declared in wide or name in {column.name for column in declared}
+        ]
+        if not concerned:
+            known = sorted({column.name for _, declared in tables for column in declared})
+            raise ConfigError(
+                f"--columns {name}={own}: no column {name!r} is read. Known: {', '.join(known)}."
+                f"{did_you_mean(name, known)} Write NAME=YOURS, such as confidence={own}."
+            )
+        columns_of_all = [column for table in concerned for column in table.columns]
+        if own not in columns_of_all and own.removeprefix("-") not in columns_of_all:
+            raise ConfigError(
+                f"--columns {name}={own}: {concerned[0].source} has no column {own!r}. Found:"
+                f" {', '.join(concerned[0].columns)}.{did_you_mean(own, columns_of_all)}"
+            )
+
+
+def _only(tables: Mapping[str, CheckedTable], column: str, values: Sequence[str]) -> dict[str, CheckedTable]:
+    """Return the rows with these values in a column; all of a table of pairs or of calibration without it."""
+    answers = tables["predictions"]
+    answers.need(column, f"by which --{column} chooses")
+    known = sorted(set(answers.frame[column]))
+    values = [normalize("NFC", value) for value in values]  # as tables are read
+    if unknown := [value for value in values if value not in known]:
+        raise ConfigError(
+            f"--{column} {unknown[0]}: not in {answers.source}. Known: {', '.join(known)}."
+            f"{did_you_mean(unknown[0], known)}"
+        )
+    chosen = pl.col(column).is_in(values)
+    return {
+        name: replace(table, frame=table.frame.filter(chosen)) if table.has(column) else table
+        for name, table in tables.items()
+    }
+
+
+def _unused(table: RawTable, declared: Sequence[Column], options: TableOptions) -> str | None:
+    """Return a sentence about the columns that are not used, or None if there are none."""
+    replaced = {name for name, own in options.names(declared).items() if name not in options.columns.values()}
+    is_wide = declared is ANSWERS and not {"confidence", "score", "method"} & {*table.columns, *options.columns}
+    others = [
+        column
+        for column in table.columns
+        if not options.reads(column, declared)
+        or (column in replaced and options.names(declared)[column] != column)
+        or (column.startswith((WIDE, WIDE_SCORE)) and not is_wide and column not in options.columns.values())
+    ]
+    if not others:
+        return None
+    named = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
+    return f"{table.source}: {len(others)} column{'s' if len(others) > 1 else ''} not used: {named}"

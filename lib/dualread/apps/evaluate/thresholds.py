@@ -1,0 +1,267 @@
+"""Step 4: thresholds for a target risk, chosen on calibration answers and judged on the evaluated ones."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import polars as pl
+
+from dualread.apps.evaluate.evaluation_data import EvaluationData
+from dualread.apps.evaluate.metrics import WITHOUT_PROBABILITIES
+from dualread.data.tables.contract import plain_ids
+from dualread.errors import ConfigError, DataError, UndefinedMetricError
+from dualread.evaluation.metrics.discrimination import auroc
+from dualread.evaluation.thresholds import CERTIFIED, EMPIRICAL, Confidences, judged, threshold
+
+SCHEMA = {
+    **dict.fromkeys(("dataset", "method"), pl.String),
+    **{"target_risk": pl.Float64, "rule": pl.String},
+    **dict.fromkeys(("threshold", "coverage", "coverage_low", "coverage_high"), pl.Float64),
+    **dict.fromkeys(("risk", "risk_low", "risk_high"), pl.Float64),
+    **{"n": pl.Int64, "reason": pl.String, "delta": pl.Float64},
+    **dict.fromkeys(
+        ("share_delta", "max_per_image", "calibration_max_per_image", "calibration_n", "calibration_images"), pl.Int64
+    ),
+    **dict.fromkeys(("calibration_accuracy", "calibration_auroc"), pl.Float64),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certainty:
+    """What certified thresholds are to hold for.
+
+    Attributes:
+        delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
+        share_delta: Number of thresholds that share delta, 1 or more.
+        max_per_image: Largest number of answers to an image of the source; None for that of the calibration answers.
+    """
+
+    delta: float
+    share_delta: int
+    max_per_image: int | None
+
+    @property
+    def level(self) -> float:
+        """The largest probability with which one threshold may be wrong."""
+        return self.delta / self.share_delta
+
+
+def thresholds(
+    cells: EvaluationData, calibration: Sequence[EvaluationData], *, target_risks: Sequence[float], certainty: Certainty
+) -> pl.DataFrame:
+    """Return the threshold of every method, target risk and rule, and what it leads to on the evaluated answers.
+
+    Coverage and risk have 95% intervals (`proportion.share_interval`), which hold for new images and this threshold.
+
+    Args:
+        cells: The evaluated answers to one data set.
+        calibration: The answers that choose. With several data sets, that of the same name chooses; otherwise the only
+            one.
+        target_risks: Largest error rates of the kept answers, each in (0, 1).
+        certainty: What certified thresholds are to hold for.
+
+    Raises:
+        ConfigError: A target risk or a part of `certainty` is out of range.
+        DataError: The calibration table lacks the data set or a method, or its answers are the evaluated ones; or an
+            image of either table has more answers than `certainty` says.
+    """
+    check_options(target_risks, certainty)
+    chooser = chooser_of(cells, calibration)
+    _refuse_same(cells, chooser)
+    if certainty.max_per_image is not None:
+        for one in (chooser, cells):
+            _refuse_more(one, certainty.max_per_image)
+    rows = []
+    for method in cells.methods:
+        same = _same_method(chooser, method, cells)
+        is_score = method in cells.ranked or same in chooser.ranked
+        own, chosen_on = _rows_of(cells, method), _rows_of(chooser, same)
+        like = _chosen_on(chosen_on)
+        for risk in target_risks:
+            for rule in (EMPIRICAL, CERTIFIED):
+                given = asdict(certainty) if rule == CERTIFIED else dict.fromkeys(asdict(certainty))
+                found = WITHOUT_PROBABILITIES if is_score else _found(rule, chosen_on, risk, certainty)
+                said = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
+                rows.append(said | _judged(own, found) | given | like)
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def check_options(target_risks: Sequence[float], certainty: Certainty) -> None:
+    """Check the ranges of what a user has asked for.
+
+    Raises:
+        ConfigError: A number is out of range.
+    """
+    for name, value in (*(("target-risk", risk) for risk in target_risks), ("delta", certainty.delta)):
+        if not 0.0 < value < 1.0:
+            raise ConfigError(f"--{name} {value:g}: expected a number between 0 and 1, such as .1.")
+    for name, number in (("share-delta", certainty.share_delta), ("max-per-image", certainty.max_per_image)):
+        if number is not None and number < 1:
+            raise ConfigError(f"--{name} {number}: expected 1 or more.")
+
+
+def _found(rule: str, answers: Confidences, risk: float, certainty: Certainty) -> float | str:
+    try:
+        return threshold(rule, answers, target_risk=risk, delta=certainty.level, max_per_image=certainty.max_per_image)
+    except UndefinedMetricError as error:
+        return str(error)
+
+
+def _judged(rows: Confidences, found: float | str) -> dict:
+    of = judged(rows, found)
+    reason = next((one.reason for one in of.values() if one.reason is not None), None)
+    rates = {
+        name + end: getattr(of[kind], field)
+        for name, kind in (("coverage", "coverage"), ("risk", "kept_risk"))
+        for end, field in (("", "value"), ("_low", "low"), ("_high", "high"))
+    }
+    return {"threshold": of["threshold"].value, **rates, "n": len(rows.confidence), "reason": reason}
+
+
+def _chosen_on(rows: Confidences) -> dict:
+    """Return what the calibration answers of a method are like, for whoever asks how many are needed."""
+    confidence, correct, image = rows
+    sizes = np.bincount(image)
+    has_auroc = 0 < np.count_nonzero(correct) < len(correct)
+    return {
+        "calibration_max_per_image": int(sizes.max()),
+        "calibration_n": len(image),
+        "calibration_images": len(sizes),
+        "calibration_accuracy": float(correct.mean()),
+        "calibration_auroc": auroc(confidence, correct) if has_auroc else None,
+    }
+
+
+def _rows_of(cells: EvaluationData, method: str) -> Confidences:
+    answers = cells.methods[method].answers
+    image = answers["image_id"].rank("dense").to_numpy().astype(np.int64) - 1  # numbers sort faster than names
+    return Confidences(answers["confidence"].to_numpy(), answers["correct"].to_numpy(), image)
+
+
+def chooser_of(cells: EvaluationData, calibration: Sequence[EvaluationData]) -> EvaluationData:
+    """Return the part of `calibration` that chooses the thresholds for `cells`.
+
+    Raises:
+        DataError: Of several data sets, none has the name of this one.
+    """
+    if len(calibration) == 1:
+        return calibration[0]
+    for one in calibration:
+        if one.dataset == cells.dataset:
+            return one
+    known = ", ".join(str(one.dataset) for one in calibration)
+    raise DataError(
+        f"{calibration[0].source}: no answers to {cells.dataset!r} to choose a threshold. Found data sets: {known}."
+    )
+
+
+def _same_method(chooser: EvaluationData, method: str, cells: EvaluationData) -> str:
+    if method in chooser.methods:
+        return method
+    if len(chooser.methods) == len(cells.methods) == 1:  # without a column `method`, the name is that of the file
+        return next(iter(chooser.methods))
+    known = ", ".join(chooser.methods)
+    raise DataError(f"{chooser.source}: no answers of method {method!r} to choose a threshold. Found: {known}.")
+
+
+def _refuse_same(cells: EvaluationData, chooser: EvaluationData) -> None:
+    """Refuse calibration answers that are the evaluated ones, whatever their file is called.
+
+    Raises:
+        DataError: The answers of every method are the same.
+    """
+    if len(cells.methods) == len(chooser.methods) and all(
+        _rows(one, cells).equals(_rows(other, chooser))
+        for one, other in zip(sorted(cells.methods), sorted(chooser.methods), strict=True)
+    ):
+        raise DataError(
+            f"{chooser.source}: holds the answers of {cells.source}, on which the threshold is to be judged. Expected"
+            " other answers, which no one has used yet: of a threshold that is chosen and judged on the same answers,"
+            " the error rate is too low, and nothing is certified."
+        )
+
+
+def _refuse_more(cells: EvaluationData, max_per_image: int) -> None:
+    """Refuse answers if an image has more of them than a user says that any image has.
+
+    Raises:
+        DataError: An image has more; the message names it.
+    """
+    image, n = _largest_image(cells)
+    if n > max_per_image:
+        raise DataError(
+            f"{cells.source}: {cells.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
+            f" than {max_per_image}. Give the largest number that an image of this source can have."
+        )
+
+
+def more_than_calibrated(cells: EvaluationData, chooser: EvaluationData) -> str | None:
+    """Return a warning if an evaluated image has more answers than all that chose the threshold; None otherwise."""
+    image, n = _largest_image(cells)
+    if n <= (most := _largest_image(chooser)[1]):
+        return None
+    return (
+        f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of {chooser.source}"
+        f" ({most}). Certified thresholds assume that no new one has more than these; state the largest number that is"
+        " possible with --max-per-image."
+    )
+
+
+def _largest_image(cells: EvaluationData) -> tuple[str, int]:
+    """Return the image with the most answers of one method, and their number."""
+    counts = [of.answers["image_id"].value_counts().sort("count", "image_id") for of in cells.methods.values()]
+    return max(((str(image), n) for image, n in (count.row(-1) for count in counts)), key=lambda found: found[1])
+
+
+def shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | None:
+    """Return a warning if questions are in both tables; None if there are none, or if questions have no names."""
+    columns = [name for name in _identity(cells) if name in _identity(chooser)]
+    if "sample_id" not in columns and len(columns) < 2:
+        return None
+    own, chosen_on = (
+        pl.concat(of.answers.select(columns) for of in one.methods.values()).unique() for one in (cells, chooser)
+    )
+    ids = [name for name in columns if name != "question_key"]
+    plain, plain_chosen_on = (one.with_columns(plain_ids(pl.col(name)) for name in ids) for one in (own, chosen_on))
+    if (n := len(plain.join(plain_chosen_on, on=columns, how="semi"))) == 0:
+        return None
+    named = ", ".join("question" if name == "question_key" else name for name in columns)
+    if n > len(own.join(chosen_on, on=columns, how="semi")):
+        named += ", where 007 and 7 are one, and case and spaces do not count"
+    return (
+        f"warning: {n} of {len(own)} questions of {cells.source} are in {chooser.source} too (equal {named}). If they"
+        " are the same questions, the error rate of the kept answers is too low, and nothing is certified."
+    )
+
+
+def shared_images(cells: EvaluationData, chooser: EvaluationData) -> str | None:
+    """Return a warning if other questions about the same images chose the threshold; None if there are none.
+
+    Where the questions themselves are shared, `shared_questions` says so.
+    """
+    if cells.cluster is None or chooser.cluster is None or shared_questions(cells, chooser) is not None:
+        return None
+    own, chosen_on = (
+        plain_ids(pl.concat(of.answers["image_id"] for of in one.methods.values()).unique()).unique()
+        for one in (cells, chooser)
+    )
+    if (n := int(own.is_in(chosen_on.implode()).sum())) == 0:
+        return None
+    return (
+        f"warning: {n} of {len(own)} {cells.unit}s of {cells.source} are in {chooser.source} too, with other"
+        f" questions. Answers about one {cells.unit} tend to be right or wrong together, so that the error rate of the"
+        " kept answers may be too low, and nothing is certified."
+    )
+
+
+def _rows(method: str, cells: EvaluationData) -> pl.DataFrame:
+    """Return what was said, in an order that does not depend on names or on the order of the file."""
+    columns = ["confidence", "correct", *(["image_id"] if cells.cluster else [])]
+    return cells.methods[method].answers.select(columns).sort(columns)
+
+
+def _identity(cells: EvaluationData) -> list[str]:
+    """Return the columns of the table that say which question a row answers."""
+    has_question = "within_question_auroc" not in cells.withheld
+    said = {"sample_id": cells.named, "image_id": cells.cluster is not None, "question_key": has_question}
+    return [name for name, is_said in said.items() if is_said]

@@ -1,0 +1,92 @@
+"""Explain a printed number: its runs, the artifacts that they were made from, and the rows of single questions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dualread.apps.explain.cells import PrintedCell, find_cell
+from dualread.apps.explain.chain import Chain
+from dualread.apps.explain.runs import MethodRun, recomputed, runs_of
+from dualread.apps.explain.samples import sample_lines
+from dualread.store.place import Target
+from dualread.store.store import Store
+
+# Adding the same numbers in another order changes the sum by less than this.
+_TOLERANCE = 1e-12
+
+
+def explain_cell(
+    found: Target, store: Store, *, words: str, sample_id: str | None = None, n_rows: int = 2
+) -> Iterator[str]:
+    """Yield the lines that explain the cell that `words` identify.
+
+    Args:
+        found: A table.
+        store: The store with everything that the table was made from.
+        words: See `find_cell`.
+        sample_id: A question to show for every seed.
+        n_rows: Number of questions to show for the first seed if `sample_id` is None.
+
+    Raises:
+        ConfigError: The words do not identify one cell, or there is no such seed or question.
+        ArtifactError: Something that the table was made from is missing or damaged.
+    """
+    cell = find_cell(found, words)
+    runs = runs_of(cell, found, store)
+    yield f"{cell.name}: {cell.row['printed']}" + (f" ({cell.row['reason']})" if cell.row.get("reason") else "")
+    yield from _arithmetic(cell, runs)
+    chain = Chain(store, _shards(cell, runs))
+    if not runs:
+        yield from chain.lines(found.manifest.key, "table", "  ")
+    for run in runs:
+        yield ""
+        yield f"{run.estimate['method']}, actor {run.estimate['actor']}, seed {run.estimate['seed']}: " + _value(
+            run.estimate
+        )
+        yield from (f"  {row['dataset']}: {_value(row)}" for row in run.members)
+        yield from chain.lines(run.key, run.kind, "  ")
+    yield from ["", f"made with {chain.versions()}"]
+    yield from _questions(cell, runs, store, sample_id, n_rows)
+
+
+def _arithmetic(cell: PrintedCell, runs: Sequence[MethodRun]) -> Iterator[str]:
+    """Yield a line that says whether the runs reproduce the value behind the printed number."""
+    stated, again = cell.row.get("mean"), recomputed(cell, runs)
+    if not stated or again is None or cell.seed is not None:
+        return
+    seeds = sorted({run.estimate["seed"] for run in runs})
+    of = f"the mean of {len(seeds)} seeds" if len(seeds) > 1 else "of one run"
+    difference = ", method minus baseline" if cell.row.get("baseline") else ""
+    agrees = abs(float(stated) - again) < _TOLERANCE
+    verdict = "as recomputed from the metrics below" if agrees else f"BUT the metrics below give {again!r}"
+    yield f"  {stated}, {of}{difference}, {verdict}"
+
+
+def _value(row: Mapping[str, Any]) -> str:
+    of = f"on {row['n']:,} rows of {row['n_clusters']:,} images"
+    if row["estimate"] is None:
+        return f"undefined, {row['reason']} ({of})"
+    interval = "" if row["low"] is None else f", 95% interval [{row['low']:.6f}, {row['high']:.6f}]"
+    return f"{row['estimate']:.6f}{interval} ({of})"
+
+
+def _shards(cell: PrintedCell, runs: Sequence[MethodRun]) -> set[tuple[str, str]]:
+    rows = [row for run in runs for row in (run.members or [run.estimate])]
+    if not rows and cell.row.get("dataset"):
+        splits = [cell.row["split"]] if cell.row.get("split") else ["train", "validation", "test"]
+        return {(cell.row["dataset"], split) for split in splits}
+    return {(row["dataset"], row["split"]) for row in rows}
+
+
+def _questions(
+    cell: PrintedCell, runs: Sequence[MethodRun], store: Store, sample_id: str | None, n_rows: int
+) -> Iterator[str]:
+    shards = sorted(_shards(cell, runs))
+    if sample_id is not None:
+        shards = [shard for shard in shards if sample_id.startswith(f"{'/'.join(shard)}/")] or shards
+    with_rows = [run for run in runs if run.kind == "metrics"]
+    for run in with_rows if sample_id is not None else with_rows[:1]:
+        dataset, split = shards[0]
+        yield ""
+        yield f"{run.estimate['method']}, seed {run.estimate['seed']}, {dataset}/{split}:"
+        lines = sample_lines(run.key, store, dataset=dataset, split=split, sample_id=sample_id, n_rows=n_rows)
+        yield from (f"  {line}" for line in lines)

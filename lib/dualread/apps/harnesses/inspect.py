@@ -1,0 +1,194 @@
+"""Metrics of confidence for Inspect (inspect_ai), with intervals that count answers about one image as one.
+
+A metric of Inspect sees the scores of all samples. Their `value` says whether an answer is correct; the confidence is
+in their `metadata`, under the key "confidence", from 0 to 1. `with_confidence` puts it there where a reply states one:
+
+    from dualread.apps.harnesses.inspect import auroc, ece, with_confidence
+    from inspect_ai.scorer import accuracy, match
+
+    Task(dataset, scorer=with_confidence(match(), metrics=[accuracy(), auroc(cluster="patient"), ece()]))
+
+For other confidences, set `metadata={"confidence": p}` of the Score in a scorer of your own. Where a metric has no
+value, it is NaN, as Inspect has it for scores that are missing, and a warning says why.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from inspect_ai.scorer import (  # pyright: ignore[reportMissingImports]  # of whoever runs Inspect
+    Metric,
+    SampleScore,
+    Score,
+    Scorer,
+    Target,
+    metric,
+    scorer,
+    value_to_float,
+)
+from inspect_ai.solver import TaskState  # pyright: ignore[reportMissingImports]
+
+from dualread.apps.harnesses.base import measured
+from dualread.errors import DataError
+from dualread.evaluation.answer_metrics import NOISE_FLOOR
+from dualread.grading.stated import stated_percent
+
+__all__ = ["auroc", "ccg_auc", "ece", "squared_calibration_error", "with_confidence"]
+
+_DONOR = "is_donor"
+_LOG = logging.getLogger(__name__)
+_CORRECT = value_to_float()
+Found = dict[str, float]
+
+
+@metric
+def auroc(confidence: str = "confidence", cluster: str | None = None) -> Metric:
+    """Return the probability that a correct answer has more confidence than a wrong one, with its 95% interval.
+
+    Args:
+        confidence: The key of the confidence in the metadata of a score.
+        cluster: The key of the sample's metadata whose values are resampled, such as the image or the patient; by
+            default each sample counts as independent.
+
+    Samples that `ccg_auc` compares with others, because their metadata say `is_donor`, are left out.
+    """
+    return _of_answers(["auroc"], confidence, cluster)
+
+
+@metric
+def ece(confidence: str = "confidence", cluster: str | None = None) -> Metric:
+    """Return the calibration error over 15 bins, and below which value it may be chance ("ece15_noise_floor").
+
+    It has no interval: it contains an error by chance, which resamples would add once more. See
+    `squared_calibration_error`. The arguments are those of `auroc`.
+    """
+    return _of_answers(["ece15", NOISE_FLOOR], confidence, cluster)
+
+
+@metric
+def squared_calibration_error(confidence: str = "confidence", cluster: str | None = None) -> Metric:
+    """Return the squared calibration error without the part of chance, which is 0 if calibrated, with its 95% interval.
+
+    The arguments are those of `auroc`.
+    """
+    return _of_answers(["squared_calibration_error"], confidence, cluster)
+
+
+@metric
+def ccg_auc(confidence: str = "confidence", *, pair: str = "pair", image: str = "image_id") -> Metric:
+    """Return the share of decisive pairs with more confidence on the right image than on another, with its interval.
+
+    Each question is two samples: one with its own image, and one with a donor's image, on which its answer is another.
+    A pair is decisive if the first is answered correctly and the second is not.
+
+    Args:
+        confidence: The key of the confidence in the metadata of a score.
+        pair: The key of the sample's metadata that both samples of a question share.
+        image: The key of the image that the sample shows; intervals count pairs that share one.
+
+    The sample with the donor's image has `is_donor: True` in its metadata.
+    """
+
+    def of_pairs(scores: list[SampleScore]) -> Found:
+        own, donors = ([one for one in scores if bool(_of(one, _DONOR)) is swapped] for swapped in (False, True))
+        asked = {str(_of(one, pair)) for one in own}
+        donors = [one for one in donors if str(_of(one, pair)) in asked]  # not yet, or never, where it was not scored
+        answers = {**_columns(own, confidence, image), "sample_id": [str(_of(one, pair)) for one in own]}
+        asked_again = _columns(donors, confidence, image)
+        pairs = {f"donor_{name}": values for name, values in asked_again.items()}
+        return _found(["natural_ccg_auc"], answers, {"sample_id": [str(_of(one, pair)) for one in donors], **pairs})
+
+    return of_pairs
+
+
+def with_confidence(inner: Scorer, *, metrics: Sequence[Metric]) -> Scorer:
+    """Return a scorer that scores as `inner` does, and keeps the confidence that the reply states.
+
+    That is the number of `<confidence>NN</confidence>`, or else the last integer from 0 to 100, divided by 100. A reply
+    that states none has no place among the metrics: it is left unscored, and Inspect counts it.
+
+    Args:
+        inner: A scorer whose values are correct or incorrect, such as `match()`.
+        metrics: The metrics to report, such as `[accuracy(), auroc(), ece()]`.
+    """
+
+    @scorer(metrics=[*metrics], name="with_confidence")
+    def both() -> Scorer:
+        async def score(state: TaskState, target: Target) -> Score | None:
+            found = await inner(state, target)
+            percent = stated_percent(state.output.completion)
+            if found is None or percent is None:
+                return Score.unscored(reason="invalid_response_format", explanation="The reply states no confidence.")
+            return found.model_copy(update={"metadata": {**(found.metadata or {}), "confidence": percent / 100}})
+
+        return score
+
+    return both()
+
+
+def _of_answers(names: Sequence[str], confidence: str, cluster: str | None) -> Callable[[list[SampleScore]], Found]:
+    def of_answers(scores: list[SampleScore]) -> Found:
+        own = [one for one in scores if not (one.sample_metadata or {}).get(_DONOR)]
+        return _found(names, _columns(own, confidence, cluster))
+
+    return of_answers
+
+
+def _columns(scores: list[SampleScore], confidence: str, cluster: str | None) -> dict[str, list[Any]]:
+    """Return the columns of the table that `dualread.evaluate` gets.
+
+    Raises:
+        DataError: A score has no confidence, or is a fraction; or a sample has no value to be resampled.
+    """
+    table: dict[str, list[Any]] = {"confidence": [], "correct": []}
+    for one in scores:
+        correct, stated = _CORRECT(one.score.value), (one.score.metadata or {}).get(confidence)
+        if correct not in (0, 1):
+            raise DataError(
+                f"sample {one.sample_id}: its score is {correct}, expected correct or incorrect. With several epochs,"
+                " reduce them by `mode`, not by `mean`."
+            )
+        if stated is None:
+            raise DataError(
+                f"sample {one.sample_id}: its score has no {confidence!r} in its metadata. Use `with_confidence`, or"
+                f' `Score(..., metadata={{"{confidence}": p}})` in the scorer.'
+            )
+        table["confidence"].append(float(stated))
+        table["correct"].append(int(correct))
+    if cluster is not None:
+        table["image_id"] = [str(_of(one, cluster)) for one in scores]
+    return table
+
+
+def _of(one: SampleScore, key: str) -> Any:
+    """Return an entry of the metadata of a sample.
+
+    Raises:
+        DataError: There is none.
+    """
+    if (metadata := one.sample_metadata or {}).get(key) is None:
+        known = ", ".join(metadata) or "nothing"
+        raise DataError(f"sample {one.sample_id}: no {key!r} in its metadata, which has {known}.")
+    return metadata[key]
+
+
+def _found(names: Sequence[str], answers: dict[str, list[Any]], pairs: dict[str, list[Any]] | None = None) -> Found:
+    """Return metrics and the ends of their intervals, by the names under which Inspect shows them.
+
+    Inspect also asks after the first few samples, and an error would end its run.
+    """
+    if not answers["correct"] or (pairs is not None and not pairs["sample_id"]):
+        return dict.fromkeys(names, float("nan"))
+    try:
+        values = measured(answers, names, pairs=pairs)
+    except DataError as error:
+        _LOG.warning("%s: no value: %s", ", ".join(names), error)
+        return dict.fromkeys(names, float("nan"))
+    found: Found = {}
+    for name, one in values.items():
+        if one.estimate is None:
+            _LOG.warning("%s has no value: %s", name, one.reason)
+        found[name] = float("nan") if one.estimate is None else one.estimate
+        if one.low is not None and one.high is not None:
+            found |= {f"{name}_low": one.low, f"{name}_high": one.high}
+    return found

@@ -1,0 +1,153 @@
+"""`dualread judge`: let a language model say whether answers mean their reference answers, beside exact match."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dualread.apps.ask import add_sending_arguments, check_sending, service_of
+from dualread.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dualread.apps.judge.agreement import AnswersToJudge
+    from dualread.models.service.requests import ServiceRequest
+
+HELP = "let a model say whether answers mean their references"
+DESCRIPTION = """
+Ask a language model about every answer of a table whether it means the reference answer, say how far that agrees with
+exact match, and write the table with `correct` as the model says it, which `dualread evaluate` reads. The table has the
+columns question, answer and reference_answer, such as one that `dualread answer` or a study has written. No image is
+sent. Nothing is judged unless you run this, and exact match stays beside it as `correct_exact`.
+
+  dualread judge answers.csv --model NAME --folder judge                        write judge/requests-001.jsonl
+  dualread judge answers.csv --model NAME --folder judge --run --to https://api.example.com/v1 --key EXAMPLE_KEY
+  dualread judge answers.csv --model NAME --folder judge --out judged.csv       read judge/responses/*.jsonl
+
+Each distinct question with its answer is asked once. Put the output files of a batch service into judge/responses, or
+let --run send the requests, as with `dualread ask`; then give --out as well, or in a call of its own. Answers that the
+two judge differently go to disagreements.csv in the folder: look at them before you believe either. A reply that says
+neither yes nor no leaves `correct` empty, and `dualread evaluate` counts such rows.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this verb to `parser`."""
+    parser.add_argument("answers", metavar="ANSWERS", type=Path, help="the table of answers")
+    parser.add_argument("--model", required=True, metavar="NAME", help="the name by which the service knows the model")
+    parser.add_argument("--folder", required=True, type=Path, help="where requests and responses are, new or not")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where the judged table goes: .csv, .tsv, .jsonl, ...")
+    parser.add_argument("--grader", default="meaning", metavar="NAME", help="what is asked (%(default)s)")
+    parser.add_argument(
+        "--alternatives",
+        metavar="TEXT",
+        help="what separates accepted answers in one text of reference_answer (nothing)",
+    )
+    parser.add_argument("--body", default="{}", metavar="JSON", help="what is laid over the body of every request")
+    add_sending_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write, send or read what is judged; return 0, or 1 if requests that were sent are not answered."""
+    from dualread.apps.judge.agreement import AnswersToJudge
+    from dualread.apps.text import check_table_suffix, write_table
+
+    if options.out is not None:
+        check_table_suffix(options.out)
+    check_sending(options)
+    judging = Judging(
+        AnswersToJudge(
+            options.answers,
+            grader=options.grader,
+            model=options.model,
+            body=_body(options.body),
+            alternatives=options.alternatives,
+        ),
+        options.folder,
+    )
+    failed = 0
+    (options.folder / "responses").mkdir(parents=True, exist_ok=True)
+    if options.sends:
+        from dualread.apps.ask.sending import send
+
+        failed = send(judging, *service_of(options), lambda _: "")
+    for line in judging.written():
+        print(line)
+    if options.out is not None:
+        found = judging.judged()
+        for line in found.lines:
+            print(line)
+        listed = options.folder / "disagreements.csv"
+        found.disagreements.write_csv(listed)
+        write_table(found.table, options.out)
+        print(f"wrote {listed}: {len(found.disagreements)} distinct answers that the two judge differently")
+        print(f"wrote {options.out}: {len(found.table)} rows. Next: dualread evaluate {options.out}")
+    return 1 if failed else 0
+
+
+def _body(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"--body {text}: no JSON ({error}). Expected an object such as '{{\"seed\": 1}}'.") from error
+    if not isinstance(found, dict):
+        raise ConfigError(f"--body {text}: a {type(found).__name__}, expected an object.")
+    return found
+
+
+class Judging:
+    """What is asked about one table, in the form in which `apps.ask` sends and writes requests.
+
+    Attributes:
+        folders: The one folder with requests and responses.
+    """
+
+    def __init__(self, answers: "AnswersToJudge", folder: Path) -> None:
+        self._answers, self._folder, self.folders = answers, folder, [folder]
+
+    def batches(self, folder: Path) -> "Iterator[JudgedBatch]":
+        """Yield the one batch of requests."""
+        del folder
+        yield JudgedBatch(self._answers, self._folder)
+
+    def written(self) -> Iterator[str]:
+        """Write what is still to be asked, in place of what was written before; yield lines about it."""
+        from dualread.apps.ask.study import write_requests
+
+        (batch,) = self.batches(self._folder)
+        n = batch.found.n_requests
+        yield f"{n - batch.found.n_missing} of {n} distinct answers have a reply"
+        yield from batch.found.why[:3]
+        for file, count in write_requests(self._folder, [batch], lambda _: ""):
+            yield f"wrote {file}: {count} requests"
+
+    def judged(self):
+        """Return what the responses say."""
+        from dualread.models.service.responses import Found, read_responses
+
+        return self._answers.judged(Found(read_responses(self._folder / "responses")).replies)
+
+
+class JudgedBatch:
+    """The requests about one table.
+
+    Attributes:
+        found: Which of them are answered.
+    """
+
+    def __init__(self, answers: "AnswersToJudge", folder: Path) -> None:
+        from dualread.models.service.responses import Found, read_responses
+
+        self._answers, self.found = answers, Found(read_responses(folder / "responses"))
+        for _ in self.found.replies(answers.requests()):
+            pass
+
+    def open(self) -> "Iterator[ServiceRequest]":
+        """Return the requests that are not answered."""
+        return compress(self._answers.requests(), self.found.is_open)
+
+    def body(self, request: "ServiceRequest", url_of: Any) -> dict[str, Any]:
+        """Return the body of a call: text alone."""
+        del url_of
+        return {**request.body, "messages": [{"role": "user", "content": request.question.text}]}

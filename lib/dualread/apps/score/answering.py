@@ -1,0 +1,384 @@
+"""Ask an actor about images of one's own, read its states and views as the workflow does, and what readers say.
+
+`OpenActor` answers; `readings` are what the readers say about its answers.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from dualread import plugins
+from dualread.apps.score.results import Confidence, Reading, ShownQuestion
+from dualread.errors import ConfigError, DualReadError, ReaderError, UndefinedScoreError, in_a_line
+from dualread.grading.answers import graded_answer, why_no_answer
+from dualread.grading.canonical import question_key
+from dualread.models import prompts
+from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, read_states, take_measure
+from dualread.models.backbones.encode import EncodedPrompt, Encoder
+from dualread.models.backbones.opened import Opened, open_checkpoint
+from dualread.models.conditions import question_field
+from dualread.models.generation.choices import score_choices
+from dualread.models.generation.transformers_engine import TransformersEngine
+from dualread.models.images.base import Change, changes_of, shown_image
+from dualread.models.replay.forward import TENSORS, VECTORS
+from dualread.models.replay.replayed import stacked
+from dualread.plugins import module_of
+from dualread.readers.answers import COLUMNS, Answers, ViewAnswers
+from dualread.readers.base import FittedReader, Scores, score
+from dualread.readers.requirements import views_read
+from dualread.schema.answers import Decoding, Image, name_and_settings
+from dualread.schema.base import ConfiguredPlugin
+from dualread.schema.recorded import Facts, RequiredView, Requirements
+from dualread.seeding import derive_seed
+
+_ORIGINAL = "original"
+Source = Callable[[str], np.ndarray]  # the states of answers by name, float32 [n, D]
+_LOG_PROBS = pl.List(pl.List(pl.Float32))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """An actor's answers.
+
+    Attributes:
+        completions: The completion of each question.
+        texts: The answer in each completion; None if it has no valid one.
+        answers: The same answers as readers see them, without views.
+        views: Views of the answers by name.
+    """
+
+    completions: Sequence[Completion]
+    texts: Sequence[str | None]
+    answers: Answers
+    views: Mapping[str, ViewAnswers]
+
+
+class OpenActor:
+    """An opened checkpoint that answers as a reader requires.
+
+    Attributes:
+        opened: The checkpoint.
+        encoder: Encodes its prompts.
+        config: The configuration of the model's text part.
+    """
+
+    def __init__(self, opened: Opened, requirements: Requirements, *, kappa: float | None, batch_size: int):
+        self.opened = opened
+        self.encoder = opened.encoder
+        self.config = opened.model.config.get_text_config()
+        self._engine = TransformersEngine(opened, batch_size)
+        self._requirements = requirements
+        self._kappa = kappa
+        self._batch_size = batch_size
+
+    @classmethod
+    def open(cls, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int) -> "OpenActor":
+        """Open the checkpoint in `folder` with transformers; `kappa` is the temperature of the visual pooling."""
+        opened = open_checkpoint(folder, requirements.model, Facts(**requirements.facts))
+        return cls(opened, requirements, kappa=kappa, batch_size=batch_size)
+
+    def answer(self, asked: Sequence[ShownQuestion], views: Sequence[RequiredView], *, states: bool) -> Answered:
+        """Return the actor's answers, with the `views` of them, and with hidden states if readers need them.
+
+        Raises:
+            DataError: A prompt is too long, or its image cannot be read.
+        """
+        requests = [self._request(one, self._requirements.prompt.name) for one in asked]
+        completions = self._engine.answer(requests, _seeded(self._requirements.decoding, "answer"))
+        return self.read(asked, [of_one[0] for of_one in completions], views, states=states)
+
+    def read(
+        self,
+        asked: Sequence[ShownQuestion],
+        committed: Sequence[Completion],
+        views: Sequence[RequiredView],
+        *,
+        states: bool,
+        encoded: Sequence[EncodedPrompt] = (),
+    ) -> Answered:
+        """Return answers that the actor has given, with the `views` of them and perhaps their hidden states.
+
+        With the `encoded` prompts of the questions, their pictures are read for views alone.
+        """
+        requests: Sequence[Request] = (
+            [_EncodedBefore.of(one, prompt) for one, prompt in zip(asked, encoded, strict=True)]
+            if encoded
+            else [self._request(one, self._requirements.prompt.name) for one in asked]
+        )
+        source = self._read(requests, committed) if states else None
+        answered = as_answered(asked, committed, self._requirements.contract, source)
+        return replace(
+            answered, views={view.name: self._view(view, asked, committed, answered.texts) for view in views}
+        )
+
+    def _view(
+        self,
+        view: RequiredView,
+        asked: Sequence[ShownQuestion],
+        committed: Sequence[Completion],
+        texts: Sequence[str | None],
+    ) -> ViewAnswers:
+        """Return a view of the answers `texts`; a prompt that contains the answer is not put where there is none."""
+        places_answer = "{ANSWER}" in prompts.template(view.prompt.name)
+        draws = range(view.draws or 1)
+        requests = {
+            (i, draw): self._request(one, view.prompt.name, answer=texts[i], image=view.image, draw=draw)
+            for i, one in enumerate(asked)
+            if not places_answer or texts[i] is not None
+            for draw in draws
+        }
+        chosen = list(requests.values())
+        if view.measure is not None:
+            plugin = ConfiguredPlugin(module=module_of("measures", view.measure.name), settings=view.measure.settings)
+            ids = [completion.token_ids for completion in committed]
+            measured = take_measure(self.opened, chosen, ids, plugin, batch_size=self._batch_size)
+            return ViewAnswers(name=view.name, source=measured.__getitem__, rows=np.arange(len(asked)))
+        if view.forced:
+            source = self._read(chosen, committed, view.layers or ())
+            return ViewAnswers(name=view.name, source=source, rows=np.arange(len(asked)))
+        if view.choices is not None:
+            scored = score_choices(self._engine, chosen, [committed[i].token_ids for i, _ in requests], view.choices)
+            of_row = {i: found.log_probs for (i, _), found in zip(requests, scored, strict=True)}
+            names = dict.fromkeys(name for log_probs in of_row.values() for name in log_probs)
+            every = range(len(asked))
+            log_probs = {name: np.array([of_row.get(i, {}).get(name, np.nan) for i in every]) for name in names}
+            return ViewAnswers(name=view.name, log_probs=log_probs)
+        assert view.decoding is not None, "a view has completions, choices, or states"
+        completions = self._engine.answer(chosen, _seeded(view.decoding, view.name))
+        made = dict(zip(requests, completions, strict=True))
+        of_draws = [[one for draw in draws for one in made.get((i, draw), ())] for i in range(len(asked))]
+        return ViewAnswers(
+            name=view.name,
+            texts=tuple(tuple(one.text for one in of) for of in of_draws),
+            token_log_probs=pl.Series([[list(one.token_log_probs) for one in of] for of in of_draws], dtype=_LOG_PROBS),
+        )
+
+    def _request(
+        self, one: ShownQuestion, prompt: str, *, answer: str | None = None, image: Image = _ORIGINAL, draw: int = 0
+    ) -> Request:
+        text = prompts.render(prompt, question=question_field(one.question, list(one.options)), answer=answer)
+        name, shown = shown_image(one.image, one.content, _changes(image), draw)
+        return Request(
+            text=text, image=shown, image_name=name, row=one.name if draw == 0 else f"{one.name} draw {draw}"
+        )
+
+    def _read(
+        self, requests: Sequence[Request], committed: Sequence[Completion], depths: Sequence[float] = ()
+    ) -> Source:
+        if self._kappa is None:
+            raise ConfigError("views: a reader of layers alone does not say how states were read. Use it in a study.")
+        what, ids = ReadSpec(kappa=self._kappa, depths=tuple(depths)), [found.token_ids for found in committed]
+        found = read_states(self.opened, requests, ids, what, batch_size=self._batch_size)
+        return lambda name: stacked(found, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _EncodedBefore(Request):
+    """A request whose prompt was encoded for its answer."""
+
+    prompt: EncodedPrompt
+
+    @classmethod
+    def of(cls, one: ShownQuestion, prompt: EncodedPrompt) -> "_EncodedBefore":
+        return cls(text=one.question, image=None, image_name=one.content, row=one.name, prompt=prompt)
+
+    def encoded(self, encoder: Encoder) -> EncodedPrompt:
+        return self.prompt
+
+
+def as_answered(
+    asked: Sequence[ShownQuestion],
+    committed: Sequence[Completion],
+    contract: str,
+    source: Source | None,
+) -> Answered:
+    """Return committed completions as readers see them; `source` gives their states, if there are any."""
+    parse = plugins.load("contracts", contract).parse
+    graded = [graded_answer(parse(found.text)) for found in committed]
+    table = pl.DataFrame(
+        [_row(one, row) for one, row in zip(asked, graded, strict=True)],
+        schema=dict.fromkeys(COLUMNS, pl.String) | {"verbalized_confidence": pl.Float64},
+    )
+    answers = Answers(table=table, source=source or dict[str, np.ndarray]().__getitem__, rows=np.arange(len(asked)))
+    return Answered(completions=committed, texts=[row["answer"] for row in graded], answers=answers, views={})
+
+
+def _seeded(decoding: Decoding, name: str) -> SeededDecoding:
+    return SeededDecoding(**decoding.model_dump(), seed=derive_seed("score", name))
+
+
+def _changes(image: Image) -> tuple[Change, ...]:
+    """Return what a view does to the image.
+
+    Raises:
+        ConfigError: It shows another image of the data set in its place.
+    """
+    name, settings = name_and_settings(image)
+    plugin = ConfiguredPlugin(module=module_of("images", name), settings=settings)
+    if hasattr(plugins.load("images", name), "choose"):
+        raise ConfigError(
+            f"views: the reader reads a view that shows another image of its data set ({name}), and one's own image is"
+            " in none. Expected a reader without it. Choose another method."
+        )
+    return changes_of([plugin])
+
+
+def _row(one: ShownQuestion, graded: Mapping[str, object]) -> dict[str, object]:
+    return {
+        **dict.fromkeys(COLUMNS),
+        "sample_id": one.name,
+        "condition": _ORIGINAL,
+        "question_key": question_key(one.question),
+        **{name: graded[name] for name in ("canonical_answer", "verbalized_confidence", "parse_status")},
+    }
+
+
+# The roles under which a reader of both branches holds its parts.
+_PSR, _PER = "pre", "post"
+
+
+def readings(readers: Mapping[str, FittedReader], method: str, answered: Answered) -> list[Reading]:
+    """Return what the readers say about each answer; the confidence is that of `method`.
+
+    An answer that does not exist, or whose logits or states are not finite, has no confidence, and a reason.
+
+    Raises:
+        ReaderError: A reader does not fit the actor's states.
+    """
+    own, table = readers[method], answered.answers.table
+    not_finite = _not_finite(readers, answered)
+    no_answer = list(map(why_no_answer, answered.texts, table["canonical_answer"]))
+    finite = [i for i, why in enumerate(not_finite) if why is None]
+    judged = [i for i in finite if no_answer[i] is None]
+    found = {name: _confidences(name, reader, answered, judged) for name, reader in readers.items()}
+    parts = {
+        role: _confidences(role, own.parents[role], answered, finite if role == _PSR else judged)
+        for role in (_PSR, _PER)
+        if role in own.parents
+    }
+    read = []
+    for i, completion in enumerate(answered.completions):
+        why = not_finite[i] or no_answer[i]
+        methods = {name: of.get(i, why) for name, of in found.items()}
+        said = methods[method]
+        read.append(
+            Reading(
+                answer=answered.texts[i],
+                completion=completion.text,
+                parse_status=table["parse_status"][i],
+                finish_reason=completion.finish_reason,
+                confidence=_number(said),
+                psr=_number(parts.get(_PSR, {}).get(i)),
+                per=_number(parts.get(_PER, {}).get(i)),
+                methods={name: of if isinstance(of, Confidence) else _NO_CONFIDENCE for name, of in methods.items()},
+                reason=None if isinstance(said, Confidence) else said,
+            )
+        )
+    return read
+
+
+_NO_CONFIDENCE = Confidence(confidence=None, score=None, imputed=False)
+
+
+def _number(said: Confidence | str | None) -> float | None:
+    return said.confidence if isinstance(said, Confidence) else None
+
+
+def _not_finite(readers: Mapping[str, FittedReader], answered: Answered) -> list[str | None]:
+    """Return which numbers of the model are NaN or infinite for each answer; None where all are finite."""
+    found: list[str | None] = [
+        None
+        if np.isfinite(completion.token_log_probs).all()
+        else "the model's logits are NaN or infinite: its numbers overflow in this dtype or on this hardware"
+        for completion in answered.completions
+    ]
+    names = {name for reader in readers.values() for name in reader.provenance.get("features") or ()}
+    for name in sorted(names & set(TENSORS)):
+        for i in np.flatnonzero(~np.isfinite(answered.answers.features(name)).all(axis=1)):
+            found[i] = found[i] or f"the model's state {name} is missing, NaN or infinite"
+    return found
+
+
+def _confidences(
+    name: str, reader: FittedReader, answered: Answered, rows: Sequence[int]
+) -> dict[int, Confidence | str]:
+    """Return what a reader says about some of the answers, by row: a confidence, or why it has none."""
+    if not rows:
+        return {}
+    index = np.array(rows)
+    views = {view: of.take(index) for view, of in answered.views.items()}
+    try:
+        scores = scores_of(name, reader, replace(answered, answers=answered.answers.take(index), views=views))
+    except UndefinedScoreError as error:
+        if len(rows) == 1:
+            return {rows[0]: str(error)}
+        return {row: said for one in rows for row, said in _confidences(name, reader, answered, [one]).items()}
+    return {
+        row: Confidence(
+            confidence=float(scores.confidence[k]), score=float(scores.score[k]), imputed=bool(scores.imputed[k])
+        )
+        for k, row in enumerate(rows)
+    }
+
+
+def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.ndarray) -> list[float | None] | None:
+    """Return what `method` says before there is an answer, and None where a state is not finite.
+
+    There is nothing for a method without such a part.
+
+    Args:
+        readers: The readers by method.
+        method: The method whose reader gives the confidence: its part before the answer, or itself if it is PSR.
+        states: `h_pre` of each answer, float32 [n, D].
+    """
+    reader = readers[method].parents.get(_PSR, readers[method])
+    if reader.provenance.get("features") != ["h_pre"]:
+        return None
+    finite = np.flatnonzero(np.isfinite(states).all(axis=1))
+    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * len(finite), schema=dict.fromkeys(COLUMNS, pl.String))
+    answers = Answers(table=table, source={"h_pre": states}.__getitem__, rows=finite)
+    found = _scored(method, reader, answers).confidence.tolist() if len(finite) else []
+    return [dict(zip(finite.tolist(), found, strict=True)).get(i) for i in range(len(states))]
+
+
+def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:
+    """Let each reader of states score one answer with states of `width` numbers, before any question is asked.
+
+    Raises:
+        ReaderError: A reader was fitted on states of another width.
+    """
+    table = pl.DataFrame([dict.fromkeys(COLUMNS, "")], schema=dict.fromkeys(COLUMNS, pl.String))
+    states = {name: np.full((1, width), 0.5, np.float32) for name in VECTORS}
+    states["answer_log_prob"] = np.full((1, 1), -0.5, np.float32)
+    answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))
+    for name, reader in readers.items():
+        if reader.provenance.get("features") and not views_read(reader, where=name):
+            _scored(name, reader, answers)
+
+
+def scores_of(name: str, reader: FittedReader, answered: Answered) -> Scores:
+    """Return what a reader says about all answers, also about those that do not exist.
+
+    Raises:
+        UndefinedScoreError: A score is not finite.
+        ReaderError: The reader does not fit the actor's states.
+    """
+    if not answered.views:  # which a reader reads would take longer to find out than to score one answer
+        return _scored(name, reader, answered.answers)
+    views = tuple(answered.views[view.name] for view in views_read(reader, where=name))
+    return _scored(name, reader, replace(answered.answers, views=views))
+
+
+def _scored(name: str, reader: FittedReader, answers: Answers) -> Scores:
+    try:
+        return score(reader, answers)
+    except DualReadError:
+        raise
+    except Exception as error:  # whatever the numbers and texts of a file from elsewhere make of it
+        raise ReaderError(
+            f"{name}: the reader's weights do not fit the states of this actor ({in_a_line(error)}). Expected the actor"
+            " on whose answers it was fitted."
+        ) from error

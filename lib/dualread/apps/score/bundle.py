@@ -1,0 +1,297 @@
+"""Where readers and actors lie: a file, a study's results, a folder that `dualread export` wrote, or the hub.
+
+An exported folder, a bundle, has everything that scoring needs:
+
+bundle.json         what the readers are of, how the actor is asked, and the sha256 of each reader
+readers/            one <method>.safetensors for each method
+thresholds.json     the thresholds that were chosen on validation, for each method
+metrics.csv         the study's metrics of these methods, in full precision
+validation.csv      the confidences of the validation answers, without names (`evaluation.statistics.drift`)
+README.md           the model card
+checkpoint/         the actor, if it was asked for
+stored.safetensors  with it: questions about drawn images, and what it answers (`stored`)
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.evaluation.thresholds import Threshold
+from dualread.limits import HEADER_BYTES, JSON_BYTES, check_size
+from dualread.models.adapters import is_adapter
+from dualread.models.backbones.checkpoint import download
+from dualread.readers.artifact import load_reader
+from dualread.readers.base import FittedReader
+from dualread.readers.requirements import check_plugins
+from dualread.schema.base import Section
+from dualread.schema.recorded import Requirements
+from dualread.store.digest import plain, read_json, sha256_file
+
+CHECKPOINT = "checkpoint"
+METRICS_FILE = "metrics.csv"
+READERS = "readers"
+_BUNDLE, _THRESHOLDS = "bundle.json", "thresholds.json"
+_FORMAT = 1
+
+
+class Bundle(Section):
+    """What bundle.json and thresholds.json say."""
+
+    study: str
+    backbone: str
+    actor: str
+    seed: int
+    method: str
+    """The method whose reader gives the confidence."""
+    readers: dict[str, str]
+    """The sha256 of each method's reader."""
+    scoring: dict[str, Any]
+    """What the readers depend on, see `readers.requirements.Requirements`, without views."""
+    thresholds: list[Threshold]
+    """The thresholds of all methods."""
+
+    def files(self, folder: Path) -> dict[str, Path]:
+        """Return the file of each reader.
+
+        Raises:
+            ArtifactError: A file is missing or has other contents than when the bundle was written.
+        """
+        found = {method: _reader_file(folder, method) for method in self.readers}
+        for method, file in found.items():
+            try:
+                same = sha256_file(file) == self.readers[method]
+            except OSError as error:
+                raise ArtifactError(f"{file}: cannot be read ({error.strerror}). {_AGAIN}") from error
+            if not same:
+                raise ArtifactError(f"{file}: its sha256 is not the one that {_BUNDLE} gives. {_AGAIN}")
+        return found
+
+
+_AGAIN = "Export the bundle again, or download it again."
+
+
+def is_bundle(path: Path) -> bool:
+    """Return whether `path` is a folder with a bundle.json."""
+    return (path / _BUNDLE).is_file()
+
+
+def read_bundle(folder: Path) -> Bundle:
+    """Read what `write_bundle` wrote.
+
+    Raises:
+        ArtifactError: A file is missing, damaged or of another format.
+    """
+    try:
+        known = read_json(check_size(folder / _BUNDLE, JSON_BYTES))
+        if known.pop("format") != _FORMAT:
+            raise ValueError(f"its format is not {_FORMAT}")
+        thresholds = read_json(check_size(folder / _THRESHOLDS, JSON_BYTES))
+        bundle = Bundle.of({**known, "thresholds": thresholds}, _BUNDLE)
+        if strange := [name for name in bundle.readers if Path(name).name != name]:
+            raise ValueError(f"{strange[0]!r} is no name of a method")
+        if wrong := [one.value for one in bundle.thresholds if one.value is not None and not 0 <= one.value <= 1]:
+            raise ValueError(f"the threshold {wrong[0]} is no confidence from 0 to 1")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
+        raise ArtifactError(f"{folder}: {_BUNDLE} or {_THRESHOLDS} cannot be read ({error!r}). {_AGAIN}") from error
+    return bundle
+
+
+def copy_readers(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
+    """Copy the file of each method's reader into `folder`; return the sha256 of each."""
+    (folder / READERS).mkdir(parents=True, exist_ok=True)
+    for method, file in files.items():
+        shutil.copyfile(file, _reader_file(folder, method))
+    return {method: sha256_file(_reader_file(folder, method)) for method in files}
+
+
+def write_bundle(folder: Path, bundle: Bundle) -> None:
+    """Write bundle.json and thresholds.json."""
+    known = bundle.model_dump()
+    thresholds = known.pop("thresholds")
+    _write_json(folder / _BUNDLE, {"format": _FORMAT, **known})
+    _write_json(folder / _THRESHOLDS, thresholds)
+
+
+def _reader_file(folder: Path, method: str) -> Path:
+    return folder / READERS / f"{method}.safetensors"
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+_READER = "reader.safetensors"
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+_AT_REVISION = re.compile(r"([\w.-]+/[\w.-]+)@([\w./-]+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderSource:
+    """Readers of one actor.
+
+    Attributes:
+        where: What errors name.
+        method: The method whose reader gives the confidence.
+        files: The readers' files by method.
+        thresholds: The thresholds that travel with the readers; none with a bare file.
+        checkpoint: The actor, where it travels with the readers.
+        bundle: The exported folder; None for a bare reader.
+        plugins: Other packages whose plugins these files may name, because the user has named the packages.
+    """
+
+    where: str
+    method: str
+    files: Mapping[str, Path]
+    thresholds: Sequence[Threshold] = ()
+    checkpoint: Path | None = None
+    bundle: Path | None = None
+    plugins: Sequence[str] = ()
+
+    def load(self, method: str) -> FittedReader:
+        """Read the reader of `method`.
+
+        Raises:
+            ConfigError: There is none; the message lists the others.
+            ArtifactError: The file is no reader, is damaged, or says why the reader could not be fitted.
+        """
+        if method not in self.files:
+            known = ", ".join(sorted(self.files))
+            raise ConfigError(
+                f"{self.where}: no reader of {method!r}. Known: {known}.{did_you_mean(method, self.files)}"
+            )
+        reader = read_reader(self.files[method], self.plugins)
+        if reader.unfitted is not None:
+            raise ArtifactError(
+                f"{self.where}: {method} could not be fitted, so that it cannot score: {reader.unfitted}"
+            )
+        return reader
+
+
+def find(
+    reader: str | Path,
+    *,
+    revision: str | None = None,
+    with_checkpoint: bool = True,
+    plugins: str | Sequence[str] = (),
+) -> ReaderSource:
+    """Return the readers that `reader` names.
+
+    Args:
+        reader: A reader.safetensors or its folder, as in results/<study>/readers/<backbone>/<actor>/<seed>/<method>;
+            a folder that `dualread export` wrote; or the id of a repository of the hub with such a folder.
+        revision: The commit, tag or branch of the repository.
+        with_checkpoint: Whether to download the actor, too, if the repository has it.
+        plugins: Other packages that the readers' files may name, because the user has named them.
+
+    Raises:
+        ConfigError: A `revision` of something that is not on the hub.
+        ArtifactError: There is no such reader.
+    """
+    path, plugins = Path(reader), [plugins] if isinstance(plugins, str) else list(plugins)
+    if not path.exists():
+        if not isinstance(reader, str) or not _REPOSITORY.fullmatch(reader):
+            raise ArtifactError(
+                f"{reader}: no such file or folder. Expected a reader.safetensors, a folder that `dualread export`"
+                " wrote, or the id of a repository of the hub such as owner/name."
+            )
+        path = download(reader, revision, left_out=() if with_checkpoint else [f"{CHECKPOINT}/*"])
+    elif revision is not None:
+        raise ConfigError(f"{reader}: revision {revision!r} of a local path. Give a revision only of a hub repository.")
+    if is_bundle(path):
+        return _of_bundle(path, plugins)
+    file = path / _READER if path.is_dir() else path
+    if not file.is_file():
+        raise ArtifactError(
+            f"{path}: no {_READER} here. Expected a reader's folder such as"
+            " results/<study>/readers/<backbone>/<actor>/<seed>/<method>, or one that `dualread export` wrote."
+        )
+    method = str(read_reader(file, plugins).provenance.get("method"))
+    beside = {one.parent.name: one for one in sorted(file.parent.parent.glob(f"*/{_READER}"))}
+    return ReaderSource(
+        where=str(reader),
+        method=method,
+        files={**(beside if file.name == _READER else {}), method: file},
+        plugins=plugins,
+    )
+
+
+def read_reader(file: Path, plugins: Sequence[str] = ()) -> FittedReader:
+    """Read a reader that stage fit_readers wrote, here or elsewhere; `plugins` is as in `find`.
+
+    Raises:
+        UntrustedNameError: The file names a plugin of a package that the user has not named.
+        ArtifactError: The file is no reader, is damaged, or has weights that are not finite.
+    """
+    try:
+        reader = load_reader(check_size(plain(file), HEADER_BYTES, header=True), plugins=plugins)
+    except (OSError, ArtifactError, ConfigError, AttributeError, TypeError, ValueError) as error:
+        raise ArtifactError(
+            f"{file}: not a reader ({error}). Expected the reader.safetensors that stage fit_readers writes, or one of"
+            " a folder that `dualread export` wrote."
+        ) from error
+    check_plugins(reader, plugins, where=str(file))
+    return reader
+
+
+def _of_bundle(folder: Path, plugins: Sequence[str]) -> ReaderSource:
+    bundle = read_bundle(folder)
+    own = folder / CHECKPOINT
+    return ReaderSource(
+        where=str(folder),
+        method=bundle.method,
+        files=bundle.files(folder),
+        thresholds=bundle.thresholds,
+        checkpoint=own if own.is_dir() else None,
+        bundle=folder,
+        plugins=plugins,
+    )
+
+
+def find_checkpoint(checkpoint: str | Path) -> Path:
+    """Return the folder of the checkpoint that `checkpoint` names.
+
+    Args:
+        checkpoint: The folder of a checkpoint or of an actor; or "owner/name@revision", a repository of the hub.
+
+    Raises:
+        ArtifactError: There is no such folder with a model, or no such repository.
+    """
+    given = _AT_REVISION.fullmatch(str(checkpoint))
+    if given is None or Path(checkpoint).exists():
+        return checkpoint_folder(Path(checkpoint))
+    return checkpoint_folder(download(*given.groups()))
+
+
+def checkpoint_folder(checkpoint: Path) -> Path:
+    """Return the folder with the weights: `checkpoint` itself, or its subfolder of this name if it is an actor's.
+
+    It may be that of an adapter, without the weights of its base.
+
+    Raises:
+        ArtifactError: There is no such folder, or no model in it.
+    """
+    for folder in (checkpoint / "checkpoint", checkpoint):
+        if (folder / "config.json").is_file() or is_adapter(folder):
+            return folder
+    raise ArtifactError(
+        f"{checkpoint}: no config.json here. Expected the folder of a checkpoint, of an actor such as"
+        " results/<study>/actors/<backbone>/<actor>/<seed>, or a repository of the hub as owner/name@revision."
+    )
+
+
+def check_is_own(required: Requirements, where: str) -> None:
+    """Check that the reader's actor is a checkpoint.
+
+    Raises:
+        ConfigError: Its answers were given by a service, so that nothing here can ask it the next question.
+    """
+    if not required.checkpoint:
+        raise ConfigError(
+            f"{where}: was fitted on given answers, and there is no checkpoint that could answer. Expected a reader of"
+            " an actor with a checkpoint; `dualread evaluate` judges given answers."
+        )

@@ -1,0 +1,389 @@
+"""Write the bundle of one run of a study: readers, settings, thresholds, a model card, and perhaps the actor.
+
+The model card has the form of the Hugging Face hub; its numbers are those of the study's metrics.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dualread import plugins
+from dualread.apps.score import stored
+from dualread.apps.score.answering import OpenActor
+from dualread.apps.score.bundle import (
+    CHECKPOINT,
+    METRICS_FILE,
+    READERS,
+    Bundle,
+    check_is_own,
+    checkpoint_folder,
+    copy_readers,
+    find,
+    is_bundle,
+    read_reader,
+    write_bundle,
+)
+from dualread.apps.score.loading import ScorerChoice, load
+from dualread.artifacts.tables import read_table
+from dualread.errors import ConfigError, DualReadError, did_you_mean, in_a_line
+from dualread.evaluation.answer_metrics import NOISE_FLOOR
+from dualread.evaluation.metrics.calibration_chance import is_by_chance
+from dualread.evaluation.statistics.drift import VALIDATION, write_validation
+from dualread.evaluation.thresholds import EMPIRICAL, Threshold
+from dualread.progress import say
+from dualread.readers.base import FittedReader
+from dualread.readers.declarations import declared
+from dualread.readers.requirements import requirements_of
+from dualread.schema.columns import GRADED, METRICS, PREDICTIONS
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.manifest import Manifest, read_manifest
+
+_TEMPLATE = Path(__file__).with_name("card.md.jinja")
+_TAGS = ["dualread", "visual-question-answering", "medical", "confidence-estimation", "selective-prediction"]
+# The metrics of a card: their headings, and their names on the hub.
+_SHOWN = {
+    "accuracy": ("accuracy", "accuracy"),
+    "auroc": ("AUROC", "roc_auc"),
+    "ece15": ("ECE", "expected_calibration_error"),
+    "brier": ("Brier", "brier_score"),
+    "aurc": ("AURC", "aurc"),
+    "natural_ccg_auc": ("CCG-AUC", "natural_ccg_auc"),
+}
+_DASH = "—"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CardFacts:
+    """What a card says that is in no reader.
+
+    Attributes:
+        reader: The reader that gives the confidence.
+        rows: The methods that the tables show, with the words that follow their names.
+        origins: Where each data set comes from, and its terms.
+        license: The hub's name of the licence, such as "apache-2.0" or "other".
+        licence: The section on the licence.
+        base_model: The repository of the hub that the actor was trained from; None if it was none.
+        with_checkpoint: Whether the actor is part of the bundle.
+        adapter: What adapter the actor's weights contain, in words; None if it is none.
+    """
+
+    reader: FittedReader
+    rows: Mapping[str, str]
+    origins: Mapping[str, str]
+    license: str
+    licence: str
+    base_model: str | None
+    with_checkpoint: bool
+    adapter: str | None = None
+
+
+def write_card(folder: Path, bundle: Bundle, metrics: pl.DataFrame, facts: CardFacts) -> None:
+    """Write README.md and metrics.csv.
+
+    Args:
+        folder: The bundle's folder.
+        bundle: What is in it.
+        metrics: The collected metrics table of the study.
+        facts: What else the card says.
+    """
+    from huggingface_hub import ModelCard, ModelCardData
+
+    run = (pl.col(name) == getattr(bundle, name) for name in ("backbone", "actor", "seed"))
+    own = metrics.filter(*run, pl.col("method").is_in(list(facts.rows)))
+    own.write_csv(folder / METRICS_FILE)
+    tested = own.filter((pl.col("split") == "test") & (pl.col("subset") == "all"))
+    title = f"{bundle.method}: confidence in the answers of {bundle.backbone}, {bundle.actor}, seed {bundle.seed}"
+    data = ModelCardData(
+        license=facts.license,
+        license_name="terms-of-data-and-model" if facts.license == "other" else None,
+        library_name="dualread",
+        pipeline_tag="visual-question-answering",
+        tags=_TAGS,
+        metrics=[name for _, name in _SHOWN.values()],
+        base_model=facts.base_model,
+        model_name=title,
+        eval_results=list(_eval_results(tested, bundle.method)),
+    )
+    provenance = facts.reader.provenance
+    card = ModelCard.from_template(
+        data,
+        template_path=str(_TEMPLATE),
+        bundle=bundle,
+        title=title,
+        version=version("dualread"),
+        load='"this folder"' if facts.with_checkpoint else '"this folder", "folder of the actor"',
+        with_checkpoint=facts.with_checkpoint,
+        adapter=facts.adapter,
+        settings=_listed({k: v for k, v in bundle.scoring["model"].items() if k != "quantization"}),
+        quantization=bundle.scoring["model"].get("quantization"),
+        decoding=_listed(bundle.scoring["decoding"]),
+        fitted={**provenance["examples"], "partitions": provenance["partitions"]},
+        origins=facts.origins,
+        tables=list(_tables(tested, facts)),
+        licence=facts.licence,
+    )
+    card.save(folder / "README.md")
+
+
+def _eval_results(tested: pl.DataFrame, method: str) -> Iterator[Any]:
+    from huggingface_hub import EvalResult
+
+    for row in tested.filter(pl.col("method") == method).iter_rows(named=True):
+        if row["metric"] in _SHOWN and row["estimate"] is not None:
+            heading, name = _SHOWN[row["metric"]]
+            yield EvalResult(
+                task_type="visual-question-answering",
+                dataset_type=row["dataset"],
+                dataset_name=row["dataset"],
+                dataset_split=row["split"],
+                metric_type=name,
+                metric_name=heading,
+                metric_value=row["estimate"],
+            )
+
+
+def _tables(tested: pl.DataFrame, facts: CardFacts) -> Iterator[dict[str, Any]]:
+    """Yield one table per data set: first the one on which the reader was fitted, last the means over others."""
+    own = facts.reader.provenance["examples"]["dataset"]
+    for dataset in sorted(tested["dataset"].unique(), key=lambda name: (name != own, name not in facts.origins, name)):
+        of_dataset = tested.filter(pl.col("dataset") == dataset)
+        found = {(row["method"], row["metric"]): row for row in of_dataset.iter_rows(named=True)}
+        of_reader = {metric: row for (method, metric), row in found.items() if method == next(iter(facts.rows))}
+        pairs = of_reader.get("natural_ccg_auc")
+        shown = [name for name in _SHOWN if name in of_reader]
+        yield {
+            "dataset": dataset,
+            "answers": of_reader.get("accuracy"),
+            "pairs": pairs if pairs and pairs["n"] else None,
+            "short": [side for side in ("source", "donor") if _estimate(of_reader.get(f"natural_few_{side}s"))],
+            "columns": [_SHOWN[name][0] for name in shown],
+            "rows": [
+                {"name": f"{method}{words}", "cells": [_cell(method, name, found) for name in shown]}
+                for method, words in facts.rows.items()
+            ],
+        }
+
+
+def _estimate(row: dict[str, Any] | None) -> float | None:
+    return row["estimate"] if row else None
+
+
+def _cell(method: str, metric: str, found: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
+    row = found.get((method, metric))
+    if row is None or row["estimate"] is None:
+        return _DASH
+    floor = found[method, NOISE_FLOOR]["estimate"] if metric == "ece15" and (method, NOISE_FLOOR) in found else None
+    mark = "°" if floor is not None and is_by_chance(row["estimate"], floor) else ""
+    interval = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
+    return f"{row['estimate']:.3f}{mark}{interval}"
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
+
+
+def rows_of(reader: FittedReader, nulls: Sequence[str]) -> dict[str, str]:
+    """Return the methods of a card: the reader's, its parts, and the nulls, with the words behind their names."""
+    parts: dict[str, str] = {}
+    for role in declared(reader.module, "PARENTS"):
+        parts |= rows_of(reader.parents[role], ())
+    return {str(reader.provenance["method"]): "", **parts, **dict.fromkeys(nulls, " (null)")}
+
+
+_OURS, _OTHERS = "apache-2.0", "other"
+
+
+def export(
+    study: Path,
+    run: tuple[str, str, int],
+    out: Path,
+    *,
+    method: str,
+    methods: Sequence[str] = (),
+    with_checkpoint: bool = False,
+    license: str | None = None,
+    plugins: str | Sequence[str] = (),
+) -> Bundle:
+    """Write the bundle of a run into the folder `out`.
+
+    Args:
+        study: results/<study>.
+        run: Backbone, actor and seed.
+        out: A folder that does not exist, is empty, or holds a bundle, whose files are replaced.
+        method: The method whose reader gives the confidence.
+        methods: Other methods whose readers travel along.
+        with_checkpoint: Whether the actor travels along.
+        license: The hub's name of the licence; by default that of this library if all data and the actor were made by
+            it, and "other" if not.
+        plugins: Other packages whose plugins the study's readers name.
+
+    Raises:
+        ConfigError: There is no such run or method, or `out` holds something else.
+        ArtifactError: The study's metrics are missing, or a reader does not say what it depends on.
+    """
+    source = find(_run_folder(study, run) / method, plugins=plugins)
+    readers = {name: source.load(name) for name in dict.fromkeys((method, *methods))}
+    required = requirements_of(readers[method], where=f"{study}: {method}")
+    check_is_own(required, f"{study}: {method}")
+    metrics = read_table(study / "metrics" / "metrics.parquet", METRICS)
+    _empty(out)
+    bundle = Bundle(
+        **{"study": study.name, "backbone": run[0], "actor": run[1], "seed": run[2]},
+        method=method,
+        readers=copy_readers({name: source.files[name] for name in readers}, out),
+        scoring=required.model_copy(update={"views": ()}).model_dump(),
+        thresholds=_thresholds(metrics, run, list(readers), readers[method].provenance["examples"]["dataset"]),
+    )
+    write_bundle(out, bundle)
+    actor = _actor_folder(study, run)
+    if with_checkpoint:
+        shutil.copytree(checkpoint_folder(actor), out / CHECKPOINT)
+        _store_answers(out, source.plugins)
+    _store_validation(study, run, list(readers), readers[method].provenance["examples"]["dataset"], out)
+    # A method that is no longer in the study may have left a reader whose plugin is gone.
+    evaluated = sorted(set(metrics["method"]) & set(source.files))
+    nulls = [name for name in evaluated if declared(read_reader(source.files[name], source.plugins).module, "NULL")]
+    write_card(out, bundle, metrics, _card_facts(study, run, readers[method], nulls, with_checkpoint, license))
+    return bundle
+
+
+def _store_answers(out: Path, named: Sequence[str]) -> None:
+    """Ask the actor a few questions, so that another engine can be checked; where it cannot be opened, say why."""
+    try:
+        opens = partial(OpenActor.open, batch_size=4)
+        stored.write(out, load(ScorerChoice(reader=out, plugins=named), opens))
+    except (DualReadError, ImportError, RuntimeError) as error:  # RuntimeError: torch, for instance without memory
+        say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
+
+
+def _store_validation(study: Path, run: tuple[str, str, int], methods: Sequence[str], dataset: str, out: Path) -> None:
+    """Write the confidences of the validation answers, with which those of a server are compared."""
+    place = Path(run[0], run[1], str(run[2]))
+    files = {method: study / "predictions" / place / method / "predictions.parquet" for method in methods}
+    graded = study / "graded" / place / dataset / "validation" / "original" / "graded.parquet"
+    if not graded.is_file() or not all(file.is_file() for file in files.values()):
+        return
+    images = read_table(graded, GRADED).select("sample_id", "image_id")
+    found = {}
+    for method, file in files.items():
+        rows = read_table(file, PREDICTIONS).filter(dataset=dataset, split="validation", condition="original")
+        rows = rows.join(images, on="sample_id", validate="1:1")
+        found[method] = (rows["confidence"].to_list(), rows["image_id"].to_list())
+    write_validation(out, found)
+
+
+def _run_folder(study: Path, run: tuple[str, str, int]) -> Path:
+    """Return the folder of a run's readers; an unknown name is answered with the known ones."""
+    folder = study / "readers"
+    for kind, name in zip(("backbone", "actor", "seed"), map(str, run), strict=True):
+        known = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        if name not in known:
+            raise ConfigError(
+                f"{folder}: no {kind} {name!r}. Known: {', '.join(known) or 'none'}.{did_you_mean(name, known)}"
+            )
+        folder /= name
+    return folder
+
+
+def _empty(out: Path) -> None:
+    if out.exists() and not (out.is_dir() and (is_bundle(out) or not any(out.iterdir()))):
+        raise ConfigError(f"{out}: holds something else than an exported bundle. Give a new folder.")
+    for file in (stored.FILE, VALIDATION):
+        (out / file).unlink(missing_ok=True)
+    for folder in (READERS, CHECKPOINT):  # what else is there, such as .git, stays
+        shutil.rmtree(out / folder, ignore_errors=True)
+    out.mkdir(parents=True, exist_ok=True)
+
+
+def _thresholds(
+    metrics: pl.DataFrame, run: tuple[str, str, int], methods: Sequence[str], dataset: str
+) -> list[Threshold]:
+    chosen = metrics.filter(
+        *(pl.col(name) == value for name, value in zip(("backbone", "actor", "seed"), run, strict=True)),
+        (pl.col("dataset") == dataset) & (pl.col("split") == "test") & pl.col("method").is_in(methods),
+    )
+    found = [one for row in chosen.iter_rows(named=True) if (one := Threshold.of_metric(row)) is not None]
+    return sorted(found, key=lambda one: (methods.index(one.method), one.rule != EMPIRICAL, one.target_risk_percent))
+
+
+def _card_facts(
+    study: Path,
+    run: tuple[str, str, int],
+    reader: FittedReader,
+    nulls: Sequence[str],
+    with_checkpoint: bool,
+    license: str | None,
+) -> CardFacts:
+    drawn = {read_manifest(path).key for path in study.glob(f"phantoms/*/{MANIFEST_NAME}")}
+    made = {path.parent.parent.name: read_manifest(path) for path in study.glob(f"manifests/*/test/{MANIFEST_NAME}")}
+    is_drawn = {name: manifest.input_keys.get("source") in drawn for name, manifest in sorted(made.items())}
+    base_source = _base_source(study, run[0])
+    ours = all(is_drawn.values()) and base_source is None
+    return CardFacts(
+        reader=reader,
+        rows=rows_of(reader, nulls),
+        origins={name: _origin(made[name], is_drawn[name]) for name in is_drawn},
+        license=license or (_OURS if ours else _OTHERS),
+        licence=_licence(license, ours, base_source),
+        base_model=(base_source or {}).get("hub"),
+        with_checkpoint=with_checkpoint,
+        adapter=_adapter(_actor_folder(study, run) / MANIFEST_NAME),
+    )
+
+
+def _actor_folder(study: Path, run: tuple[str, str, int]) -> Path:
+    """Return the folder of a run's actor; that of another one if it is the same checkpoint, asked in another way."""
+    backbone, actor, seed = map(str, run)
+    own = study / "actors" / backbone / actor / seed
+    if own.is_dir():
+        return own
+    of_readers = (study / "readers" / backbone / actor / seed).glob(f"*/{MANIFEST_NAME}")
+    read = {read_manifest(path).input_keys.get("actor") for path in of_readers}
+    others = (study / "actors" / backbone).glob(f"*/{seed}/{MANIFEST_NAME}")
+    return next((path.parent for path in others if read_manifest(path).key in read), own)
+
+
+def _adapter(manifest: Path) -> str | None:
+    """Return the adapter in an actor's weights, in words; None if there is none, or no manifest to know it from."""
+    if not manifest.is_file():
+        return None
+    action = read_manifest(manifest).action
+    if action.stage == "train_actor" and (lora := action.spec["settings"].get("lora")):
+        return f"trained by DualRead with {', '.join(f'{name} {value}' for name, value in lora.items())}"
+    if action.stage == "copy_checkpoint" and (adapter := action.spec.get("adapter")) is not None:
+        repository = adapter.get("repository", {"hub": "a local folder", "revision": None})
+        return f"{repository['hub']}" + (f" at {repository['revision']}" if repository["revision"] else "")
+    return None
+
+
+def _base_source(study: Path, backbone: str) -> Mapping[str, str] | None:
+    """Return where the actor's base came from ({hub, revision}, or {} for a folder); None if it was trained here."""
+    manifests = sorted((study / "actors" / backbone).glob(f"*/0/{MANIFEST_NAME}"))
+    actions = [read_manifest(path).action for path in manifests]
+    copied = [action.spec.get("repository", {}) for action in actions if action.stage == "copy_checkpoint"]
+    return copied[0] if copied else None
+
+
+def _origin(manifest: Manifest, is_drawn: bool) -> str:
+    loader = manifest.action.spec["loader"]["module"].rpartition(".")[2]
+    if is_drawn:
+        return f"drawn by DualRead in the format of {loader}: phantoms, no patients"
+    return f"read by `{loader}`. {plugins.declared('datasets', loader, 'TERMS') or 'Terms: not recorded.'}"
+
+
+def _licence(license: str | None, ours: bool, base_source: Mapping[str, str] | None) -> str:
+    if license is not None:
+        return f"{license}, as chosen by whoever exported this repository."
+    if ours:
+        return "Apache-2.0. All data and the actor were made by DualRead."
+    base = "another model" if base_source is None else f"`{base_source.get('hub', 'a local checkpoint')}`"
+    return (
+        "No licence was chosen. What may be done with these files depends on the terms of the data above and of the"
+        f" model that the actor was trained from ({base})."
+    )

@@ -1,0 +1,120 @@
+"""What `score` prints about one question, and what it writes about many, line by line.
+
+Line k of the output is about row k of the input. Each result has a `key`, the digest of its question, the readers, the
+actor, the prompt and the threshold. An output file that exists is continued if the keys of its lines are those of the
+first questions; a line that an interruption has cut off is written again.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from dualread.apps.score.questions import QuestionRow
+from dualread.apps.score.results import Failed, Reading, Scored
+from dualread.apps.score.scorer import Scorer
+from dualread.apps.text import aligned
+from dualread.errors import DataError
+from dualread.progress import say, track
+from dualread.store.digest import digest_of
+
+
+def score(scorer: Scorer, lines: list[QuestionRow], out: Path | None) -> int:
+    """Score the lines that are not done; return 0, since each failure is told in its own line.
+
+    Args:
+        scorer: What answers.
+        lines: The questions.
+        out: The output file, which is continued if it exists; None for standard output.
+
+    Raises:
+        DataError: `out` cannot be read, or holds something else than results of the first lines by this scorer.
+    """
+    keys = [digest_of([scorer.digest, line.text])[:16] for line in lines]
+    n_done, n_failed = 0 if out is None else _n_done(out, keys), 0
+    if n_done:
+        say(f"{out}: has {n_done} of {len(lines)} results, goes on behind them")
+    todo = lines[n_done:]
+    stream = sys.stdout if out is None else out.open("a", encoding="utf-8")
+    try:
+        results = track(_results(scorer, todo), total=len(todo), label="scoring (questions)")
+        for line, key, result in zip(todo, keys[n_done:], results, strict=True):
+            n_failed += isinstance(result, Failed)
+            row = {"line": line.number, "id": line.id, **result.to_json(), "key": key}
+            stream.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+            stream.flush()
+    finally:
+        if stream is not sys.stdout:
+            stream.close()
+    say(f"scored {len(todo)} questions, {n_failed} of which failed" + (f"; wrote {out}" if out else ""))
+    return 0
+
+
+def _results(scorer: Scorer, lines: list[QuestionRow]) -> Iterator[Scored | Failed]:
+    """Yield one result per line, in order; lines without a question take no place in a batch."""
+    scored = scorer.each(line.question for line in lines if line.question is not None)
+    for line in lines:
+        yield Failed(error=line.problem) if line.question is None else next(scored)
+
+
+def _n_done(out: Path, keys: list[str]) -> int:
+    """Return how many results the file has, and cut off an unfinished last line."""
+    try:
+        content = out.read_bytes() if out.exists() else b""
+    except OSError as error:
+        raise DataError(f"{out}: cannot be read ({error.strerror}). Give another --out.") from error
+    whole = content[: content.rfind(b"\n") + 1]
+    done = whole.splitlines()
+    for k, line in enumerate(done):
+        if k >= len(keys) or _key(line) != keys[k]:
+            raise DataError(
+                f"{out}: line {k + 1} is no result of line {k + 1} of the questions with this reader, actor and"
+                " threshold. Give another --out, or delete the file to score all questions again."
+            )
+    if len(whole) < len(content):
+        with out.open("r+b") as file:
+            file.truncate(len(whole))
+    return len(done)
+
+
+def _key(line: bytes) -> str | None:
+    try:
+        return json.loads(line)["key"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+_DECISIONS = {True: "keep", False: "do not keep", None: "undecided"}
+
+
+def text(scored: Scored, method: str) -> str:
+    """Return a few aligned lines: answer, confidences, decision, and what differs on the donor's image."""
+    rows = [
+        ["answer", scored.answer or "none"],
+        ["confidence", _confidence(scored)],
+        *(
+            [name, "none" if of.confidence is None else f"{of.confidence:.4f}{_imputed(of.imputed)}"]
+            for name, of in scored.methods.items()
+            if name != method
+        ),
+        ["decision", f"{_DECISIONS[scored.decision.keep]}: {scored.decision.reason}"],
+    ]
+    if scored.donor is not None:
+        rows += [
+            ["on the donor's image", scored.donor.answer or "none"],
+            ["  confidence", f"{_confidence(scored.donor)}"],
+            ["  drop", "none" if scored.drop is None else f"{scored.drop:+.4f}"],
+        ]
+    rows += [["note", note] for note in scored.notes]
+    return "\n".join(aligned(rows, numbers=()))
+
+
+def _confidence(reading: Reading) -> str:
+    parts = {"PSR {:.4f} before the answer": reading.psr, "PER {:.4f} after it": reading.per}
+    shown = ", ".join(text.format(value) for text, value in parts.items() if value is not None)
+    confidence = f"none: {reading.reason}" if reading.confidence is None else f"{reading.confidence:.4f}"
+    return confidence + (f"  {shown}" if shown else "")
+
+
+def _imputed(imputed: bool) -> str:
+    return "  imputed: the method has no value here" if imputed else ""

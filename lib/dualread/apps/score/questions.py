@@ -1,0 +1,109 @@
+"""Read a table of questions; a row that holds none keeps its place and says what is wrong."""
+
+import hashlib
+import json
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dualread.apps.score.results import Question
+from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
+from dualread.data.datasets.own_tables import OwnRow, image_in, in_form, unfolded
+from dualread.data.tables.files import BrokenLine, read_records
+from dualread.errors import DataError
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionRow:
+    """One row of the file.
+
+    Attributes:
+        number: Its number, from 1: of its line, or of its row in a file without lines.
+        text: What it says, as one text.
+        id: What its `id` says; None without one.
+        question: The question; None if the row holds none.
+        problem: Why it holds none; "" if it holds one.
+    """
+
+    number: int
+    text: str
+    id: Any = None
+    question: Question | None = None
+    problem: str = ""
+
+
+def read_rows(file: Path) -> list[QuestionRow]:
+    """Return the rows of a table of questions, as the data sets' loader `table` reads them.
+
+    Images are looked for beside the file.
+
+    Raises:
+        DataError: The file cannot be read, has no rows, or can be read in two ways; ids have lost digits; or a
+            conversation is not one question and one answer.
+    """
+    read = read_records(file, every=True)
+    rows = list(read.rows)
+    if not rows:
+        raise DataError(f'{file}: is empty. Expected a row such as {{"image": "x.png", "question": "..."}}.')
+    lines = [
+        OwnRow(file=file, unit=read.unit, number=number - 1, record=record)
+        for number, record in rows
+        if not isinstance(record, BrokenLine)
+    ]
+    formed = iter(in_form(unfolded(lines)))
+    return [
+        QuestionRow(number=number, text=found.why, problem=f"{read.unit} {number}: {found.why}")
+        if isinstance(found, BrokenLine)
+        else _row(read.unit, number, found, next(formed).record, file.parent)
+        for number, found in rows
+    ]
+
+
+def _row(unit: str, number: int, own: Mapping[str, Any], formed: Mapping[str, Any], folder: Path) -> QuestionRow:
+    name = own.get("id") if type(own.get("id")) is int else formed.get("id")
+    row = QuestionRow(number=number, text=_text(own), id=name)
+    asked: dict[str, Any] = {"question": formed.get("question")}
+    asked |= {name: _picture(image_in(formed.get(name)), folder) for name in ("image", "donor")}
+    options = formed.get("options") or []
+    problems = [
+        *(f"no {name}" for name in ("image", "question") if asked[name] is None),
+        *(
+            f"{name} is {reprlib.repr(own.get(name))}, expected {expected}"
+            for name, kinds, expected in _KINDS
+            if asked[name] is not None and not isinstance(asked[name], kinds)
+        ),
+        *([] if not options or _are_options(options) else [_OPTIONS]),
+    ]
+    if problems:
+        return replace(row, problem=f"{unit} {number}: {'; '.join(problems)}.")
+    return replace(row, question=Question(**asked, options=tuple(options)))
+
+
+_OPTIONS = f"options: expected none, or a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts"
+_KINDS = (
+    ("image", Path | bytes, "a path, or the bytes of an image"),
+    ("question", str, "a text"),
+    ("donor", Path | bytes, "a path, or the bytes of an image"),
+)
+
+
+def _are_options(options: Any) -> bool:
+    whole = isinstance(options, Sequence) and FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS
+    return whole and not isinstance(options, str) and all(isinstance(one, str) for one in options)
+
+
+def _picture(value: Any, folder: Path) -> Any:
+    """Return the path or the bytes of a picture, which datasets writes as {bytes, path}; what is neither as it is."""
+    if isinstance(value, Mapping):
+        value = value.get("path") if value.get("bytes") is None else value["bytes"]
+    return folder / value if isinstance(value, str) else value
+
+
+def _text(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, sort_keys=True, ensure_ascii=False, default=_of_other)
+
+
+def _of_other(value: Any) -> str:
+    return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,200 @@
+"""A question about an image, and what scoring returns: an answer with its confidences, or why there is none.
+
+A question is checked before an actor sees it. The threshold that travels with a reader decides whether to keep an
+answer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
+from dualread.data.given_images import read
+from dualread.data.images import Decoded, content_sha256
+from dualread.data.questions.markup import Markup, control_tokens
+from dualread.errors import DataError
+from dualread.evaluation.thresholds import Decision
+
+if TYPE_CHECKING:
+    import numpy as np
+    from PIL.Image import Image
+
+    from dualread.models.backbones.encode import Encoder
+    from dualread.schema.data import CtWindows
+
+    GivenImage = Path | str | bytes | BinaryIO | Image | np.ndarray | Decoded
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A question about an image.
+
+    Attributes:
+        image: The image's file, its bytes, or a picture in memory; see `given_images.read`.
+        question: The question, verbatim.
+        options: The two to ten options of a multiple-choice question; empty for other questions.
+        donor: Another image, about which the same question is asked as well.
+    """
+
+    image: "GivenImage"
+    question: str
+    options: Sequence[str] = ()
+    donor: "GivenImage | None" = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownQuestion:
+    """One question as it is put to an actor, with one image.
+
+    Attributes:
+        image: The image's file, or a decoded picture.
+        content: The digest of the image's content.
+        question: The question.
+        options: The options of a multiple-choice question, or none.
+        notes: What a person has to know about how the image is shown.
+    """
+
+    image: "Path | Image"
+    content: str
+    question: str
+    options: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What errors name; samples are drawn by it, so that they depend on the image's content, never on its name."""
+        return f"image {self.content[:12]}, {self.question!r}"
+
+
+def shown(
+    asked: Question,
+    image: "GivenImage",
+    encoder: "Encoder",
+    *,
+    bits: int | None = None,
+    ct_windows: "CtWindows | None" = None,
+) -> ShownQuestion:
+    """Return `asked` about `image`, which is the question's own or its donor.
+
+    `bits` and `ct_windows` are as in `given_images.read`.
+
+    Raises:
+        DataError: The question is no text, empty, or contains a control token of the model or other markup of
+            chats; there are one option or more than ten; or the image cannot be read.
+    """
+    _check_text(asked, encoder.tokenizer)
+    found = image if isinstance(image, Decoded) else read(image, bits=bits, ct_windows=ct_windows)
+    picture = Path(image) if isinstance(image, str | Path) and found.own else found.image
+    return ShownQuestion(
+        image=picture,
+        content=content_sha256(picture),
+        question=asked.question,
+        options=tuple(asked.options),
+        notes=(*found.notes, *found.doubts),
+    )
+
+
+def _check_text(asked: Question, tokenizer: Any) -> None:
+    options = asked.options
+    if isinstance(options, str) or not all(isinstance(text, str) for text in (asked.question, *options)):
+        raise DataError(f"question {asked.question!r}, options {options!r}: expected a text and a list of texts.")
+    if not asked.question.strip():
+        raise DataError("the question is empty. Expected a text such as 'Is there a lesion?'.")
+    if options and not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
+        raise DataError(f"{len(options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}.")
+    check_texts([asked.question, *options], tokenizer)
+
+
+def check_texts(texts: Sequence[str], tokenizer: Any) -> None:
+    """Check that what people write holds no control token of the model and no other markup of chats.
+
+    Raises:
+        DataError: A text does, or has half of a character.
+    """
+    if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
+        raise DataError("the text holds half of a character (a lone surrogate), which no file can hold. Correct it.")
+    if problem := Markup(control_tokens(tokenizer)).problem("the question", texts):
+        raise DataError(problem)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confidence:
+    """What one method says about an answer.
+
+    Attributes:
+        confidence: The probability in [0, 1] that the answer is correct; None where the reading has none.
+        score: The raw score, on the method's own scale; higher is more confident. None where the reading has none.
+        imputed: Whether the method has no value here, so that its confidence is 0.5.
+    """
+
+    confidence: float | None
+    score: float | None
+    imputed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """An actor's answer about one image, and how far it can be trusted.
+
+    Attributes:
+        answer: The answer; None if the completion has no valid answer block.
+        completion: All that the actor said.
+        parse_status: Whether answer and stated confidence are valid, see `grading.parse.Parsed.status`.
+        finish_reason: "stop", or "length" if the completion was cut off at its largest number of tokens.
+        confidence: The reader's probability that the answer is correct; None where there is none, see `reason`.
+        psr: PSR, the part of it that is read before the answer; None without such a part, or without a finite state.
+        per: PER, the part of it that is read after the answer; None if the reader has no such part, or there is no
+            confidence.
+        methods: What each method that was asked for says, by name.
+        reason: Why there is no confidence: no answer, or numbers of the model that are not finite. None if there
+            is one.
+    """
+
+    answer: str | None
+    completion: str
+    parse_status: str
+    finish_reason: str
+    confidence: float | None
+    psr: float | None
+    per: float | None
+    methods: Mapping[str, Confidence]
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored(Reading):
+    """A scored question.
+
+    Attributes:
+        decision: Whether to keep the answer, by the threshold that travels with the reader.
+        donor: The same question about the donor's image; None if no donor was given.
+        notes: What differs from what the reader was fitted on, and how an image is shown where there was a choice or
+            little can be seen of it; mostly empty.
+    """
+
+    decision: Decision
+    donor: Reading | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def drop(self) -> float | None:
+        """By how much confidence is lower on the donor's image; negative if it is higher, None without both."""
+        if self.donor is None or self.confidence is None or self.donor.confidence is None:
+            return None
+        return self.confidence - self.donor.confidence
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {**asdict(self), "drop": self.drop, "notes": list(self.notes)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """A question without a result, and why."""
+
+    error: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the reason as JSON values."""
+        return {"error": self.error}

@@ -1,0 +1,119 @@
+"""A few questions whose answers, states and confidences travel with a bundle, so that another engine can be checked.
+
+The images are drawn, because a bundle may be shared and its study's images may not. What an answer is worth does not
+matter: the same model has to read the same numbers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from PIL import Image, ImageDraw
+from pydantic import Field
+
+from dualread.apps.score.answering import OpenActor, scores_of
+from dualread.apps.score.loading import LoadedScorer
+from dualread.apps.score.results import Question, shown
+from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.errors import ArtifactError, ConfigError
+from dualread.models.replay.forward import TENSORS
+from dualread.schema.base import Section
+
+FILE = "stored.safetensors"
+_QUESTIONS = ("Is there a lesion?", "Which organ is shown?", "What is unusual here?", "Is this image normal?")
+_SIDE = 96
+
+
+class _Answer(Section):
+    """What an actor said to one of the questions, and what the reader said about it."""
+
+    question: Annotated[str, Field(max_length=1000)]
+    token_ids: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=2**17)]
+    confidence: Annotated[float, Field(ge=0, le=1)]
+
+
+class _Answers(Section):
+    answers: Annotated[list[_Answer], Field(min_length=1, max_length=100)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredAnswer:
+    """A question and what an actor made of it when the bundle was written.
+
+    Attributes:
+        image: The image.
+        question: The question.
+        token_ids: The ids of the completion.
+        states: The states that readers may read, by name.
+        confidence: That of the bundle's reader.
+    """
+
+    image: Image.Image
+    question: str
+    token_ids: Sequence[int]
+    states: dict[str, np.ndarray]
+    confidence: float
+
+
+def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
+    """Ask the questions, and write what is answered into the bundle in `folder`."""
+    images = [_drawn(k) for k in range(len(_QUESTIONS))]
+    asked = [
+        shown(Question(image=image, question=question), image, loaded.actor.encoder)
+        for image, question in zip(images, _QUESTIONS, strict=True)
+    ]
+    answered = loaded.actor.answer(asked, loaded.views, states=loaded.reads_states)
+    found = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
+    said = [
+        {"question": question, "token_ids": list(completion.token_ids), "confidence": confidence}
+        for question, completion, confidence in zip(_QUESTIONS, answered.completions, found, strict=True)
+    ]
+    tensors = {name: answered.answers.features(name) for name in (TENSORS if loaded.reads_states else ())}
+    (folder / FILE).touch()
+    mode = (folder / FILE).stat().st_mode  # that of the bundle's other files; safetensors makes one for its owner alone
+    write_tensors(
+        folder / FILE, {**tensors, "images": np.stack([np.asarray(one) for one in images])}, {"answers": said}
+    )
+    (folder / FILE).chmod(mode)
+
+
+def read(folder: Path) -> list[StoredAnswer]:
+    """Return what `write` wrote; nothing if the bundle has none.
+
+    Raises:
+        ArtifactError: The file is damaged, or holds something else.
+    """
+    file = folder / FILE
+    if not file.is_file():
+        return []
+    try:
+        said, tensors = _Answers.of(read_header(file), FILE).answers, read_tensors(file)
+        images = tensors.pop("images")
+        if {len(of) for of in (images, *tensors.values())} != {len(said)} or images.dtype != np.uint8:
+            raise ValueError("its tensors and its answers differ in number")
+        return [
+            StoredAnswer(
+                image=Image.fromarray(images[k]),
+                question=one.question,
+                token_ids=one.token_ids,
+                states={name: of[k] for name, of in tensors.items()},
+                confidence=one.confidence,
+            )
+            for k, one in enumerate(said)
+        ]
+    except (ConfigError, OSError, ValueError, TypeError, KeyError) as error:
+        raise ArtifactError(f"{file}: cannot be read ({error}). Export the bundle again.") from error
+
+
+def _drawn(seed: int) -> Image.Image:
+    """Return a picture of no patient: a body, and something in it that is lighter."""
+    rng = np.random.default_rng(seed)
+    noise = rng.integers(0, 60, (_SIDE, _SIDE)).astype(np.uint8)
+    picture = Image.fromarray(noise)
+    pen = ImageDraw.Draw(picture)
+    pen.ellipse((10, 16, 86, 80), fill=int(rng.integers(90, 130)))
+    x, y, r = (int(v) for v in rng.integers((25, 30, 5), (65, 60, 14)))
+    pen.ellipse((x - r, y - r, x + r, y + r), fill=int(rng.integers(180, 255)))
+    return picture.convert("RGB")

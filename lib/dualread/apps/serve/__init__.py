@@ -1,0 +1,169 @@
+"""`dualread serve`: a server with OpenAI's API whose every answer says how far it can be trusted.
+
+`wire` reads requests, `chats` answers one from its first byte to its last, `listening` brings it what other threads
+say, `replies` writes the replies, and `outcome` counts, logs and records what has become of it. `application` is the
+server around it. What answers is `dualread.apps.serve`.
+"""
+
+import argparse
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from dualread.apps.score import options as loading
+from dualread.errors import ConfigError
+from dualread.progress import say
+
+HELP = "the same as a server, with the API of OpenAI"
+DESCRIPTION = """
+Answer requests to OpenAI's API for chats (/v1/chat/completions), and say in each choice, under `dualread`, how far the
+answer can be trusted. BUNDLE is a folder that `dualread export` wrote, or what `dualread score --reader` takes. Not for
+clinical use.
+
+  dualread export results/embedded --backbone qwen3-vl-tiny --actor rlvr --seed 17 --out mine --with-checkpoint
+  dualread serve mine
+
+  from openai import OpenAI
+  client = OpenAI(base_url="http://127.0.0.1:8000/v1", api_key="none")
+  asked = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,..."}},
+           {"type": "text", "text": "Is there a lesion?"}]
+  reply = client.chat.completions.create(model="dualread", messages=[{"role": "user", "content": asked}])
+  reply.choices[0].message.content, reply.choices[0].dualread["confidence"]
+
+The text is the question; the reader's prompt is put around it, and the answer is greedy, as those that the reader was
+fitted on. Any other request (messages of the system, several images, a temperature) is answered as it is, without a
+confidence, and `notes` say why. With `stream`, PSR comes before the first token, and all else at the end.
+
+The server answers on this machine alone unless --host says otherwise, opens no address and no file that a request
+names, and keeps and logs no question; with --record, it keeps ids, answers and confidences. SIGTERM or Ctrl-C ends it
+when all that it has begun is answered.
+"""
+PORT = 8000
+_KEY = "DUALREAD_API_KEY"
+# After each part of a reply, the thread that has sent it waits this long for others, which may be busy in Python. By
+# default it is 5 ms: 64 streams then got 15% fewer tokens, and the first one in twice the time.
+_SECONDS_PER_TURN = 0.0005
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this verb to `parser`."""
+    parser.add_argument("reader", metavar="BUNDLE", help="an exported folder, a hub repository, or a reader")
+    loading.add_arguments(parser, reader=False)
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen at; 0.0.0.0 is all of them (%(default)s)"
+    )
+    parser.add_argument("--port", type=int, default=PORT, help="0 takes a free one (%(default)s)")
+    parser.add_argument("--name", default="dualread", help="name of the model in requests (%(default)s)")
+    parser.add_argument(
+        "--api-key", metavar="KEY", help=f"answer only who says it; better in {_KEY}, which other users cannot see"
+    )
+    parser.add_argument(
+        "--abstain-before",
+        metavar="PSR",
+        help="make no answer where PSR is below this number, or below the bundle's `threshold` of the method psr",
+    )
+    parser.add_argument(
+        "--engine", choices=("vllm", "transformers"), help="what answers (default: vLLM where it is installed)"
+    )
+    parser.add_argument(
+        "--unchecked", action="store_true", help="use vLLM for a bundle without stored answers; replies say so"
+    )
+    parser.add_argument(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="also answer requests to this name of the server, without a key (several: say it again)",
+    )
+    parser.add_argument("--batch-size", type=int, default=16, help="answers that are made at once (%(default)s)")
+    parser.add_argument("--max-megabytes", type=int, default=32, help="of one request (%(default)s)")
+    parser.add_argument("--max-images", type=int, default=8, help="in one request (%(default)s)")
+    parser.add_argument("--max-megapixels", type=int, default=50, help="of all images of a request (%(default)s)")
+    parser.add_argument("--max-requests", type=int, default=256, help="that are open at once (%(default)s)")
+    parser.add_argument("--seconds-to-stop", type=int, default=60, help="for what is begun, at the end (%(default)s)")
+    parser.add_argument(
+        "--seconds-to-health",
+        type=int,
+        default=120,
+        metavar="SECONDS",
+        help="without any progress, until /health says that the server is stuck (%(default)s)",
+    )
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="keep answers and confidences, for `evaluate`, and to see drift"
+    )
+    parser.add_argument("--log-texts", action="store_true", help="log the questions and answers, too")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until the program is told to end; return the exit code."""
+    for name in ("batch_size", "max_megabytes", "max_images", "max_megapixels", "max_requests", "seconds_to_health"):
+        if (value := getattr(options, name)) < 1:
+            raise ConfigError(f"--{name.replace('_', '-')} {value}: expected at least 1.")
+    if not 0 <= options.port <= 65535:
+        raise ConfigError(f"--port {options.port}: expected a number from 0 to 65535.")
+    from dualread.apps.serve import web
+    from dualread.apps.serve.application import application
+    from dualread.apps.serve.chats import Chats, ClientLimits
+    from dualread.apps.serve.opening import open_service
+    from dualread.apps.serve.outcome import Outcome
+    from dualread.apps.serve.record import Record
+    from dualread.schema.data import ct_windows_of
+
+    record = None if options.record is None else Record(options.record)
+    key = options.api_key or os.environ.get(_KEY) or None
+    windows = ct_windows_of(options.ct_windows)
+    with web.listen(options.host, options.port) as listening:  # first, because loading takes long
+        service = open_service(
+            loading.choice(options),
+            batch_size=options.batch_size,
+            most_images=options.max_images,
+            engine=options.engine,
+            abstain_before=options.abstain_before,
+            unchecked=options.unchecked,
+        )
+        limits = ClientLimits(
+            megabytes=options.max_megabytes,
+            images=options.max_images,
+            megapixels=options.max_megapixels,
+            requests=options.max_requests,
+        )
+
+        def done(outcome: Outcome) -> None:
+            outcome.log()
+            if record is not None:
+                for row in outcome.rows(service.loaded.method):
+                    record.add(row)
+
+        chats = Chats(
+            service,
+            model=options.name,
+            limits=limits,
+            bits=options.bits,
+            ct_windows=windows,
+            keeps_texts=options.log_texts,
+            done=done,
+        )
+        app = application(
+            chats,
+            api_key=key,
+            hosts=[socket.gethostname(), options.host, *options.allow_host],
+            stuck_seconds=options.seconds_to_health,
+        )
+        host, port = listening.getsockname()[:2]
+        print(f"http://{host}:{port}/v1 is ready, with the model {options.name}. Not for clinical use.", flush=True)
+        if key is None and options.host not in (web.LOOPBACK, "localhost"):
+            say(f"dualread serve: everyone who reaches {host}:{port} may ask. Give --api-key to choose who.")
+        sys.setswitchinterval(_SECONDS_PER_TURN)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server raises it again when it has ended
+        try:
+            server = web.server(app, connections=4 * limits.requests, seconds_to_stop=options.seconds_to_stop)
+            server.run(sockets=[listening])
+        except KeyboardInterrupt:  # uvicorn has closed all connections and raises it again
+            pass
+        service.close()
+    if record is not None:
+        record.close()
+    print("stopped")
+    return 0

@@ -1,0 +1,131 @@
+"""Answers with vLLM, which runs in a process of its own, so that the Python code of neither waits for the other.
+
+This process reads requests, asks readers, and writes replies; the other one (`vllm_process`) makes tokens.
+"""
+
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dualread.apps.score.answering import Answered, as_answered
+from dualread.apps.serve import vllm_process
+from dualread.apps.serve.chat_questions import ActorRequest
+from dualread.errors import ArtifactError, DualReadError, in_a_line
+from dualread.models.actor import EncodedRequest, Event, Finished
+from dualread.models.backbones._checkpoint_files import read_config
+from dualread.models.backbones.checkpoint import check
+from dualread.models.generation._vllm import prepare
+from dualread.models.generation.data_parallel import send_as_arrays
+from dualread.models.generation.vllm_engine import encoder_of
+from dualread.schema.recorded import RequiredView, Requirements
+
+_SECONDS_TO_END = 10  # for vLLM's process, when all is answered
+
+
+class OnVllm:
+    """Implements `actor.ServingActor`; arguments as in `vllm_process.VllmAnswering`."""
+
+    def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, **options: Any):
+        prepare()
+        send_as_arrays()
+        check(folder, requirements.model)
+        self.broken: str | None = None
+        self._n_open, self._kappa, self._contract = 0, kappa, requirements.contract
+        self._events: queue.SimpleQueue[Sequence[Event]] = queue.SimpleQueue()
+        self._connection, theirs = Pipe()
+        with theirs:
+            end = theirs.fileno()
+            command = [sys.executable, "-m", vllm_process.__name__, str(end)]
+            # In a session of its own, so that Ctrl-C reaches this process alone; what vLLM prints is no reply of ours.
+            self._process = subprocess.Popen(
+                command, pass_fds=[end], stdin=subprocess.DEVNULL, stdout=2, start_new_session=True
+            )
+        self._connection.send(((folder, requirements, kappa), options))
+        self.encoder, self.stop, _ = encoder_of(folder, requirements.model)
+        self.config = read_config(folder).get_text_config()
+        self._received()
+        threading.Thread(target=self._receive, name="dualread vllm", daemon=True).start()
+
+    @property
+    def n_open(self) -> int:
+        """See `ServingActor.n_open`; as it was after vLLM's last step."""
+        return self._n_open
+
+    def read_only(self, features: Collection[str]) -> None:
+        """Set what the readers read; nothing else is brought here."""
+        self._call("read_only", features)
+
+    def add(self, request: EncodedRequest) -> None:
+        """See `Stream.add`."""
+        self._call("add", request)
+
+    def abort(self, name: str) -> None:
+        """See `ServingActor.abort`."""
+        self._call("abort", name)
+
+    def step(self) -> Sequence[Event]:
+        """See `ServingActor.step`."""
+        events = self._events.get()
+        if self.broken is not None:
+            raise DualReadError(self.broken)
+        return events
+
+    def wake(self) -> None:
+        """See `ServingActor.wake`."""
+        self._events.put(())
+
+    def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
+        """See `ServingActor.read`; the states are those of the pass that has answered."""
+        states = [of for one in ended if (of := one.completion.states) is not None]
+        if self._kappa is not None and len(states) != len(ended):
+            raise ArtifactError("vLLM has not computed all states of an answer. Report this, with vLLM's version.")
+        assert not views, "refused before"
+        questions = [one.shown for one in asked if one.shown is not None]
+        return as_answered(
+            questions,
+            [one.completion for one in ended],
+            self._contract,
+            lambda name: np.stack([of[name] for of in states]),
+        )
+
+    def close(self) -> None:
+        """See `ServingActor.close`."""
+        with suppress(OSError):  # it has ended already
+            self._connection.send(None)
+        try:
+            self._process.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+    def _call(self, method: str, *given: Any) -> None:
+        self._connection.send((method, given))
+
+    def _received(self) -> Any:
+        try:
+            found = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise DualReadError(
+                "vLLM's process has ended, perhaps for lack of memory. Expected it to answer. Start the server again;"
+                " if it happens again, lower --batch-size."
+            ) from error
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                events, self._n_open = self._received()
+                if events:
+                    self._events.put(events)
+        except Exception as error:  # of the other process
+            self.broken = in_a_line(error)
+            self.wake()

@@ -1,0 +1,195 @@
+"""The replies of the OpenAI API for chats, whole or as the events of a stream, and what is added: `dualread`."""
+
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dualread.apps.serve.outcome import Outcome
+from dualread.apps.serve.service import Abstained, Answer, AnsweringService, Before, News
+from dualread.apps.serve.texts import GrowingText
+from dualread.evaluation.metrics.risk_control import DELTA
+from dualread.evaluation.thresholds import CERTIFIED, Decision, Threshold
+from dualread.models.actor import TokenEvent
+
+# Every character beyond ASCII is escaped: some clients take U+2028 for the end of a line. NaN is never written.
+encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+
+
+class ReplyWriter:
+    """Writes the reply to one request, as far as it is known.
+
+    Args:
+        outcome: The request, and what has become of it.
+        service: What answers.
+        model: The name under which it answers.
+    """
+
+    def __init__(self, outcome: Outcome, service: AnsweringService, model: str):
+        assert outcome.sent is not None
+        assert outcome.asked is not None
+        self._outcome, self._service, self._model = outcome, service, model
+        self._n, self._sent, stop = outcome.asked.n, outcome.sent, outcome.asked.stop
+        encoder = service.loaded.actor.encoder
+        self._texts = [GrowingText(encoder, service.pieces, stop) for _ in range(self._n)]
+        self._begun = False
+
+    def whole(self) -> dict[str, Any]:
+        """Return the whole reply, when all answers are there."""
+        outcome = self._outcome
+        if outcome.abstained is None:
+            choices = [
+                {
+                    **self._choice(answer.index, answer.completion.finish_reason, answer.tokens),
+                    "message": {"role": "assistant", "content": answer.completion.text, "refusal": None},
+                    "dualread": self._judged(answer),
+                }
+                for answer in sorted(outcome.answers, key=lambda answer: answer.index)
+            ]
+        else:
+            message = {"role": "assistant", "content": None, "refusal": refusal(outcome.abstained)}
+            judged = of_abstention(outcome.abstained)
+            choices = [{**self._choice(i, "stop"), "message": message, "dualread": judged} for i in range(self._n)]
+        # Once more, because litellm and langchain-openai keep nothing else of a whole reply.
+        usage = {**self._usage(), "dualread": [choice["dualread"] for choice in choices]}
+        return {**self._head("chat.completion"), "choices": choices, "usage": usage}
+
+    def events(self, news: News, *, has_more: bool) -> Iterator[dict[str, Any]]:
+        """Yield what a stream says of one piece of news: PSR first, then the text, and all that is known at the end.
+
+        The last event of a choice says it in `delta`, too, because a client that adds up a stream keeps only what is
+        there.
+
+        Args:
+            news: What has happened.
+            has_more: Whether more has happened already; tokens that come together are sent together.
+        """
+        choices: list[dict[str, Any]] = []
+        if not self._begun:
+            self._begun = True
+            head = {
+                "delta": {"role": "assistant", "content": ""},
+                "dualread": {"psr": news.psr if isinstance(news, Before | Abstained) else None},
+            }
+            choices += [{**self._choice(i, None), **head} for i in range(self._n)]
+        if isinstance(news, TokenEvent):
+            self._texts[news.index].add(news)
+        if not has_more or not isinstance(news, TokenEvent):
+            for i, text in enumerate(self._texts):
+                part, tokens = text.take()
+                if part or (tokens and self._sent.logprobs):
+                    choices.append({**self._choice(i, None, tokens), "delta": {"content": part}})
+        if isinstance(news, Answer):
+            judged = self._judged(news)
+            rest, tokens = self._texts[news.index].take(news.completion.text)
+            end = self._choice(news.index, news.completion.finish_reason, tokens)
+            # Once more, because litellm and langchain-openai keep nothing else of a stream.
+            end["logprobs"] = {**(end["logprobs"] or {"content": None, "refusal": None}), "dualread": judged}
+            delta = {**({"content": rest} if rest else {}), "dualread": judged}
+            choices.append({**end, "delta": delta, "dualread": judged})
+        if isinstance(news, Abstained):
+            judged = of_abstention(news)
+            delta = {"refusal": refusal(news), "dualread": judged}
+            choices += [{**self._choice(i, "stop"), "delta": delta, "dualread": judged} for i in range(self._n)]
+        for choice in choices:
+            yield {**self._head("chat.completion.chunk"), "choices": [choice]}
+
+    def end(self) -> Iterator[dict[str, Any]]:
+        """Yield the last event of a stream: the counts of tokens, if they are wanted."""
+        if self._sent.stream_options.include_usage:
+            yield {**self._head("chat.completion.chunk"), "choices": [], "usage": self._usage()}
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {"id": self._outcome.name, "object": kind, "created": int(time.time()), "model": self._model}
+
+    def _usage(self) -> dict[str, Any]:
+        n_prompt, n_completion = self._outcome.n_prompt, self._outcome.n_completion
+        return {
+            "prompt_tokens": n_prompt,
+            "completion_tokens": n_completion,
+            "total_tokens": n_prompt + n_completion,
+        }
+
+    def _choice(self, index: int, finish_reason: str | None, tokens: Sequence[TokenEvent] = ()) -> dict[str, Any]:
+        log_probs = {"content": [self._log_prob(token) for token in tokens], "refusal": None}
+        return {
+            "index": index,
+            "finish_reason": finish_reason,
+            "logprobs": log_probs if self._sent.logprobs and (tokens or finish_reason) else None,
+        }
+
+    def _log_prob(self, event: TokenEvent) -> dict[str, Any]:
+        to_wire = self._service.pieces.to_wire
+        top = [to_wire(token, log_prob) for token, log_prob in event.top]
+        return {**to_wire(event.token, event.log_prob), "top_logprobs": top}
+
+    def _judged(self, answer: Answer) -> dict[str, Any]:
+        return of_answer(answer, self._service.loaded.threshold)
+
+
+def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:
+    """Return what is said about an answer: all confidences are null where readers cannot judge it."""
+    reading, decision = answer.reading, answer.decision
+    return {
+        "answer": None if reading is None else reading.answer,
+        "confidence": None if reading is None else _finite(reading.confidence),
+        "psr": _finite(answer.psr),
+        "per": None if reading is None else _finite(reading.per),
+        "methods": {}
+        if reading is None
+        else {
+            name: {"confidence": _finite(of.confidence), "score": _finite(of.score), "imputed": of.imputed}
+            for name, of in reading.methods.items()
+        },
+        "threshold": None if threshold is None else _threshold(threshold, decision),
+        "abstain": None if decision is None or decision.keep is None else not decision.keep,
+        "notes": list(answer.notes),
+    }
+
+
+def of_abstention(abstained: Abstained) -> dict[str, Any]:
+    """Return what is said where no answer was made."""
+    return {
+        **dict.fromkeys(("answer", "confidence", "per", "threshold")),
+        "psr": abstained.psr,
+        "methods": {},
+        "abstain": True,
+        "notes": [refusal(abstained), *abstained.notes],
+    }
+
+
+def refusal(abstained: Abstained) -> str:
+    """Return the sentence in place of an answer."""
+    return (
+        f"No answer was made: PSR, the probability that the model can answer this, is {abstained.psr:.4f}, below"
+        f" {abstained.limit:.4f}."
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _threshold(threshold: Threshold, decision: Decision | None) -> dict[str, Any]:
+    target = threshold.target_risk_percent
+    if threshold.value is None:
+        statement = f"There is no {threshold.rule} threshold for a risk of {target}%: {threshold.reason}"
+    elif threshold.rule == CERTIFIED:
+        statement = (
+            f"Of new answers with at least this confidence, at most {target}% are wrong, if images come from where the"
+            " validation images came from. By bad luck with these, the statement is wrong with a probability of at most"
+            f" {DELTA:.0%}."
+        )
+    else:
+        statement = (
+            f"Of the validation answers with at least this confidence, at most {target}% were wrong. About new answers,"
+            " this promises nothing."
+        )
+    return {
+        "value": threshold.value,
+        "rule": threshold.rule,
+        "target_risk_percent": target,
+        "decision": None if decision is None else decision.reason,
+        "statement": statement,
+    }

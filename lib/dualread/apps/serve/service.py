@@ -1,0 +1,300 @@
+"""The thread between requests and an actor: it feeds the actor, and asks the readers about every answer it gives.
+
+Whoever submits a request is told what happens to it, in order: `Before` (once), `TokenEvent`s, one `Answer` per
+completion; or `Abstained` or `Failure`, after which nothing comes.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dualread.apps.score.answering import before_answer, readings
+from dualread.apps.score.loading import LoadedScorer
+from dualread.apps.score.results import Reading
+from dualread.apps.serve.actor import ServingActor
+from dualread.apps.serve.chat_questions import ActorRequest, RequestReader, Turn, Wanted
+from dualread.apps.serve.texts import GrowingText, TokenPieces
+from dualread.errors import DualReadError, in_a_line
+from dualread.evaluation.thresholds import Decision, decide
+from dualread.models.actor import BrokenRequest, Completion, Finished, PromptRead, TokenEvent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Before:
+    """What readers say before the answer: PSR; None if there is no such reader, or it does not know such requests."""
+
+    psr: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A whole completion, and how far it can be trusted.
+
+    Attributes:
+        index: Number of the completion.
+        completion: All that the actor said, up to a text at which it was cut off.
+        tokens: Its tokens without special ones, if their log-probabilities are wanted.
+        psr: What was said before it.
+        reading: What readers say about it; None if they cannot judge it, and `notes` say why.
+        decision: Whether to keep the answer; None without a reading.
+        notes: Why there is no reading, what differs from what readers were fitted on, and how the image is shown.
+    """
+
+    index: int
+    completion: Completion
+    tokens: Sequence[TokenEvent]
+    psr: float | None
+    reading: Reading | None
+    decision: Decision | None
+    notes: tuple[str, ...]
+
+    @property
+    def confidence(self) -> float | None:
+        """The confidence in the answer; None if readers have none, and `notes` say why."""
+        return None if self.reading is None else self.reading.confidence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Abstained:
+    """No answer was made, because PSR is below the limit."""
+
+    psr: float
+    limit: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """The request cannot be answered."""
+
+    error: str
+
+
+News = Before | TokenEvent | Answer | Abstained | Failure
+Listener = Callable[[News], None]
+
+
+@dataclass(kw_only=True)
+class _PendingRequest:
+    asked: ActorRequest
+    listener: Listener
+    psr: float | None = None
+    open: set[int] = field(default_factory=set)
+    texts: dict[int, GrowingText] = field(default_factory=dict)
+
+    def numbers(self, index: int) -> Sequence[int]:
+        """Return the numbers of the completions that this one is: greedy completions are all the same."""
+        return [index] if self.asked.decoding.n_samples > 1 else range(self.asked.n)
+
+
+class AnsweringService:
+    """Answers requests until it is closed.
+
+    Args:
+        loaded: Readers and their actor.
+        abstain_below: PSR below which no answer is made; None to make all.
+
+    Attributes:
+        loaded: As given.
+        pieces: The texts of single tokens.
+    """
+
+    def __init__(self, loaded: LoadedScorer[ServingActor], *, abstain_below: float | None = None):
+        self.loaded, self._broken = loaded, None
+        self._actor, self._limit = loaded.actor, abstain_below
+        self._requests, self.pieces = RequestReader(loaded), TokenPieces(loaded.actor.encoder.tokenizer)
+        self._progress = time.monotonic()
+        self._inbox: queue.SimpleQueue[tuple[str, _PendingRequest | None] | None] = queue.SimpleQueue()
+        self._running: dict[str, _PendingRequest] = {}
+        self._thread = threading.Thread(target=self._run, name="dualread actor", daemon=True)
+        self._thread.start()
+
+    @property
+    def broken(self) -> str | None:
+        """Why nothing is answered any longer; None as long as all is well."""
+        return self._broken or self._actor.broken
+
+    @property
+    def n_open(self) -> int:
+        """How many completions the actor has not ended."""
+        return self.loaded.actor.n_open
+
+    @property
+    def seconds_stuck(self) -> float:
+        """For how long nothing has happened, although something is asked."""
+        return time.monotonic() - self._progress if self._running else 0.0
+
+    def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> ActorRequest:
+        """Return what is asked; see `RequestReader.read`."""
+        return self._requests.read(turns, wanted, name)
+
+    def submit(self, name: str, asked: ActorRequest, listener: Listener) -> None:
+        """Answer a request; `listener` is called by another thread."""
+        self._put((name, _PendingRequest(asked=asked, listener=listener, open=set(range(asked.n)))))
+
+    def abort(self, name: str) -> None:
+        """Forget a request that nobody waits for any longer; one that is unknown or answered is ignored."""
+        self._put((name, None))
+
+    def close(self) -> None:
+        """Answer what was submitted, and end."""
+        self._put(None)
+        self._thread.join()
+        self._actor.close()
+
+    def _put(self, item: tuple[str, _PendingRequest | None] | None) -> None:
+        self._inbox.put(item)
+        self._actor.wake()
+
+    def _run(self) -> None:
+        going = True
+        try:
+            while going or self._running:
+                going &= self._take_in()
+                if self._running:
+                    self._step()
+        except Exception as error:  # a bug here or in an engine; whoever waits is told, and /health says it
+            self._broken = in_a_line(error)
+        while self._running:
+            self._finish(next(iter(self._running)), Failure(error=f"the server is broken: {self.broken}"))
+        while going:  # whoever still comes
+            if (item := self._inbox.get()) is None:
+                return
+            name, request = item
+            if request is not None:
+                self._running[name] = request
+                self._finish(name, Failure(error=f"the server is broken: {self.broken}"))
+
+    def _take_in(self) -> bool:
+        """Take in what waits, and wait for something if there is nothing to do; return False at the end."""
+        while not self._running or not self._inbox.empty():
+            if (item := self._inbox.get()) is None:
+                return False
+            name, request = item
+            if request is not None:
+                if not self._running:
+                    self._progress = time.monotonic()
+                self._running[name] = request
+                self._actor.add(request.asked.encoded(name))
+            elif name in self._running:
+                self._actor.abort(name)
+                self._finish(name, None)
+        return True
+
+    def _step(self) -> None:
+        begun: list[PromptRead] = []
+        grown: list[TokenEvent] = []
+        ended: list[Finished] = []
+        events = self._actor.step()
+        if events:
+            self._progress = time.monotonic()
+        for event in events:
+            if event.name not in self._running:
+                continue
+            if isinstance(event, BrokenRequest):
+                self._finish(event.name, Failure(error=event.error))
+            else:
+                {PromptRead: begun, TokenEvent: grown, Finished: ended}[type(event)].append(event)  # type: ignore[arg-type]
+        self._before(begun)
+        ended = [*filter(None, map(self._grow, grown)), *ended]
+        self._answer([event for event in ended if event.name in self._running])
+
+    def _grow(self, event: TokenEvent) -> Finished | None:
+        """Tell of a token; return the completion that it ends by the text at which the request wants it cut off."""
+        if (request := self._running.get(event.name)) is None:
+            return None
+        asked, text = request.asked, None
+        if asked.stop or asked.log_probs:
+            text = request.texts.setdefault(
+                event.index, GrowingText(self.loaded.actor.encoder, self.pieces, asked.stop)
+            )
+            if text.is_cut:
+                return None
+            text.add(event)
+        for index in request.numbers(event.index):
+            request.listener(replace(event, index=index))
+        return text.finished(asked.prompt) if text is not None and text.is_cut else None
+
+    def _before(self, begun: Sequence[PromptRead]) -> None:
+        judged = [event for event in begun if self._running[event.name].asked.shown is not None]
+        known = [(event.name, event.state) for event in judged if event.state is not None]
+        found = None
+        if known:
+            states = np.stack([state for _, state in known])
+            found = before_answer(self.loaded.readers, self.loaded.method, states)
+        psr = {} if found is None else {name: value for (name, _), value in zip(known, found, strict=True)}
+        for event in begun:
+            request = self._running[event.name]
+            request.psr = psr.get(event.name)
+            if request.psr is not None and self._limit is not None and request.psr < self._limit:
+                self._actor.abort(event.name)
+                notes = (*self.loaded.notes, *request.asked.notes)
+                self._finish(event.name, Abstained(psr=request.psr, limit=self._limit, notes=notes))
+            else:
+                request.listener(Before(psr=request.psr))
+
+    def _answer(self, ended: Sequence[Finished]) -> None:
+        ended = [
+            event for event in ended if event.index in self._running[event.name].open
+        ]  # others were cut off before
+        unjudged = {id(event): self._reasons(event) for event in ended}
+        judged = self._read([event for event in ended if not unjudged[id(event)]])
+        for event in ended:
+            request, reading = self._running[event.name], judged.get(id(event))
+            if isinstance(reading, str):
+                self._actor.abort(event.name)
+                self._finish(event.name, Failure(error=reading))
+                continue
+            reasons = unjudged[id(event)] if reading is None or reading.reason is None else (reading.reason,)
+            decision = None
+            if reading is not None:
+                decision = decide(reading.confidence, self.loaded.threshold, reading.reason)
+            text = request.texts.get(event.index)
+            answer = Answer(
+                index=event.index,
+                completion=event.completion,
+                tokens=() if text is None or not request.asked.log_probs else text.tokens,
+                psr=request.psr if reading is None else reading.psr,
+                reading=reading,
+                decision=decision,
+                notes=(*(f"no confidence: {reason}" for reason in reasons), *self.loaded.notes, *request.asked.notes),
+            )
+            for index in request.numbers(event.index):
+                request.listener(replace(answer, index=index))
+                request.open.discard(index)
+            if not request.open:
+                if any(text.is_cut for text in request.texts.values()):
+                    self._actor.abort(event.name)
+                self._finish(event.name, None)
+
+    def _reasons(self, event: Finished) -> tuple[str, ...]:
+        request = self._running[event.name]
+        text = request.texts.get(event.index)
+        if text is not None and text.is_cut:
+            return (*request.asked.reasons, "the completion is cut off at a text of `stop`")
+        return self._requests.of_completion(request.asked, event.completion)
+
+    def _read(self, ended: Sequence[Finished]) -> Mapping[int, Reading | str]:
+        """Return what readers say about each completion, or why they cannot: all at once, or else one by one."""
+        if not ended:
+            return {}
+        asked = [self._running[event.name].asked for event in ended]
+        try:
+            with self._requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
+                answered = self._actor.read(asked, ended, self.loaded.views)
+            found = readings(self.loaded.readers, self.loaded.method, answered)
+            return {id(event): reading for event, reading in zip(ended, found, strict=True)}
+        except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
+            if len(ended) == 1:
+                return {id(ended[0]): in_a_line(error)}
+        return {key: of for event in ended for key, of in self._read([event]).items()}
+
+    def _finish(self, name: str, last: News | None) -> None:
+        request = self._running.pop(name)
+        if last is not None:
+            request.listener(last)

@@ -1,0 +1,183 @@
+"""The process in which vLLM answers: all requests at once, and their states from the pass that answers.
+
+It gets calls of `VllmAnswering` through a connection, and tells after each step what has happened. It ends when the
+other end, `on_vllm`, is closed, in whatever way that happens.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Collection, Sequence, Set
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dualread.errors import DualReadError, in_a_line
+from dualread.models.actor import BrokenRequest, EncodedRequest, Event, PassStates
+from dualread.models.generation._vllm import Core, prepare
+from dualread.models.generation._vllm_stream import VllmStream
+from dualread.models.generation.vllm_engine import encoder_of
+from dualread.models.replay.forward import vectors_of
+from dualread.models.replay.positions import locate
+from dualread.models.replay.replayed import log_probs_of
+from dualread.schema.recorded import Requirements
+
+# What readers may read here: vLLM shows the states of the final layer alone.
+_LOG_PROB = "answer_log_prob"
+FEATURES = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", _LOG_PROB)
+
+
+@dataclass(kw_only=True)
+class ReadersVectors:
+    """Implements `models.actor.Collecting`: what readers read, as a replay reads it.
+
+    Attributes:
+        kappa: Temperature of the visual pooling.
+        names: Those of `FEATURES` that are brought to the host.
+    """
+
+    kappa: float
+    names: frozenset[str] = frozenset(FEATURES)
+    kinds: ClassVar[tuple[type, ...]] = ()
+
+    def layers(self, n_layers: int) -> list[int]:
+        """See `Collecting.layers`."""
+        return []
+
+    def reads_last(self, completion: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> bool:
+        """See `Collecting.reads_last`."""
+        at = locate(completion, decode, stop)
+        return len(completion) - 1 in (at.close, *at.answer)
+
+    def read(
+        self,
+        rows: Sequence[PassStates],
+        completions: Sequence[Sequence[int]],
+        logits: Callable[[Any], Any],
+        decode: Callable[[Sequence[int]], str],
+        stop: Set[int],
+        forbidden: Sequence[int],
+    ) -> list[dict[str, np.ndarray]]:
+        """See `Collecting.read`."""
+        import torch
+
+        found = []
+        for row, ids in zip(rows, completions, strict=True):
+            at = locate(ids, decode, stop)
+            vectors = vectors_of(row.final, None, row.image, at, self.kappa)
+            names = [name for name in vectors if name in self.names]
+            together = torch.stack([vectors[name].float() for name in names]).cpu() if names else ()  # one copy
+            numbers = {name: np.asarray(of) for name, of in zip(names, together, strict=True)}
+            if _LOG_PROB in self.names:
+                answer = list(at.answer)
+                said = torch.tensor([ids[t] for t in answer], device=row.final.device)
+                log_probs, _ = log_probs_of(logits, row.final[answer], said, forbidden)
+                numbers[_LOG_PROB] = log_probs.mean(keepdims=True).astype(np.float32)
+            found.append(numbers)
+        return found
+
+
+class VllmAnswering:
+    """Answers requests in this process; the methods are those of `models.actor.Stream`.
+
+    Args:
+        folder: The checkpoint.
+        requirements: How its readers require it to be opened and asked.
+        kappa: Temperature of the visual pooling; None if no reader reads states.
+        max_num_seqs: Completions at once.
+        most_images: Of a request.
+    """
+
+    def __init__(
+        self, folder: Path, requirements: Requirements, kappa: float | None, *, max_num_seqs: int, most_images: int
+    ):
+        prepare()
+        self.encoder, self.stop, forbidden = encoder_of(folder, requirements.model)
+        engine = {"max_num_seqs": max_num_seqs}
+        core = Core(folder, requirements.model, self.encoder, engine, most_images)
+        self._vectors = None if kappa is None else ReadersVectors(kappa=kappa)
+        self._stream = VllmStream(core, self.encoder, self.stop, forbidden, self._vectors)
+        self._refused: list[BrokenRequest] = []
+
+    @property
+    def n_open(self) -> int:
+        """See `ServingActor.n_open`."""
+        return self._stream.n_open
+
+    def read_only(self, features: Collection[str]) -> None:
+        """Set what the readers read of `FEATURES`; nothing else is brought to the host."""
+        if self._vectors is not None:
+            self._vectors.names = frozenset(features)
+
+    def add(self, request: EncodedRequest) -> None:
+        """See `Stream.add`."""
+        try:
+            self._stream.add(request)
+        except (DualReadError, ValueError) as error:  # ValueError: vLLM, of what it cannot do
+            self.abort(request.name)
+            self._refused.append(BrokenRequest(name=request.name, error=in_a_line(error)))
+
+    def abort(self, name: str) -> None:
+        """See `ServingActor.abort`."""
+        self._stream.abort(name)
+
+    def step(self) -> Sequence[Event]:
+        """See `ServingActor.step`."""
+        refused, self._refused = self._refused, []
+        return [*refused, *self._stream.step()]
+
+
+def answer(connection: Connection, opens: Callable[[], Any]) -> None:
+    """Open vLLM, and answer calls until the other end of `connection` is closed."""
+    calls: SimpleQueue[tuple[str, tuple[Any, ...]] | None] = SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, calls), daemon=True).start()
+    try:
+        actor = opens()
+        connection.send(None)
+        idle = True
+        while True:
+            while idle or not calls.empty():
+                if (call := calls.get()) is None:
+                    return
+                method, given = call
+                getattr(actor, method)(*given)
+                idle = False
+            said = actor.step()
+            connection.send((said, actor.n_open))
+            idle = not actor.n_open
+    except (BrokenPipeError, ConnectionResetError):
+        return
+    except DualReadError as error:
+        connection.send(error)
+    except Exception as error:  # a bug here or in vLLM; as text, because not every exception can be pickled
+        connection.send(RuntimeError(in_a_line(error)))
+        raise
+
+
+def _receive(connection: Connection, calls: SimpleQueue[Any]) -> None:
+    """Pass on calls, None as the last one; in a thread, because pixels fill the connection, and whoever sends waits."""
+    call: Any = ()
+    while call is not None:
+        try:
+            call = connection.recv()
+        except (EOFError, OSError):
+            call = None
+        calls.put(call)
+
+
+def main() -> None:
+    """Run the process that `on_vllm` starts."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it goes to all processes of a service; the first one closes us
+    with Connection(int(sys.argv[1])) as connection:
+        given, options = connection.recv()
+        answer(connection, lambda: VllmAnswering(*given, **options))
+    os._exit(0)  # to tear down vLLM and torch object by object would take seconds, in which the GPU is not free
+
+
+if __name__ == "__main__":
+    main()

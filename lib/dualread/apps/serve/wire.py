@@ -1,0 +1,332 @@
+"""The requests of the OpenAI API for chats: what is read of them, what is ignored, and what is refused.
+
+What a request asks for is done. What changes no answer of this model is ignored, and a value that is null is as none at
+all. Everything else is refused by name: to ignore it would give another answer than was asked for.
+"""
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, Any, Literal
+from urllib.parse import unquote_to_bytes
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from dualread.apps.serve.chat_questions import SentImage, Turn, Wanted
+from dualread.data.given_images import read as read_image
+from dualread.data.images import n_pixels
+from dualread.errors import DataError
+from dualread.schema.data import CtWindows
+
+MOST_CHOICES = 128  # as in OpenAI's API
+_MOST_VALUES = 50_000  # of the JSON of a request; reading them takes less than half a second
+_MOST_TEXT = 100_000  # characters of all texts: far more than fits into a prompt
+_MOST_ESCAPES = 1_000_000  # of a data URL
+_HEAD = re.compile(r"data:[^,]{0,500}?;base64\s*,", re.ASCII | re.IGNORECASE)
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_Text = Annotated[str, Field(max_length=_MOST_TEXT)]
+
+# Parameters that change no answer of this model.
+_IGNORED = {
+    "metadata",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "user",
+}
+# Values that ask for nothing.
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "best_of": (1,),
+    "frequency_penalty": (0,),
+    "function_call": ("none", "auto"),
+    "functions": ([],),
+    "logit_bias": ({},),
+    "min_p": (0,),
+    "modalities": (["text"],),
+    "presence_penalty": (0,),
+    "repetition_penalty": (1,),
+    "response_format": ({"type": "text"}, {}),
+    "tool_choice": ("none", "auto"),
+    "tools": ([],),
+    "top_k": (0, -1),
+}
+# What an assistant's message may hold besides its text, and what would have to be read if it is not empty.
+_CALLS = ("tool_calls", "function_call", "audio")
+
+
+class _Sent(BaseModel):
+    """What is null is as if it were not there, and what nobody knows is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return cls._prepared({name: value for name, value in given.items() if value is not None})
+
+    @classmethod
+    def _prepared(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return given
+
+
+class _Address(_Sent):
+    url: str
+    detail: str = "auto"
+    """Of no effect: the size of images is that with which readers were fitted."""
+
+
+class _Part(_Sent):
+    type: Literal["text", "image_url"]
+    text: _Text = ""
+    image_url: _Address | None = None
+
+    @classmethod
+    def _prepared(cls, given: dict[str, Any]) -> dict[str, Any]:
+        given.pop("cache_control", None)
+        if isinstance(address := given.get("image_url"), str):
+            given["image_url"] = {"url": address}
+        kind = given.get("type")
+        if kind in ("text", "image_url") and kind not in given:
+            raise ValueError(f"a part of the type {kind} has no {kind}")
+        return given
+
+
+class _Message(_Sent):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Annotated[list[_Part], Field(max_length=1000)] = []
+    name: str = ""
+    """Of no effect: chat templates do not show it."""
+
+    @classmethod
+    def _prepared(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if given.get("role") == "assistant":  # a reply that comes back with all that clients keep of it
+            text = given.get("content") or given.get("refusal") or ""
+            calls = {name: given[name] for name in _CALLS if given.get(name)}
+            given = {"role": "assistant", "content": text, **calls}
+        elif "content" not in given:
+            raise ValueError("there is no content")
+        if isinstance(given["content"], str):
+            given["content"] = [{"type": "text", "text": given["content"]}]
+        return given
+
+    def texts(self) -> list[str]:
+        """Return its texts."""
+        return [part.text for part in self.content if part.type == "text"]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing to the model, as an empty message of the system does."""
+        return self.role in ("system", "developer") and not any(text.strip() for text in self.texts())
+
+
+class _StreamOptions(_Sent):
+    include_usage: bool = False
+    include_obfuscation: bool = False
+    """Of no effect."""
+
+
+class _Extension(_Sent):
+    """What a request may say that is not in OpenAI's API, under `dualread` (`extra_body` of its client)."""
+
+    id: Annotated[str, Field(max_length=200)] | None = None
+    """The question's own name, for `--record`."""
+    options: Annotated[list[_Text], Field(max_length=100)] = []
+    """The options of a multiple-choice question."""
+    own_prompt: bool = False
+    """Whether the text is the whole prompt."""
+
+
+class ChatRequest(_Sent):
+    """The body of a request to /v1/chat/completions."""
+
+    messages: Annotated[list[_Message], Field(min_length=1, max_length=100)]
+    model: str | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] = 1
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    stop: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=16)] = []
+    stream: bool = False
+    stream_options: _StreamOptions = _StreamOptions()
+    logprobs: bool = False
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] = 0
+    dualread: _Extension = _Extension()
+    # Settings that this model does not have: ignored, and a note says so.
+    reasoning_effort: Any = None
+    verbosity: Any = None
+
+    @classmethod
+    def _prepared(cls, given: dict[str, Any]) -> dict[str, Any]:
+        choices = (("tools", "tool_choice"), ("functions", "function_call"))
+        ignored = _IGNORED | {name for name, choice in choices if given.get(choice) == "none"}
+        return {
+            name: value for name, value in given.items() if name not in ignored and value not in _NEUTRAL.get(name, ())
+        }
+
+    @field_validator("stop", mode="before")
+    @classmethod
+    def _as_list(cls, given: Any) -> Any:
+        given = [given] if isinstance(given, str) else given
+        return [text for text in given if text not in ("", None)] if isinstance(given, list) else given
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "ChatRequest":
+        if None not in (self.max_tokens, self.max_completion_tokens) and self.max_tokens != self.max_completion_tokens:
+            raise ValueError(
+                f"max_tokens {self.max_tokens} and max_completion_tokens {self.max_completion_tokens} differ; leave one"
+                " out"
+            )
+        if (n := sum(len(text) for text in self.texts())) > _MOST_TEXT:
+            raise ValueError(f"the texts have {n} characters; at most {_MOST_TEXT} are read")
+        return self
+
+    def texts(self) -> Iterator[str]:
+        """Yield all texts for the model."""
+        yield from (text for message in self.messages for text in message.texts())
+        yield from self.dualread.options
+
+    def wanted(self) -> Wanted:
+        """Return how it wants to be answered."""
+        return Wanted(
+            options=tuple(self.dualread.options),
+            own_prompt=self.dualread.own_prompt,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            most_tokens=self.max_completion_tokens or self.max_tokens,
+            n=self.n,
+            seed=self.seed,
+            stop=tuple(self.stop),
+            log_probs=self.logprobs or self.top_logprobs > 0,
+            top_log_probs=self.top_logprobs,
+            notes=tuple(
+                f"{name} has no effect: this model has no such setting"
+                for name in ("reasoning_effort", "verbosity")
+                if getattr(self, name) is not None
+            ),
+        )
+
+    def turns(
+        self, *, most_images: int, most_pixels: int, bits: int | None, ct_windows: CtWindows | None = None
+    ) -> list[Turn]:
+        """Return the conversation with its images decoded, without empty messages of the system.
+
+        Raises:
+            DataError: There are more images or pixels than allowed, one image is no data URL, or one cannot be decoded.
+        """
+        urls = [part.image_url.url for message in self.messages for part in message.content if part.image_url]
+        if len(urls) > most_images:
+            raise DataError(f"{len(urls)} images: expected at most {most_images} in one request.")
+        images: list[SentImage] = []
+        n_decoded = 0
+        for url in urls:
+            read_again = partial(read_image, content := content_of(url), bits=bits, ct_windows=ct_windows)
+            _check_pixels(n_decoded + n_pixels(content), most_pixels)  # by its header, before its pixels take memory
+            images.append(SentImage(decoded=(decoded := read_again()), read_again=read_again))
+            n_decoded += decoded.image.width * decoded.image.height
+            _check_pixels(n_decoded, most_pixels)
+        shown = iter(images)
+        parts = [
+            [next(shown) if part.image_url else part.text for part in message.content] for message in self.messages
+        ]
+        turns = [
+            Turn(role="system" if message.role == "developer" else message.role, parts=tuple(of))
+            for message, of in zip(self.messages, parts, strict=True)
+            if not message.is_empty
+        ]
+        if not turns:
+            raise DataError("messages: all are empty. Expected a question such as 'Is there a lesion?'.")
+        return turns
+
+
+def _check_pixels(n: int, most: int) -> None:
+    if n > most:
+        raise DataError(
+            f"the images are too large: together more than {most / 1e6:g} million pixels, the most that this server"
+            " decodes for one request. Shrink them."
+        )
+
+
+def read(body: bytes) -> ChatRequest:
+    """Return the request in `body`, in time that grows with its length alone.
+
+    Raises:
+        DataError: It is no JSON, lacks something, or asks for what this server does not do.
+    """
+    if sum(map(body.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+        raise DataError(f"the body has more than {_MOST_VALUES} values. Expected a request as OpenAI's API has it.")
+    try:
+        return ChatRequest.model_validate(json.loads(body, object_pairs_hook=_names_once))
+    except ValidationError as error:
+        raise DataError(_first_problem(error)) from error
+    except DataError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"the body is no JSON ({type(error).__name__}). Expected a request as OpenAI's API has it."
+        ) from error
+
+
+def _names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, none of whose names is there twice: one of the two values would be ignored."""
+    names: set[str] = set()
+    for name, _ in pairs:
+        if name in names:
+            raise DataError(f"{name[:50]}: is there twice. Expected each name once. Leave one out.")
+        names.add(name)
+    return dict(pairs)
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Return the first problem in a sentence, without what was sent: that may be long."""
+    first, *others = error.errors(include_url=False, include_input=False)
+    place = ".".join(str(part)[:50] for part in first["loc"]) or "the body"
+    more = f" So are {len(others)} other values." if others else ""
+    if place in _NEUTRAL:
+        return f"{place}: this server cannot do this, which would change the answer. Leave it out.{more}"
+    if first["type"] == "extra_forbidden":
+        return f"{place}: this server knows no such parameter, and ignores none that may matter. Leave it out.{more}"
+    return f"{place}: is not what this server takes ({first['msg'].removeprefix('Value error, ')[:200]}).{more}"
+
+
+def content_of(url: str) -> bytes:
+    """Return the bytes in a data URL (RFC 2397) in base64: either alphabet, with or without padding and line ends.
+
+    Raises:
+        DataError: It is another address, or no base64.
+    """
+    if (head := _HEAD.match(url)) is None:
+        raise DataError(
+            "an image is not given as data:image/...;base64,... Expected the image itself: this server opens no address"
+            " and no file that a request names."
+        )
+    try:
+        content = url[head.end() :]
+        escaped = 0 < content.count("%") <= _MOST_ESCAPES
+        raw = unquote_to_bytes(content) if escaped else content.encode("ascii")
+        raw = raw.translate(_URL_SAFE, delete=b" \t\r\n\f\v").rstrip(b"=")
+        content = base64.b64decode(raw + b"=" * (-len(raw) % 4), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise DataError(f"an image is no base64 ({error}).") from error
+    if not content:
+        raise DataError("an image has no bytes.")
+    return content
+
+
+def unknown_model(name: str, known: str) -> dict[str, str]:
+    """Return the parts of an error about a model that is not here."""
+    return {"message": f"no model {name[:200]!r} here. Known: {known}.", "code": "model_not_found"}
+
+
+def error(message: str, kind: str = "invalid_request_error", code: str | None = None) -> dict[str, Any]:
+    """Return an error as OpenAI's API has it."""
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}

@@ -1,0 +1,207 @@
+"""Phantom hospitals, data sets and donors: what a study says of them, and what their stages are told."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter, ValidationError
+
+from dualread.errors import ConfigError
+from dualread.schema.base import (
+    AnswerType,
+    AtLeastOne,
+    Listed,
+    Name,
+    NonEmpty,
+    Place,
+    Plugin,
+    Positive,
+    Repository,
+    Section,
+    Sha256,
+    Split,
+    Splits,
+    Wire,
+)
+
+Role = Literal["fit", "stop", "calibration", "validation", "test", "ood"]
+Column = Literal["modality", "location", "content_family", "answer_type"]
+Fraction = Annotated[float, Field(gt=0, le=1)]
+
+
+def _rising(window: tuple[float, float]) -> tuple[float, float]:
+    if window[0] >= window[1]:
+        raise ValueError(f"the window is {list(window)}. Expected its low end before its high end.")
+    return window
+
+
+def _tuples(value: Any) -> Any:
+    return (
+        tuple(tuple(part) if isinstance(part, list) else part for part in value) if isinstance(value, list) else value
+    )
+
+
+Window = Annotated[tuple[float, float], AfterValidator(_rising)]
+CtWindows = Annotated[tuple[Window, Window, Window], BeforeValidator(_tuples)]
+
+
+def ct_windows_of(given: Any) -> CtWindows | None:
+    """Return three windows, checked; None for None.
+
+    Raises:
+        ConfigError: There are not three of them, or one is no low end with a higher one.
+    """
+    try:
+        return None if given is None else TypeAdapter(CtWindows).validate_python(given)
+    except ValidationError as error:
+        raise ConfigError(
+            f"ct_windows {given!r}: expected three windows of Hounsfield units, each with its low end and its high end,"
+            " such as [[-1024, 1024], [-135, 215], [0, 80]]."
+        ) from error
+
+
+def _kind(value: Any) -> str:
+    """Return which alternative a value is meant to be, so that only its own problems are reported."""
+    return "(mapping)" if isinstance(value, Mapping) else "(value)"
+
+
+class Phantom(Section):
+    """A phantom hospital: drawn images and questions in the official format of a real data set."""
+
+    format: Name
+    """The plugin that writes the files: lib/dualread/training/writers/<format>.py."""
+    seed: int
+    """The seed of every draw."""
+    images: Annotated[Mapping[Split, Positive], Field(min_length=1)]
+    """Images per split."""
+    size: Annotated[int, Field(ge=16)] | None = None
+    """Width and height of an image in pixels."""
+    questions_per_image: Positive | None = None
+    """Questions about each image."""
+    style: dict[str, Any] | None = None
+    """Modalities, noise, palette and other looks."""
+
+
+class DatasetSource(Place):
+    """Where the official files of a data set come from: drawn, in a folder or on the hub."""
+
+    phantom: Name | None = None
+    """An entry of `phantoms`, in place of real files."""
+
+
+class Select(NonEmpty):
+    """Which questions of a data set are drawn; each rule narrows what the others leave."""
+
+    answer_types: AtLeastOne[AnswerType] | None = None
+    """Only questions of these types."""
+    questions: (
+        Annotated[
+            Annotated[Positive, Tag("(value)")]
+            | Annotated[dict[AnswerType, Positive], Field(min_length=1), Tag("(mapping)")],
+            Discriminator(_kind),
+        ]
+        | None
+    ) = None
+    """How many questions, together or per answer type."""
+    max_per_image: Positive | None = None
+    """At most so many questions about one image."""
+
+
+class Pairing(Section):
+    """Same-question donors: the same question about another image, with another reference answer."""
+
+    splits: Splits
+    """Splits whose questions get donors."""
+    match_on: list[Column]
+    """Columns of the manifest in which a donor has to agree."""
+
+
+class Dataset(Section):
+    """A data set."""
+
+    label: str
+    """Its name in tables and figures."""
+    id: bool = False
+    """Whether it is in-distribution: actors and readers are fitted on it."""
+    loader: Name
+    """The plugin that reads its files: lib/dualread/data/datasets/<loader>.py."""
+    source: DatasetSource
+    """Where its files come from."""
+    settings: Wire = Field(default_factory=dict)
+    """Settings of the loader."""
+    splits: Splits
+    """The splits that are used."""
+    roles: dict[
+        str,
+        Annotated[
+            Annotated[Role, Tag("(value)")] | Annotated[dict[Role, Fraction], Tag("(mapping)")], Discriminator(_kind)
+        ],
+    ]
+    """What each split is for: one role, or the fraction of its images per role."""
+    seed: int
+    """The seed of the partition by image, and of the draw by `select`."""
+    select: Select | None = None
+    """Which questions are drawn; without it, all."""
+    expect_sha256: dict[Split, Sha256] | None = None
+    """Digests of the manifests per split, as build_manifest prints them; others are refused."""
+    bits: Annotated[int, Field(ge=9, le=16)] | None = None
+    """How many bits of its 16-bit gray images count where their files do not say it."""
+    ct_windows: CtWindows | None = None
+    """Three windows [low, high] of Hounsfield units through which its CT is shown, as red, green and blue."""
+    pairing: Pairing | None = None
+    """Which questions get donors; without it, none."""
+    prompt: Name
+    """The prompt, unless condition, actor or view name one: models/prompts/<name>.txt."""
+
+
+class DrawPhantomSpec(Section):
+    """A phantom hospital."""
+
+    name: str
+    writer: Plugin
+    """The plugin that writes the official files."""
+    phantom: Phantom
+
+
+class DownloadFiles(Repository):
+    """Files of a repository."""
+
+    files: Listed[str]
+    """Patterns of their names."""
+
+
+class DownloadDatasetSpec(Section):
+    """The official files of a data set."""
+
+    loader: str
+    """The name of the data set's plugin, whose TERMS messages quote."""
+    source: DownloadFiles | None = None
+    """What to download; None if the files have to be put into `folder` by hand."""
+    folder: str | None = None
+    """The folder in which the files were expected."""
+
+
+class BuildManifestSpec(Section):
+    """The table of questions of one split."""
+
+    dataset: str
+    split: str
+    loader: Plugin
+    settings: Wire
+    roles: Role | dict[str, Fraction]
+    seed: int
+    select: Select | None = None
+    expect_sha256: str | None = None
+    """The digest that the manifest must have; None for any."""
+    bits: int | None = None
+    """How many bits of 16-bit gray images count where the file does not say it; None refuses dark ones."""
+    ct_windows: CtWindows | None = None
+    """Three windows [low, high] of Hounsfield units through which CT is shown; None shows what the file says."""
+
+
+class PairDonorsSpec(Section):
+    """The donors of one split."""
+
+    dataset: str
+    split: str
+    match_on: list[Column]
+    """The columns in which source and donor must agree. Data sets that name their donors do not use them."""

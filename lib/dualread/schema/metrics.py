@@ -1,0 +1,190 @@
+"""How confidences are judged and compared: what a study says of it, and what the stages of metrics are told."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from dualread.schema.base import AtLeastOne, Distinct, Listed, Name, Names, Section
+
+# By these, methods can be compared.
+Metric = Literal["auroc", "brier", "squared_calibration_error", "natural_ccg_auc", "strict_ccg_auc"]
+
+
+# What others report besides (`evaluation.further_metrics.FURTHER_METRICS`).
+FurtherMetric = Literal["ece15_equal_mass", "auarc", "e_aurc", "prediction_rejection_ratio"]
+
+
+# With fewer, no resample is beyond a 95% interval on a side, and no p-value is .05 or less: 2 / (39 + 1) = .05.
+FEWEST_REPLICATES = 39
+ENOUGH_REPLICATES = f"0 (no intervals) or at least {FEWEST_REPLICATES}, which a 95% interval and a p-value of .05 need"
+
+
+def _enough(replicates: int) -> int:
+    if 0 < replicates < FEWEST_REPLICATES:
+        raise ValueError(f"{replicates} resamples, expected {ENOUGH_REPLICATES}")
+    return replicates
+
+
+class Bootstrap(Section):
+    """Confidence intervals."""
+
+    replicates: Annotated[int, Field(ge=0), AfterValidator(_enough)]
+    """Resamples: 0 for no intervals, or at least 39, which a 95% interval and a p-value of .05 need."""
+
+
+class Metrics(Section):
+    """How confidences are judged."""
+
+    bootstrap: Bootstrap
+    """Confidence intervals."""
+    target_risk_percent: Distinct[Annotated[int, Field(ge=0, le=99)]]
+    """Risks for which the coverage is reported."""
+    further: Distinct[FurtherMetric] | None = None
+    """Metrics that are computed besides; a table shows them if it names them."""
+
+
+class Contrast(Section):
+    """A comparison of two methods."""
+
+    method: Name
+    """The method."""
+    baseline: Name
+    """What it is compared with."""
+    datasets: Names | None = None
+    """Data sets, and the means ood6 and ood_ccg."""
+    split: Literal["validation", "test"] | None = None
+    """The split; without it, test."""
+    metrics: AtLeastOne[Metric] | None = None
+    """The metrics; without it, all."""
+
+
+class MethodSpec(Section):
+    """A method on the answers of one actor."""
+
+    backbone: str
+    actor: str
+    seed: int
+    method: str
+
+    @property
+    def run(self) -> dict[str, str | int]:
+        """What identifies the confidences: backbone, actor, seed, method."""
+        return {"backbone": self.backbone, "actor": self.actor, "seed": self.seed, "method": self.method}
+
+
+class ComputeMetricsSpec(MethodSpec):
+    """The metrics of a method."""
+
+    study: str
+    """The study's name, which seeds the resamples."""
+    splits: dict[str, Listed[str]]
+    """The splits of each data set."""
+    metrics: Metrics
+    thresholds_from: str
+    """One of `splits`, as "<dataset>/<split>", on which the thresholds are chosen."""
+
+
+class MeasureCostsSpec(MethodSpec):
+    """The costs of a method on the answers to one split."""
+
+    dataset: str
+    split: str
+    samples: dict[str, int]
+    """How many completions of a view are read, of views of which not all are."""
+    draws: dict[str, int] | None = None
+    """How often each view draws its image, each time for one prompt; of views that draw several."""
+    passes: dict[str, int] | None = None
+    """How many passes over an answer each view takes; of views with a measure."""
+    states: Literal["generation"] | None = None
+    """Where the states that it reads come from: the pass that made the answers; None if from a replay, or for none."""
+
+
+class OodMeans(Section):
+    """The means over OOD data sets."""
+
+    ood: Listed[str]
+    """The members of ood6, the mean over metrics of answers."""
+    ood_ccg: Listed[str]
+    """The members of ood_ccg, the mean over metrics of donor pairs."""
+
+    @property
+    def members(self) -> dict[str, Listed[str]]:
+        """The members by the name of the mean."""
+        return {"ood6": self.ood, "ood_ccg": self.ood_ccg}
+
+
+class CollectMetricsSpec(OodMeans):
+    """All metrics of the study."""
+
+
+class ContrastSpec(Section):
+    """A comparison of one method with baselines."""
+
+    name: str
+    method: str
+    baselines: Listed[str]
+    """The methods with which it is compared."""
+    datasets: Listed[str]
+    """Data sets, or means over data sets."""
+    split: str
+    metrics: Listed[str] | None = None
+    """The metrics that are compared; None for all that have replicates."""
+
+
+class CompareMethodsSpec(OodMeans):
+    """The contrasts of a study."""
+
+    study: str
+    contrasts: Listed[ContrastSpec]
+
+
+class MeasureDifficultySpec(Section):
+    """The true difficulty of the images of a data set, and the methods that judge one actor's answers to them."""
+
+    study: str
+    """The study's name, which seeds the resamples."""
+    dataset: str
+    split: str
+    actor: str
+    seeds: dict[str, Listed[int]]
+    """The seeds of each backbone."""
+    methods: Listed[str]
+    """All methods, with the nulls."""
+    nulls: Listed[str]
+    """The methods that see no image."""
+    replicates: int
+    """The number of resamples."""
+
+
+class ExportRecordsSpec(Section):
+    """The two records that the reported numbers rest on."""
+
+    domains: Listed[str]
+    """The data sets of the study."""
+    ccg_domains: Listed[str]
+    """The data sets with donor pairs."""
+
+
+class ExportAnswersSpec(Section):
+    """The answers of one run, as tables that `dualread evaluate` reads."""
+
+    study: str
+    """The study's name, which seeds the resamples."""
+    backbone: str
+    actor: str
+    seed: int
+    methods: Listed[str]
+    """The methods whose confidences are in the tables."""
+    splits: dict[str, Listed[str]]
+    """The splits of each data set."""
+    replicates: int
+    """The number of resamples behind the study's intervals."""
+
+
+class CompareWithPaperSpec(OodMeans):
+    """The comparison of a study's tables with the paper's."""
+
+    study: str
+    backbones: Listed[str]
+    actors: dict[str, str]
+    """The actor of each method."""

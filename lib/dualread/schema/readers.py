@@ -1,0 +1,126 @@
+"""Methods and their readers: what a study says of them, and what the stages that fit and score are told."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from dualread.schema.answers import Shard, ShardSpec
+from dualread.schema.base import COST, DatasetSplit, Listed, Name, Names, Plugin, Positive, Section, Wire
+
+
+class TunedOn(Section):
+    """Which tuning study found the settings of a method. The table hparams prints it; nothing else reads it."""
+
+    study: str
+    """The study."""
+    data: str
+    """Its data."""
+    backbone: str
+    """The backbone."""
+    actor: str
+    """The actor."""
+    seed: Annotated[int, Field(ge=0)]
+    """The seed of the actor."""
+    trials: Positive
+    """The number of trials."""
+    settings: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+    """Digest of the settings found."""
+
+
+class Method(Section):
+    """A confidence method: which reader reads the answers of which actor."""
+
+    label: str
+    """Its name in tables and figures."""
+    group: str
+    """The heading of its rows in tables."""
+    actor: Name
+    """The actor whose answers it reads."""
+    reader: Name
+    """The plugin that reads: lib/dualread/readers/<reader>.py."""
+    parents: dict[str, Name] = Field(default_factory=dict)
+    """Methods that the reader builds on, by role."""
+    views: Names | None = None
+    """The views that the reader reads."""
+    cost: Annotated[str, Field(pattern=COST)] | None = None
+    """The paper's notation: t one answer, rho one pass over a prompt, tau one replay."""
+    settings: Wire = Field(default_factory=dict)
+    """Settings of the reader."""
+    tuned_on: TunedOn | None = None
+    """Which tuning study found the settings."""
+
+
+class MethodReference(Plugin):
+    """A method: its name, its reader's module, and by role the methods that it builds on."""
+
+    method: str
+    parents: "dict[str, MethodReference]"
+
+    @property
+    def modules(self) -> set[str]:
+        """The modules of its reader, and of those of the methods that it builds on."""
+        return {self.module}.union(*(parent.modules for parent in self.parents.values()))
+
+
+class ReaderSpec(Section):
+    """A reader of one actor."""
+
+    backbone: str
+    actor: str
+    seed: int
+    reader: MethodReference
+    """The method, its reader, and those that it builds on."""
+    views: Listed[str]
+    """The views that the reader reads in this stage."""
+    of_parents: Listed[str] | None = None
+    """The views that the readers on which it builds read besides; None for none."""
+
+    @property
+    def run(self) -> dict[str, str | int]:
+        """What identifies the reader: backbone, actor, seed, method."""
+        return {"backbone": self.backbone, "actor": self.actor, "seed": self.seed, "method": self.reader.method}
+
+    @property
+    def name(self) -> str:
+        """The reader in messages."""
+        return "/".join(map(str, self.run.values()))
+
+
+class AskedView(Section):
+    """A view that a reader reads when it scores, and what is shown and asked for it."""
+
+    name: str
+    asked: ShardSpec
+
+
+class ScoringSpec(Section):
+    """How an actor is asked where a method scores.
+
+    Nothing is fitted with it. The reader's file records it, with the digests of the actor's checkpoint and of the
+    prompts, and so says all that scoring a new image depends on.
+    """
+
+    model: Wire
+    """The backbone's settings."""
+    contract: Name
+    """The format of the completions, see `grading.contracts`."""
+    answer: ShardSpec
+    """What is shown and asked for the answers on which the reader is fitted."""
+    views: Listed[AskedView]
+    """The same for each view that the reader reads when it scores, in the order in which it reads them."""
+
+
+class FitReadersSpec(ReaderSpec):
+    """A reader that is fitted with `settings` on the answers to the split `examples`."""
+
+    settings: Wire
+    examples: DatasetSplit
+    scoring: ScoringSpec
+    same_as: str | None = None
+    """The actor whose checkpoint answers, if it is another one."""
+
+
+class ScoreAnswersSpec(ReaderSpec):
+    """A fitted reader's confidences in the answers of `shards`."""
+
+    shards: Listed[Shard]

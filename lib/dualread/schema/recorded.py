@@ -1,0 +1,147 @@
+"""What the files of states and of readers record about how they were made.
+
+A reader needs states that are read as those that it was fitted on, and an actor that is opened and asked in the same
+way. Such a file may come from anybody, so each value has the type and the bounds that a study's own value has.
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from dualread.schema.answers import Choices, Decoding, Image, Measure
+from dualread.schema.backbones import OpenedModel
+from dualread.schema.base import Listed, Name, Positive, Section, Sha256, Share, Wire, Word
+from dualread.schema.replay import Kappa
+
+# What is read once for all rows that share it; the last one shares nothing and caches nothing. The fastest comes first.
+Shared = Literal["image prefix", "prompt", "nothing"]
+READS: tuple[Shared, ...] = get_args(Shared)
+
+
+class Facts(Section):
+    """What experiments say about a checkpoint (`models/probe.py`)."""
+
+    completion_type: Literal[0, 1] = 0
+    """Token type of a completion; of no effect where a model has no token types."""
+    shared: Shared = READS[0]
+    """One of `READS`: the prompt up to and with its last image token, the whole prompt, or nothing."""
+    images_once: bool = True
+    """Whether an image may be encoded once for all prompts about it, apart from them."""
+    tree: bool = True
+    """Whether many continuations of a prompt may be read in one pass."""
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """Return the facts that the stage `probe_checkpoint` wrote to `file`."""
+        return cls(**json.loads(file.read_bytes())["facts"])
+
+
+USUAL = Facts()  # of most models
+
+
+class PromptText(Section):
+    """A prompt of the library, and the digest of its text (`models.prompts.template_sha256`)."""
+
+    name: Name
+    sha256: Sha256
+
+
+class States(Section):
+    """How the hidden states of an actor's answers were read; None where there are likelihoods alone."""
+
+    backbone: str
+    actor: str
+    seed: int
+    actor_digest: str
+    """The digest of the actor's artifact."""
+    final_layer: int | None
+    middle_layer: int | None
+    kappa: Kappa | None
+    """Temperature of the visual pooling."""
+    positions: Any
+    """The rules of `models.replay.positions`."""
+    example: dict[str, list[float]] | None
+    """What is read of the completions of `models.replay.example`."""
+    prompt: PromptText
+
+    @model_validator(mode="after")
+    def _are_all_or_none(self) -> Self:
+        if len({value is None for value in (self.final_layer, self.middle_layer, self.kappa, self.example)}) != 1:
+            raise ValueError("has some of final_layer, middle_layer, kappa and example. Expected all of them, or none.")
+        return self
+
+    def others(self, fitted: "States") -> list[str]:
+        """Return the fields that are not as in `fitted`. The prompt may differ: multiple choice shows its options."""
+        return [
+            name for name in States.model_fields if name != "prompt" and getattr(self, name) != getattr(fitted, name)
+        ]
+
+
+class ShardStates(States):
+    """The header of features.safetensors: the states of one shard."""
+
+    dataset: str
+    split: str
+    condition: str
+
+
+class RequiredView(Section):
+    """What the actor is asked or shown in addition, about its own answer."""
+
+    name: Name
+    """The entry of `views` in the config."""
+    image: Image
+    """Which image is shown, or what is done to it; "original" is the question's own."""
+    draws: Positive | None = None
+    """How often the image change is drawn; None for once, and then it is not recorded."""
+    layers: Listed[Share] | None = None
+    """Depths of the layers whose states the view gives; not recorded where there are none."""
+    measure: Measure | None = None
+    """What the view measures in place of states; not recorded where that is nothing."""
+    prompt: PromptText
+    decoding: Decoding | None = None
+    """How completions are drawn; None where choices are scored."""
+    choices: Choices | None = None
+    """The choices that are scored, see `models.generation.choices`; None where completions are drawn."""
+    forced: bool = False
+    """Whether the actor's answer is read again with this image, instead of a new completion."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write what views could always have; what they can have since then only where they have it."""
+        return {
+            name: value
+            for name, value in write(self).items()
+            if name not in ("draws", "layers", "measure") or value is not None
+        }
+
+
+class Requirements(Section):
+    """What scoring the next image needs besides a reader's weights: which actor answers, and how it is asked."""
+
+    model: Wire
+    """The settings with which the actor is opened; those of `OpenedModel` if it has a checkpoint."""
+    facts: Wire
+    """What experiments say about its checkpoint: `Facts` if it has one."""
+    checkpoint: dict[Word, Sha256]
+    """The sha256 of each file of its checkpoint; none if its answers were given."""
+    prompt: PromptText
+    """The prompt of the question."""
+    decoding: Decoding
+    """How the answer is drawn."""
+    contract: Name
+    """The format of a completion, see `grading.contracts`."""
+    views: Annotated[Listed[RequiredView], Field(max_length=100)] = ()
+    """The views that the reader reads when it scores, in the order in which it reads them."""
+
+    @model_validator(mode="after")
+    def _can_be_opened(self) -> Self:
+        if self.checkpoint:
+            OpenedModel.from_spec(self.model, "scoring.model")
+            Facts.from_spec(self.facts, "scoring.facts")
+            # A file that leaves out a fact does not mean the usual one.
+            if missing := sorted(Facts.model_fields.keys() - self.facts):
+                raise ValueError(f"facts lacks {missing}")
+        return self

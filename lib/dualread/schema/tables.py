@@ -1,0 +1,168 @@
+"""Tables and figures: what a study says of them, and what their stages are told: order, labels and settings."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from dualread.errors import ConfigError
+from dualread.schema.base import Listed, Name, Names, Plugin, Section, Seeds
+
+# The group of methods that serve as a reference only; they are never bold.
+NULL_GROUP = "Null"
+
+
+class Table(Section):
+    """What a table shows. Its rows are all methods, all `without` some, or exactly `methods`."""
+
+    methods: Names | None = None
+    """Its rows, in this order."""
+    without: Names | None = None
+    """Methods that are not shown."""
+    datasets: Names | None = None
+    """The data sets that are shown; without it, all."""
+    seeds: Seeds | None = None
+    """The seeds that means run over; without it, all."""
+    method: Name | None = None
+    """The method that is compared with every other row."""
+
+
+class Figure(Section):
+    """What a figure shows. READS of the figure's plugin says which of the keys it has."""
+
+    actors: Names | None = None
+    """Actors whose training is drawn."""
+    methods: Names | None = None
+    """Methods whose confidences are drawn."""
+    datasets: Names | None = None
+    """The data sets that are drawn."""
+
+
+class Labeled(Section):
+    """An entry of the config and the label that is printed for it."""
+
+    name: str
+    label: str
+
+
+class LabeledBackbone(Labeled):
+    """A block of rows. Its means are over the actor seeds `seeds`; an actor without seeds has one run, with seed 0."""
+
+    seeds: Listed[int]
+
+
+class LabeledMethod(Labeled):
+    """A row of every block."""
+
+    group: str
+    """The label of its group of methods."""
+    actor: str
+    """The actor whose answers it judges."""
+    readers: Listed[str]
+    """Its reader, and the readers that it builds on."""
+    cost: str | None = None
+    """Its cost according to the paper, in LaTeX; None where the paper gives none."""
+    states: Literal["generation"] | None = None
+    """Where the states that it reads come from: the pass that made the answers; None if from a replay, or for none."""
+
+
+class LabeledDataset(Labeled):
+    """A data set of the study; exactly one is in-distribution (`id`)."""
+
+    id: bool
+
+
+class Layout(Section):
+    """What a table prints besides numbers."""
+
+    study: str
+    """The study's name, for captions."""
+    backbones: Listed[LabeledBackbone]
+    """In the order of the blocks."""
+    methods: Listed[LabeledMethod]
+    """In the order of the rows of a block."""
+    datasets: Listed[LabeledDataset]
+    """Those of the study."""
+    contrasts: Listed[str] = ()
+    """Names of the contrasts to show, for tables that read them."""
+
+    def model_post_init(self, context: Any) -> None:
+        """Refuse a layout without exactly one in-distribution data set.
+
+        Raises:
+            ConfigError: It has none, or several.
+        """
+        if (n := sum(dataset.id for dataset in self.datasets)) != 1:
+            raise ConfigError(f"layout: {n} data sets are marked as in-distribution (id: true), expected exactly one.")
+
+    @property
+    def seeds(self) -> dict[str, Sequence[int]]:
+        """The seeds of each backbone."""
+        return {backbone.name: backbone.seeds for backbone in self.backbones}
+
+    @property
+    def id_dataset(self) -> LabeledDataset:
+        """The in-distribution data set."""
+        return next(dataset for dataset in self.datasets if dataset.id)
+
+
+class StudySettings(Section):
+    """What a table of settings prints."""
+
+    study: str
+    config: dict[str, Any]
+    """The sections of the config that the table's CONFIG names."""
+    order: dict[str, Listed[str]]
+    """The names of each section of its ORDERED; a job's text sorts keys."""
+    software: dict[str, str]
+    """The versions of the packages that its SOFTWARE names."""
+    constants: dict[str, Any]
+    """The constants that its CONSTANTS names, of each plugin that the study has: {"readers.bicr.OPTIMIZER": "Adam"}."""
+    trainings: Listed[Plugin]
+    """What trains the actors: the defaults of settings are in these plugins."""
+
+
+class BuildTableSpec(Section):
+    """A table; `settings` for a table of settings, `layout` for any other."""
+
+    table: Plugin
+    layout: Layout | None = None
+    settings: StudySettings | None = None
+
+
+class PreviewTablesSpec(Section):
+    """All tables as one PDF."""
+
+    tables: Listed[str]
+    """Their names in the order of the pages."""
+    latex: str | None = None
+    """The version line of pdflatex; None where it is not installed."""
+
+
+class LabeledCondition(Section):
+    """A condition, and what is done to its images."""
+
+    name: str
+    image: str
+    """The image change."""
+    strength: float | None = None
+    """Its strength; None if it has none."""
+
+
+class FigureLayout(Section):
+    """What a figure shows, in this order and under these labels; what the figure does not read is empty."""
+
+    study: str
+    backbones: Listed[Labeled]
+    actors: Listed[Labeled] = ()
+    methods: Listed[Labeled] = ()
+    datasets: Listed[Labeled] = ()
+    conditions: Listed[LabeledCondition] | None = None
+    """All but the original; None for figures that read no metrics."""
+    layers: dict[str, float] | None = None
+    """By method, the depth of the layer that it reads; None for figures that read no metrics."""
+
+
+class DrawFigureSpec(Section):
+    """A figure."""
+
+    figure: Plugin
+    layout: FigureLayout

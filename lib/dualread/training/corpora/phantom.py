@@ -1,0 +1,69 @@
+"""Phantom images drawn for pretraining alone: they are in no split of any data set, and never written to disk."""
+
+from pathlib import Path
+from typing import Annotated
+
+from PIL import Image
+from pydantic import Field
+
+from dualread.schema.base import Positive, Section
+from dualread.seeding import generator
+from dualread.training.corpora.base import Corpus, Item, Subject
+from dualread.training.phantoms.questions import SceneQuestion, ask, findings
+from dualread.training.phantoms.scene import Scene, draw, sample_scene
+
+
+class Settings(Section):
+    """How many images are drawn."""
+
+    n_images: Positive
+    """Images to train on."""
+    held_out: Positive
+    """Images for the report on formats."""
+    size: Annotated[int, Field(ge=16)]
+    """Height and width of an image, in pixels."""
+
+
+def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
+    """Draw `settings.n_images` training images and `settings.held_out` held-out images.
+
+    Args:
+        settings: How many images are drawn.
+        manifest: Not used; other corpora read a data set.
+        seed: Seed of the corpus; each scene has its own generator, derived from it.
+    """
+    del manifest
+    size = settings.size
+
+    def subject(part: str, index: int) -> Subject:
+        rng = generator("phantom pool", seed, part, index)
+        scene = sample_scene(rng)
+        view = Image.fromarray(draw(scene, rng, size=size))
+        words = findings(scene)
+        items = [
+            Item(
+                question=q.question,
+                answer=q.answer,
+                wrong_answers=q.wrong_answers,
+                options=q.options,
+                findings=words,
+                evidence=q.evidence,
+                difficulty=_difficulty(q, scene),
+            )
+            for q in ask(scene)
+        ]
+        return Subject(views=[view], items=items)
+
+    return Corpus(
+        training=[subject("training", i) for i in range(settings.n_images)],
+        held_out=[subject("held out", i) for i in range(settings.held_out)],
+    )
+
+
+def _difficulty(question: SceneQuestion, scene: Scene) -> float:
+    """Return the assumed difficulty: questions about lesions are hard, small or faint ones and hazy images hardest."""
+    if scene.haze:
+        return 0.9
+    if question.content_family in ("modality", "plane", "organ", "knowledge"):
+        return 0.1
+    return 0.9 if scene.lesion_count and (scene.lesion_size == "small" or scene.contrast < 1) else 0.6

@@ -1,0 +1,178 @@
+"""One actor to train: an `Assignment` from a stage, in plain values, and the `Job` that an algorithm gets."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from dualread import plugins
+from dualread.artifacts.tables import read_table
+from dualread.errors import ConfigError
+from dualread.models.actor import SeededDecoding
+from dualread.models.conditions import Asked, asked
+from dualread.models.generation.data_parallel import visible_gpus
+from dualread.schema.backbones import TrainActorSpec
+from dualread.schema.base import Section, Wire
+from dualread.schema.columns import MANIFEST
+from dualread.schema.recorded import Facts
+from dualread.seeding import derive_seed
+from dualread.training.settings import TrainingSettings
+
+T = TypeVar("T", bound=TrainingSettings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One actor to train.
+
+    Attributes:
+        checkpoint: Folder of the base checkpoint.
+        facts: What experiments say about it.
+        questions: The training questions, with text and image.
+        references: The accepted reference answers of each question.
+        images: Folder that the questions' image files are relative to.
+        backbone_settings: The `settings` of the backbone's config entry.
+        reward: The reward's module.
+        settings: The algorithm's own `Settings`.
+        name: What a tracker calls the training.
+        rollouts: The module of what samples in place of the model itself; None if nothing does.
+        rollout_gpus: The GPUs of what samples, as CUDA_VISIBLE_DEVICES names them; none if it shares the trainer's.
+        seed: Seed of the order of the questions and of the rollouts.
+        out: Folder for the trained checkpoint.
+        scratch: Folder for the trainer's own files.
+        checkpoints: Folder for the checkpoints of `save_every`, which outlives a kill; None if there is none.
+        steps_file: The file for those who watch the training (`progress.note_steps`); None if nobody does.
+    """
+
+    checkpoint: Path
+    facts: Facts
+    questions: Sequence[Asked]
+    references: Sequence[Sequence[str]]
+    images: Path
+    backbone_settings: Wire
+    reward: ModuleType
+    settings: TrainingSettings
+    seed: int
+    out: Path
+    scratch: Path
+    checkpoints: Path | None = None
+    steps_file: Path | None = None
+    name: str = "actor"
+    rollouts: ModuleType | None = None
+    rollout_gpus: Sequence[str] = ()
+
+    @property
+    def model(self) -> Wire:
+        """The settings with which the model is opened for training: the backbone's, with the actor's longest prompt."""
+        limit = self.settings.longest_prompt(self.backbone_settings)
+        return {**self.backbone_settings, "max_prompt_tokens": limit}
+
+    @property
+    def decoding(self) -> SeededDecoding:
+        """How the completions of the rollouts are drawn: one per row."""
+        return SeededDecoding(
+            temperature=self.settings.temperature,
+            top_p=self.settings.top_p,
+            n_samples=1,
+            max_completion_tokens=self.settings.max_completion_tokens,
+            seed=self.seed,
+        )
+
+    def chosen(self, declared: type[T]) -> T:
+        """Return the settings as `declared`, the algorithm's class.
+
+        Raises:
+            ConfigError: They are those of another algorithm.
+        """
+        if not isinstance(self.settings, declared):
+            raise ConfigError(
+                f"settings: {type(self.settings).__module__} declares them. Expected {declared.__module__}."
+            )
+        return self.settings
+
+
+class Assignment(Section):
+    """A job in plain values, which can be passed to another process as JSON. What is not explained is as in `Job`."""
+
+    spec: TrainActorSpec
+    """The stage's `spec`."""
+    checkpoint: Path
+    facts: Path
+    """File of the facts of the checkpoint."""
+    manifest: Path
+    """The manifest table with the questions."""
+    images: Path
+    out: Path
+    scratch: Path
+    checkpoints: Path | None
+    steps_file: Path | None = None
+
+    @property
+    def _algorithm(self) -> ModuleType:
+        return plugins.load_module(self.spec.training.module)
+
+    def train(self) -> list[dict[str, Any]]:
+        """Train in this process; return the log."""
+        gpus = _rollout_gpus(self.spec.settings)
+        if self.spec.rollouts is not None:
+            plugins.load_module(self.spec.rollouts.module).prepare()
+        return self._algorithm.train(self.job(gpus))
+
+    def job(self, rollout_gpus: Sequence[str] = ()) -> Job:
+        """Return the job; it does not depend on the order of the manifest's rows."""
+        spec = self.spec
+        manifest = read_table(self.manifest, MANIFEST).sort("sample_id")
+        return Job(
+            checkpoint=self.checkpoint,
+            name=f"{spec.backbone}/{spec.actor}/{spec.seed}",
+            facts=Facts.read(self.facts),
+            questions=list(asked(manifest, prompt=spec.prompt.name)),
+            references=manifest["reference_answers"].to_list(),
+            images=self.images,
+            backbone_settings=spec.model,
+            reward=plugins.load_module(spec.reward.module),
+            settings=self._algorithm.Settings.from_spec(spec.settings, "actor settings"),
+            seed=derive_seed("actor", spec.backbone, spec.actor, spec.seed),
+            out=self.out,
+            scratch=self.scratch,
+            checkpoints=self.checkpoints,
+            steps_file=self.steps_file,
+            rollouts=None if spec.rollouts is None else plugins.load_module(spec.rollouts.module),
+            rollout_gpus=rollout_gpus,
+        )
+
+    def to_json(self) -> str:
+        """Return the text that `from_json` reads."""
+        paths = {name: value.resolve() for name, value in self if isinstance(value, Path)}
+        return self.model_copy(update=paths).model_dump_json()
+
+    @classmethod
+    def from_json(cls, text: str) -> "Assignment":
+        """Return the assignment that `to_json` wrote."""
+        return cls.model_validate_json(text)
+
+
+def _rollout_gpus(settings: Wire) -> list[str]:
+    """Return the GPUs that sample for this process alone; on CPUs, an empty name for each process that does.
+
+    Called before CUDA starts, which does not look again at CUDA_VISIBLE_DEVICES. The GPUs of the trainers come first. A
+    single trainer is left with its own, because transformers would spread its batches over all that it sees.
+
+    Raises:
+        ConfigError: There are GPUs, but not enough.
+    """
+    if not (n := settings.get("rollout_gpus", 0)):
+        return []
+    if not (visible := visible_gpus()):
+        return [""] * n
+    processes, rank = int(os.environ.get("LOCAL_WORLD_SIZE", "1")), int(os.environ.get("LOCAL_RANK", "0"))
+    if len(visible) < (needed := processes * (1 + n)):
+        raise ConfigError(
+            f"training: rollout_gpus: {n}, but this machine has {len(visible)} GPU(s). Expected {needed}: for each of"
+            f" {processes} process(es) one to learn and {n} to sample. Set a smaller number, or leave it out."
+        )
+    if processes == 1:
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible[0]
+    return visible[processes + rank * n :][:n]

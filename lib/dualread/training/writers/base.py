@@ -1,0 +1,122 @@
+"""What describes a phantom hospital, and what all writers share: cases, seeds, pictures, and the choice of questions.
+
+A writer is a module with `official_files(hospital) -> Iterator[(relative path, bytes)]` and two constants:
+
+    SPLITS           the splits that the official files have
+    MOST_QUESTIONS   the largest number of questions that it can ask about one image
+
+and, optionally,
+
+    IMAGE_NAME       the name of an image in the loader's rows, with {} for `Case.image_id`
+
+It writes every file of the official layout, and the bytes depend on the hospital only. All answers come from
+`dualread.training.phantoms.questions.ask`.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import numpy as np
+from PIL import Image
+
+from dualread.schema.base import Split
+from dualread.seeding import generator
+from dualread.training.phantoms.questions import SceneQuestion, ask
+from dualread.training.phantoms.scene import Scene, Style, draw, sample_scene
+
+_SPLITS = ("train", "validation", "test")  # a fixed order, because the order of the keys in a config must not matter
+
+T = TypeVar("T")
+
+# Maps (content family, answer type) of a phantom question to its wording in a format; None keeps the wording of `ask`,
+# which the SLAKE writer uses. Questions without an entry are not asked.
+Wording = Mapping[tuple[str, str], str | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hospital:
+    """A phantom hospital: how many phantoms to write, and of which kind.
+
+    Attributes:
+        name: Config name. Hospitals with different names have different images.
+        seed: Hospitals with different seeds have different images.
+        images: Number of images per split; a split without an entry has none.
+        size: Width and height of an image in pixels.
+        questions_per_image: How many of the questions of the format are asked about each image, chosen at random.
+        style: What the images look like.
+    """
+
+    name: str
+    seed: int
+    images: Mapping[Split, int]
+    size: int = 64
+    questions_per_image: int = 8
+    style: Style = field(default_factory=Style)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One image: its number in the official files, its split, and what it shows."""
+
+    image_id: int
+    split: str
+    scene: Scene
+
+
+def cases(hospital: Hospital) -> list[Case]:
+    """Return all cases of a hospital. Their numbers are in random order over the splits, as in the real files."""
+    splits = [split for split in _SPLITS for _ in range(hospital.images.get(split, 0))]
+    image_ids = random(hospital, "image ids").permutation(len(splits))
+    return [
+        Case(image_id=int(i), split=split, scene=sample_scene(random(hospital, "scene", int(i)), hospital.style))
+        for i, split in zip(image_ids, splits, strict=True)
+    ]
+
+
+def random(hospital: Hospital, *names: str | int) -> np.random.Generator:
+    """Return a random generator whose seed depends on the hospital's name and seed and on `names`."""
+    return generator("phantom", hospital.name, hospital.seed, *names)
+
+
+def picture(case: Case, hospital: Hospital, *view: int) -> Image.Image:
+    """Draw the case as an 8-bit RGB image; another `view` shows the same scene with other jitter and noise."""
+    return Image.fromarray(draw(case.scene, random(hospital, "pixels", case.image_id, *view), hospital.size))
+
+
+def jpeg(image: Image.Image, **options) -> bytes:
+    """Return `image` as a JPEG file of quality 95; `options` are Pillow's."""
+    return _file(image, format="JPEG", quality=95, **options)
+
+
+def png(image: Image.Image) -> bytes:
+    """Return `image` as a PNG file."""
+    return _file(image, format="PNG")
+
+
+def questions(case: Case, wording: Wording) -> list[SceneQuestion]:
+    """Return the questions about the case that `wording` has an entry for, so worded, in the order of `ask`."""
+    asked = [question for question in ask(case.scene) if _kind(question) in wording]
+    return [replace(question, question=wording[_kind(question)] or question.question) for question in asked]
+
+
+def some(asked: Sequence[T], n: int, rng: np.random.Generator, shares: Sequence[float] | None = None) -> list[T]:
+    """Return `n` of the items of `asked`, chosen at random, in their order; `shares` says which ones more often."""
+    p = None if shares is None else np.array(shares) / sum(shares)
+    return [asked[i] for i in sorted(rng.choice(len(asked), n, replace=False, p=p))]
+
+
+def written(answer: str) -> str:
+    """Return an answer as the options of multiple choice spell it: CT and MRI in capitals, others capitalized."""
+    return answer.upper() if answer in ("ct", "mri") else answer.capitalize()
+
+
+def _kind(question: SceneQuestion) -> tuple[str, str]:
+    return question.content_family, question.answer_type
+
+
+def _file(image: Image.Image, **options) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, **options)
+    return buffer.getvalue()

@@ -1,0 +1,68 @@
+"""Write a phantom hospital in the hub's PathVQA format (flaviagiammarino/path-vqa), with the quirks of the real files.
+
+The files are data/<split>-00000-of-00001.parquet with the columns image {bytes, path}, question and answer. Images have
+neither names nor ids, and each row holds its own copy. Questions and answers are in lower case. Planted defects: CMYK
+images, rows that repeat another row exactly, and a row that repeats another except for letter case.
+"""
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from dualread.training.writers.base import Case, Hospital, Wording, cases, jpeg, picture, questions, random, some
+
+WORDING: Wording = {
+    ("organ", "open"): "what organ is shown?",
+    ("organ", "closed"): "is liver present?",
+    ("abnormality", "closed"): "is a lesion present?",
+    ("abnormality", "open"): "what kind of lesion is present?",
+    ("position", "open"): None,
+    ("position", "closed"): None,
+    ("size", "open"): "what is the lesion's size?",
+    ("size", "closed"): None,
+}
+SPLITS = ("train", "validation", "test")
+MOST_QUESTIONS = len(WORDING)
+
+_CMYK = 4  # every fourth image is CMYK
+_REPEATED = 2  # the first rows of each split, which are repeated
+_COLUMNS = {"image": pl.Struct({"bytes": pl.Binary, "path": pl.String}), "question": pl.String, "answer": pl.String}
+_FEATURES = {
+    "image": {"_type": "Image"},
+    "question": {"dtype": "string", "_type": "Value"},
+    "answer": {"dtype": "string", "_type": "Value"},
+}
+
+
+def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
+    """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
+    everyone = cases(hospital)
+    for split in (split for split in SPLITS if split in hospital.images):
+        own = [case for case in everyone if case.split == split]
+        yield f"data/{split}-00000-of-00001.parquet", _table(_rows(own, hospital, split))
+
+
+def _rows(own: list[Case], hospital: Hospital, split: str) -> list[dict[str, Any]]:
+    rng = random(hospital, "rows", split)
+    rows = []
+    for case in own:
+        image = {"bytes": _image(case, hospital), "path": None}
+        for question in some(questions(case, WORDING), hospital.questions_per_image, rng):
+            rows.append({"image": image, "question": question.question.lower(), "answer": question.answer})
+    up_to_case = {**rows[0], "answer": rows[0]["answer"].upper()}
+    return [*rows, *rows[:_REPEATED], up_to_case]
+
+
+def _image(case: Case, hospital: Hospital) -> bytes:
+    image = picture(case, hospital)
+    return jpeg(image.convert("CMYK") if case.image_id % _CMYK == 0 else image)
+
+
+def _table(rows: list[dict[str, Any]]) -> bytes:
+    buffer = io.BytesIO()
+    metadata = {"huggingface": json.dumps({"info": {"features": _FEATURES}})}
+    pl.DataFrame(rows, schema=_COLUMNS).write_parquet(buffer, compression="snappy", metadata=metadata)
+    return buffer.getvalue()

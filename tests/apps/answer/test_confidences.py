@@ -1,0 +1,144 @@
+"""`dualread.confidences` and `dualread answer` on untrained checkpoints, whose answers have no valid form."""
+
+import json
+
+import pytest
+
+import dualread
+from dualread.apps import main as program
+from dualread.errors import ConfigError, DataError, DualReadError, ReaderError
+from dualread.models.backbones.processor import load_processor
+from dualread.models.generation.transformers_engine import TransformersEngine
+from tests.tiny import MODEL, image
+
+METHODS = ["verbalized", "sequence_likelihood", "sc2"]
+QUICK = {"max_completion_tokens": 6, "batch_size": 4}
+
+
+def examples(n, part="test", **columns):
+    return [
+        {"image": image(k // 2), "question": ("Is it?", "Where is it?")[k % 2], "part": part, "site": k, **columns}
+        for k in range(n)
+    ]
+
+
+def fitted():
+    """Questions about other pictures, for what is fitted."""
+    more = [*examples(9, "fit", answer="yes"), *examples(2, "validation", answer="no")]
+    return [{**row, "image": image(10 + k)} for k, row in enumerate(more)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture(scope="module")
+def asked(tiny, folder):
+    """The frame of six questions, of which four have reference answers."""
+    given = [*examples(4, answer="yes"), *examples(6)[4:], *fitted()]
+    return dualread.confidences(tiny.checkpoint, given, METHODS, folder=folder, **QUICK)
+
+
+def test_one_row_per_example_with_its_own_columns(asked):
+    assert asked["site"].to_list() == list(range(6))
+    assert asked["part"].unique().to_list() == ["test"]
+    assert asked["question"].to_list() == ["Is it?", "Where is it?"] * 3
+    assert asked["correct"].to_list() == [False] * 4 + [None] * 2  # nothing is said where nothing is known
+    assert asked["reference_answer"].to_list() == [["yes"]] * 4 + [None] * 2
+    assert asked["answer"].to_list() == [None] * 6
+
+
+def test_methods_that_cannot_be_fitted_are_null_and_the_others_are_there(asked):
+    assert asked["confidence_verbalized"].null_count() == 6  # no answer has a valid form
+    assert asked["reason"].null_count() == 0
+    assert asked["confidence_sequence_likelihood"].null_count() == 6
+    assert asked["confidence_sc2"].null_count() == 6
+
+
+def test_where_no_method_can_be_fitted_the_reasons_are_said(tiny, folder, asked):
+    """The only methods that were asked for: the answers are there, and nothing else can be returned."""
+    given = [*examples(4, answer="yes"), *examples(6)[4:], *fitted()]
+    with pytest.raises(ReaderError, match=r"^sc2: .* 0 correct of "):
+        dualread.confidences(tiny.checkpoint, given, ["sc2"], folder=folder, **QUICK)
+
+
+def test_evaluate_takes_the_frame(asked):
+    found = dualread.evaluate(asked, replicates=0)
+    assert found.metrics.filter(metric="accuracy", subset="all")["n"].to_list() == [4]
+    assert set(found.metrics["method"]) == {"verbalized"}
+
+
+def test_another_order_and_further_rows_change_nothing_and_compute_nothing_again(tiny, folder, asked, monkeypatch):
+    given = [*fitted(), *reversed([*examples(4, answer="yes"), *examples(6)[4:]])]
+    monkeypatch.setattr(TransformersEngine, "answer", lambda *_: pytest.fail("this was computed before"))
+    again = dualread.confidences(tiny.checkpoint, given, METHODS, folder=folder, **QUICK)
+    assert again.reverse().equals(asked)
+
+
+def test_batches_change_nothing(tiny, tmp_path, asked):
+    given = [*examples(4, answer="yes"), *examples(6)[4:], *fitted()]
+    quick = {"max_completion_tokens": 6, "batch_size": 3, "folder": tmp_path}
+    assert dualread.confidences(tiny.checkpoint, given, METHODS, **quick).equals(asked)
+
+
+def test_an_opened_model_is_its_checkpoint(tiny, folder, asked):
+    import pandas
+    from transformers import AutoModelForImageTextToText
+
+    model = AutoModelForImageTextToText.from_pretrained(tiny.checkpoint)
+    processor = load_processor(tiny.checkpoint, MODEL)  # AutoProcessor needs torchvision, for videos
+    found = dualread.confidences(
+        (model, processor), pandas.DataFrame(examples(4)), "verbalized", folder=folder, **QUICK
+    )
+    assert isinstance(found, pandas.DataFrame)
+    assert found["sample_id"].to_list() == asked["sample_id"].to_list()[:4]
+    assert found["correct"].to_list() == [None] * 4
+
+
+def test_what_needs_labels_is_refused_without_them(tiny, folder):
+    with pytest.raises(
+        DataError, match=r"dualread are fitted on answers to the part 'fit'.*fitted on nothing: .*verbalized"
+    ):
+        dualread.confidences(tiny.checkpoint, examples(2), "dualread", folder=folder)
+    with pytest.raises(DataError, match="part 'fit', where 2 of 2 examples have no reference answer"):
+        dualread.confidences(tiny.checkpoint, examples(2), "psr", fit=examples(2), folder=folder)
+    with pytest.raises(ConfigError, match="expected test, validation, or both"):
+        dualread.confidences(tiny.checkpoint, examples(2), "psr", parts="fit", folder=folder)
+    with pytest.raises(DataError, match="Expected a folder, owner/name of the hub, or a tuple"):
+        dualread.confidences(3, examples(2), "verbalized", folder=folder)
+
+
+def test_an_image_in_two_parts_is_refused(tiny, folder):
+    given = [*examples(2), *({**row, "image": image(k)} for k, row in enumerate(examples(9, "fit", answer="yes")))]
+    with pytest.raises(DualReadError, match="picture"):
+        dualread.confidences(tiny.checkpoint, given, "psr", folder=folder, **QUICK)
+
+
+def test_too_few_images_to_fit_on_are_refused(tiny, folder):
+    given = examples(2)
+    more = [{**row, "image": image(10 + k)} for k, row in enumerate(examples(4, answer="yes"))]
+    with pytest.raises(DataError, match=r"psr is fitted on the part 'fit', which has 4 images. Expected at least 9"):
+        dualread.confidences(tiny.checkpoint, given, "psr", fit=more, folder=folder)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_the_command_writes_what_evaluate_reads(tiny, folder, tmp_path, capsys, suffix):
+    for k in range(2):
+        image(k).save(tmp_path / f"{k}.png")
+    rows = [{"image": f"{k // 2}.png", "question": f"Is it {k}?", "reference_answer": ["no", "none"]} for k in range(4)]
+    (tmp_path / "q.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    out = tmp_path / f"answers.{suffix}"
+    call = ["answer", str(tiny.checkpoint), str(tmp_path / "q.jsonl"), "--methods", "verbalized", "--out", str(out)]
+    assert program.main([*call, "--folder", str(folder), "--max-tokens", "6"]) == 0
+    assert f"wrote {out}: 4 answers, 0.0% of 4 correct. Next: dualread evaluate" in capsys.readouterr().out
+    found = dualread.evaluate(out, replicates=0)
+    assert found.metrics.filter(metric="accuracy", subset="all")["n"].to_list() == [4]
+
+
+def test_the_command_lists_methods_and_refuses_other_files(tiny, tmp_path, capsys):
+    call = ["answer", str(tiny.checkpoint), str(tmp_path / "q.jsonl")]
+    assert program.main(call) == 1
+    assert "Known: expected_confidence, verbalized" in capsys.readouterr().err
+    assert program.main([*call, "--methods", "verbalized", "--out", "a.xlsx"]) == 1
+    assert "unknown suffix. Expected .parquet, .jsonl, .csv, .tsv" in capsys.readouterr().err

@@ -1,0 +1,120 @@
+"""`dualread ask`: the files of requests, and what it says about the responses."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dualread.apps.ask import study as files
+from dualread.data.questions.audit import LINKED
+from tests.apps.ask.conftest import ABOUT, FIRST, counted, reply
+
+
+def requests(part=1):
+    return [json.loads(line) for line in Path(f"answers/requests-{part:03d}.jsonl").read_text().splitlines()]
+
+
+def respond(found, name="batch.jsonl", change=lambda line: line):
+    """Answer requests as a batch service does, in another order."""
+    for line in reversed(found):
+        response = {"status_code": 200, "request_id": "x", "body": reply(line["body"])}
+        said = change({"id": "b", "custom_id": line["custom_id"], "response": response, "error": None})
+        with Path("answers/responses", name).open("a") as file:
+            file.write((said if isinstance(said, str) else json.dumps(said)) + "\n")
+
+
+def test_what_is_open_is_written_in_two_rounds(ask):
+    code, said = ask()
+    assert code == 0
+    assert "rlvr: the method" not in said
+    assert f"wrote answers/requests-001.jsonl: {FIRST} requests" in said
+    assert f"up to {ABOUT} further requests are about answers that are not there yet" in said
+    respond(requests())
+    _, said = ask()
+    assert f"wrote answers/requests-001.jsonl: {ABOUT} requests" in said
+    respond(requests(), "second.jsonl")
+    _, said = ask()
+    assert "answers: everything is answered" in said
+    assert not list(Path("answers").glob("requests-*"))
+
+
+def test_large_files_are_split(ask, monkeypatch):
+    monkeypatch.setattr(files, "_MOST_LINES", 10)
+    ask()
+    assert (len(requests(1)), len(requests(2))) == (10, FIRST - 10)
+    assert len({line["custom_id"] for part in (1, 2) for line in requests(part)}) == FIRST
+
+
+def test_wrong_ids_are_read_by_nobody_and_named(ask):
+    ask()
+    respond(requests(), change=lambda line: {**line, "custom_id": f"{line['custom_id']}x"})
+    _, said = ask()
+    assert f"{FIRST} custom_ids are of no request of this study, such as that of batch.jsonl:1" in said
+    assert f"wrote answers/requests-001.jsonl: {FIRST} requests" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda line: {**line, "response": None, "error": {"message": "expired"}}, "error: expired (batch.jsonl:"),
+        (
+            lambda line: {**line, "response": {"status_code": 429, "body": {"error": {"message": "too fast"}}}},
+            "error 429: too fast (batch.jsonl:",
+        ),
+        (lambda line: {**line, "response": None}, "has neither a response nor an error (batch.jsonl:"),
+        (lambda line: {**line, "response": {"status_code": 200, "body": "<html>"}}, "is no chat completion"),
+        (lambda line: "<html>502</html>", "16 lines are no response, such as batch.jsonl:1."),
+    ],
+    ids=["error", "429", "nothing", "html inside", "html"],
+)
+def test_what_is_no_answer_stays_open(ask, change, said):
+    ask()
+    respond(requests(), change=change)
+    code, found = ask()
+    assert code == 0
+    assert said in found
+    assert f"wrote answers/requests-001.jsonl: {FIRST} requests" in found
+
+
+def test_an_error_does_not_outweigh_a_later_response(ask):
+    ask()
+    open_ = requests()
+    respond(open_, "a.jsonl", change=lambda line: {**line, "response": None, "error": "expired"})
+    respond(open_, "b.jsonl")
+    respond(open_, "c.jsonl")  # the same again
+    _, said = ask()
+    assert f"wrote answers/requests-001.jsonl: {ABOUT} requests" in said
+
+
+def test_two_different_answers_to_one_request_are_refused(ask):
+    ask()
+    respond(requests(), "a.jsonl")
+    respond(requests()[:1], "b.jsonl", change=lambda line: json.dumps(line).replace("Lung", "Liver"))
+    code, said = ask()
+    assert code == 1
+    assert "a.jsonl:16 and b.jsonl:1 answer the same request (slake/train/0000) differently" in said
+
+
+def test_without_its_questions_a_study_says_how_to_build_them(ask):
+    Path("results/given/manifests/slake/train/MANIFEST.json").unlink()
+    code, said = ask()
+    assert code == 1
+    assert "Build them first: snakemake --cores 2 --configfile mine.yaml -- questions" in said
+
+
+def test_a_study_that_asks_nobody(ask):
+    Path("mine.yaml").write_text("study: other\n")
+    code, said = ask()
+    assert code == 1
+    assert "other: no method judges an actor whose answers are given" in said
+
+
+def test_pictures_behind_links_are_sent_only_on_demand(study, ask):
+    """A data set of somebody else may link any file of this user."""
+    folder = study.parent / "results/given/manifests/slake/test"
+    counted(folder, **{LINKED: "1 of 3 pictures are behind links out of the data set's folder: x.png"})
+    code, said = ask()
+    assert code == 1
+    assert "slake/test: 1 of 3 pictures are behind links" in said
+    assert "--linked" in said
+    assert ask("--linked")[0] == 0

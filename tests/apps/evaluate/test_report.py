@@ -1,0 +1,329 @@
+import math
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dualread.apps.evaluate import files, report
+from dualread.apps.evaluate.evaluation import evaluate as evaluate_tables
+from dualread.errors import DataError
+from dualread.evaluation import explained
+from dualread.evaluation.answer_metrics import WITH_PERCENTILES
+from dualread.evaluation.columns import CellColumns
+from dualread.evaluation.estimates import estimate
+from dualread.evaluation.further_metrics import FURTHER_METRICS
+from dualread.evaluation.join import join
+from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.proportion import share_interval
+from tests.apps.evaluate.tables import ANSWERS, PAIRS, columns, without, write
+from tests.drawn import examples
+from tests.evaluation.cells import cell
+from tests.evaluation.metrics import literal
+
+
+def found_in(folder, answers=ANSWERS, pairs=None, replicates=50, seed=0, **options):
+    path = write(folder, "mine.csv", answers)
+    pairs = None if pairs is None else write(folder, "pairs.csv", pairs)
+    return evaluate_tables(path, pairs, replicates=replicates, seed=seed, **options)
+
+
+def metrics(folder, answers=ANSWERS, pairs=None, **options):
+    return found_in(folder, answers, pairs, **options).metrics
+
+
+def rows(frame, subset="all"):
+    return {row["metric"]: row for row in frame.filter(pl.col("subset") == subset).iter_rows(named=True)}
+
+
+def printed(folder, answers=ANSWERS, pairs=None, replicates=50):
+    return list(report.lines(found_in(folder, answers, pairs, replicates=replicates), seed=0))
+
+
+def test_values_by_hand(tmp_path):
+    found = rows(metrics(tmp_path, ANSWERS, PAIRS))
+    expected = {
+        "accuracy": 2 / 4,
+        "auroc": 3 / 4,  # .9 > .8, .9 > .3, .6 > .3, but .6 < .8
+        "within_question_auroc": 1.0,  # .9 > .8 among lesions, .6 > .3 among organs
+        "ece15": 0.4,  # every row has a bin: (.1 + .8 + .4 + .3) / 4
+        "brier": 0.225,  # (.01 + .64 + .16 + .09) / 4
+        "aurc": 1 / 3,  # risks of the 1, 2, 3, 4 most confident: (0 + 1/2 + 1/3 + 2/4) / 4
+        "hce90": 0.0,  # .9 is right
+        "natural_ccg_auc": 1 / 2,  # q1 (.9 > .5) and q3 (.6 < .7) are decisive; q2 is not right on its own image
+        "strict_ccg_auc": 1.0,  # q1 alone has one answer on both images
+        "vrs": 1 / 3,  # 2/3 right on the own images, 1/3 on the donors'
+        "vbr": 2 / 3,
+        "decisive_pairs": 2.0,
+        "source_images": 1.0,  # both are of ct-01
+        "donor_images": 2.0,
+        "strict_decisive_pairs": 1.0,
+        "natural_few_sources": 1.0,
+        "natural_ties": 0.0,
+    }
+    assert {name: found[name]["estimate"] for name in expected} == {
+        name: pytest.approx(value, abs=1e-15) for name, value in expected.items()
+    }
+    assert (found["auroc"]["n"], found["auroc"]["n_clusters"]) == (4, 3)
+    assert all(row["method"] == "mine" for row in found.values())
+
+
+def test_the_metrics_are_those_of_the_workflow(tmp_path):
+    questions, donors, grades, predictions = cell()
+    joined = join(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
+    images = tuple(sorted(set(questions["image_id"])))
+    draws = ImageDraws(names=("evaluate", "3"), image_ids=images, replicates=60)
+    found = estimate(CellColumns.of(joined), draws, tuple(FURTHER_METRICS))[0]
+    expected = {(row["subset"], row["metric"]): row for row in found}
+
+    def table(condition, prefix=""):
+        values = grades[condition].join(predictions[condition], on="sample_id")
+        names = ["sample_id", "image_id", "correct", "confidence", "answer"]
+        return values.select("sample_id", **{f"{prefix}{name}": name for name in names[1:]})
+
+    answers = table("original").join(questions.select("sample_id", "question", "answer_type"), on="sample_id")
+    found = (tmp_path, answers.write_csv(), table("donor", "donor_").write_csv())
+    frame = metrics(*found, replicates=60, seed=3)
+    assert set(frame["subset"]) == {"all", "open", "closed"}
+    assert {"natural_ccg_auc", "strict_ccg_auc", "auroc", "auroc_undefined_replicates"} <= set(frame["metric"])
+    for row in frame.drop("method", "dataset").iter_rows(named=True):
+        assert row == expected[row["subset"], row["metric"]]
+    left_out = {name for _, name in expected} - set(frame["metric"])
+    of_the_parser = {"imputed_share", "endpoint_share", "unique_confidences"}
+    controls = {name for name in left_out if name.startswith(("fixed", "strict_same", "shuffled"))}
+    assert left_out == of_the_parser | controls
+
+
+def test_methods_get_the_same_resamples_together_and_alone(tmp_path):
+    both = pl.read_csv(ANSWERS.encode(), infer_schema=False)
+    lower = both.with_columns(confidence=pl.lit("0.2"), method=pl.lit("lower"))
+    both = pl.concat([both.with_columns(method=pl.lit("mine")), lower])
+    together = metrics(tmp_path, both.write_csv())
+    assert together.filter(pl.col("method") == "mine").equals(metrics(tmp_path))
+    twin = pl.concat([both[:4], both[:4].with_columns(method=pl.lit("twin"))])
+    found = metrics(tmp_path, twin.write_csv()).partition_by("method", include_key=False)
+    assert found[0].equals(found[1])
+
+
+def test_the_seed_and_the_order_of_rows(tmp_path):
+    text = columns(ANSWERS, "confidence", "correct")
+    turned = pl.read_csv(text.encode(), infer_schema=False).reverse().write_csv()
+    assert metrics(tmp_path, text).equals(metrics(tmp_path, turned))
+    low = {seed: rows(metrics(tmp_path, text, seed=seed))["brier"]["low"] for seed in (0, 1)}
+    assert low[0] != low[1]
+
+
+def test_every_metric_of_a_table_is_explained(tmp_path):
+    found = {name.removesuffix("_undefined_replicates") for name in metrics(tmp_path, ANSWERS, PAIRS)["metric"]}
+    assert found <= {*explained.METRICS, *explained.COUNTS}, "its declaration in evaluation/ has no meaning"
+
+
+def test_what_a_metric_means_does_not_depend_on_the_row_above():
+    assert not [name for name, meaning in explained.METRICS.items() if "the same" in meaning or "the latter" in meaning]
+    assert "the same" not in explained.COUNTS["strict_ties"]
+
+
+def test_metrics_without_their_columns_have_a_reason_and_no_number(tmp_path):
+    found = rows(metrics(tmp_path, without(ANSWERS, "question", "answer"), PAIRS))
+    assert found["within_question_auroc"]["reason"] == f"no column 'question' in {tmp_path}/mine.csv"
+    strict = {name: row for name, row in found.items() if name.startswith("strict_")}
+    assert {"strict_ccg_auc", "strict_decisive_pairs", "strict_few_donors", "strict_ties"} <= strict.keys()
+    for row in strict.values():
+        assert (row["estimate"], row["low"], row["reason"]) == (
+            None,
+            None,
+            f"no column 'answer' in {tmp_path}/mine.csv",
+        )
+    assert found["natural_ccg_auc"]["estimate"] == 0.5
+
+
+def test_a_single_class_gives_a_reason_and_no_error(tmp_path):
+    found = rows(metrics(tmp_path, ANSWERS.replace(",0,", ",1,")))
+    assert found["accuracy"]["estimate"] == 1.0
+    assert found["auroc"]["estimate"] is found["auroc"]["low"] is None
+    assert found["auroc"]["reason"] == "one class only: all 4 rows are correct"
+    assert "one class only: all 4 rows are correct" in "\n".join(printed(tmp_path, ANSWERS.replace(",0,", ",1,")))
+
+
+def test_without_pairs_there_is_no_ccg_and_one_line_says_so(tmp_path):
+    found = rows(metrics(tmp_path))
+    assert (found["natural_ccg_auc"]["estimate"], found["strict_ccg_auc"]["reason"]) == (None, "no pairs (--pairs)")
+    lines = printed(tmp_path)
+    assert "CCG-AUC needs a table of donor pairs (--pairs)" in lines
+    assert not [line for line in lines if line.startswith(("natural_ccg", "vrs"))]
+
+
+def test_a_single_cluster_has_no_interval(tmp_path):
+    one = "confidence,correct,image_id\n0.9,1,i\n0.2,0,i\n"
+    assert rows(metrics(tmp_path, one))["brier"]["low"] is None
+    assert printed(tmp_path, one)[1] == "no intervals: there is only one image_id, so nothing to resample"
+    assert printed(tmp_path, replicates=0)[1] == "no intervals (--replicates 0)"
+    assert printed(tmp_path, ANSWERS, PAIRS, replicates=0)[1] == "no intervals but those of pairs (--replicates 0)"
+
+
+def test_what_is_printed(tmp_path):
+    lines = printed(tmp_path, ANSWERS, PAIRS)
+    assert lines[0] == f"{tmp_path}/mine.csv: 4 answers, 1 method"
+    drawn = (
+        "95% intervals: 50 resamples of image_id, seed 0; of accuracy and hce90: binomial, for as many answers as are"
+    )
+    drawn += " independent"
+    assert lines[1] == f"{drawn}; of CCG-AUC, VRS and VBR: without each source and donor in turn"
+    assert printed(tmp_path)[1] == drawn
+    assert lines[3].split() == ["metric", "estimate", "95%", "interval", "n", "image_id"]
+    found = {line.split()[0]: line for line in lines[4:] if line}
+    assert found["within_question_auroc"].split()[:4] == ["within_question_auroc", "1", "4", "3"]
+    assert found["natural_ccg_auc"].endswith(
+        "underpowered: only 1 source images and 2 donor images, tells nothing from .5 (power .8)"
+    )
+    brier = rows(metrics(tmp_path, ANSWERS, PAIRS))["brier"]
+    low, high = (f"{brier[end]:.4f}" for end in ("low", "high"))
+    assert found["brier"].split()[1:7] == ["0.2250", low, "to", high, "4", "3"]
+    # All right answers are on one image, from which no interval follows.
+    assert found["auroc"].split()[1:4] == ["0.7500", "4", "3"]
+    assert found["auroc"].endswith("only 1 image with right answers and 2 images with wrong answers")
+    assert (
+        len({found.start() for line in lines if (found := re.search(r" to (?=-?\d)", line))}) <= 2
+    )  # the columns are aligned
+
+
+def test_resampling_of_rows_is_reported(tmp_path):
+    lines = printed(tmp_path, columns(ANSWERS, "confidence", "correct"))
+    assert lines[1].endswith(
+        "Without a column image_id, the intervals are too narrow if several answers share an image"
+    )
+    assert lines[1].startswith("95% intervals: 50 resamples of rows, seed 0; ")
+
+
+def wide(n, seed=0, shift=0.0):
+    """A table of calibrated answers, one per image, and as many of a method that always says the mean."""
+    stream = np.random.default_rng(seed)
+    confidence = stream.beta(2, 1, n)
+    correct = (stream.random(n) < confidence - shift).astype(int)
+    rows = [f"q{k},i{k},{z},{c:.4f},wide" for k, (c, z) in enumerate(zip(confidence, correct, strict=True))]
+    rows += [f"q{k},i{k},{z},0.6667,constant" for k, z in enumerate(correct)]
+    return "\n".join(["sample_id,image_id,correct,confidence,method", *rows])
+
+
+@pytest.mark.parametrize(("shift", "word", "verb"), [(0.0, "not above", "reach"), (0.5, "above", "rarely exceed")])
+def test_the_ece_is_read_beside_chance_and_has_no_interval(tmp_path, shift, word, verb):
+    found = found_in(tmp_path, wide(90, shift=shift))
+    of = found.metrics.filter(pl.col("subset") == "all", pl.col("method") == "wide")
+    values = {row["metric"]: row for row in of.to_dicts()}
+    ece, floor = values["ece15"]["estimate"], values["ece15_noise_floor"]["estimate"]
+    assert (ece < floor) == (word == "not above")
+    lines = list(report.lines(found, seed=0))
+    (line,) = (line for line in lines if line.startswith("ece15 ") and " wide " in line)
+    assert line.split()[:5] == ["ece15", "wide", f"{ece:.4f}", "90", "90"]
+    assert line.endswith(f"{word} {floor:.4f}, which calibrated confidences {verb} by chance")
+    assert [line for line in lines if line.startswith("ece15 has no interval: ")]
+
+
+def test_differences_of_the_ece_have_a_reason_in_place_of_interval_and_p_value(tmp_path):
+    found = found_in(tmp_path, wide(90), compare=["wide"])
+    (row,) = found.differences.filter(pl.col("metric") == "ece15").to_dicts()
+    eces = {r["method"]: r["estimate"] for r in found.metrics.filter(metric="ece15", subset="all").to_dicts()}
+    assert row["estimate"] == eces["wide"] - eces["constant"]
+    assert [row[name] for name in ("low", "high", "p", "p_holm")] == [None] * 4
+    lines = list(report.lines(found, seed=0))
+    (line,) = (line for line in lines if line.startswith("ece15") and "wide - constant" in line)
+    assert "no interval and no p-value: calibrated methods differ in it by chance" in line
+    (other,) = found.differences.filter(pl.col("metric") == "squared_calibration_error").to_dicts()
+    assert other["low"] <= other["estimate"] <= other["high"]
+    assert other["p"] > 0.05
+
+
+def test_20_images_that_are_all_right_do_not_say_from_1_to_1(tmp_path):
+    text = "image_id,confidence,correct\n" + "\n".join(f"i{k},0.8,1" for k in range(20))
+    found = rows(metrics(tmp_path, text))
+    low = 0.025 ** (1 / 20)  # Clopper and Pearson
+    assert (found["accuracy"]["low"], found["accuracy"]["high"]) == (pytest.approx(low), 1.0)
+    assert (found["hce90"]["low"], found["hce90"]["high"]) == (0.0, pytest.approx(1 - low))
+
+
+def test_answers_that_are_kept_have_intervals(tmp_path):
+    found = found_in(tmp_path, wide(90), calibration=write(tmp_path, "other.csv", wide(90, seed=1)), target_risk=0.3)
+    answers = pl.read_csv(wide(90).encode()).filter(method="wide")
+    (row,) = found.thresholds.filter(method="wide", rule="empirical").to_dicts()
+    kept = answers["confidence"].to_numpy() >= row["threshold"]
+    wrong = answers["correct"].to_numpy()[kept] == 0
+    assert (row["coverage_low"], row["coverage_high"]) == share_interval(kept, np.arange(90))
+    assert (row["risk_low"], row["risk_high"]) == share_interval(wrong, np.arange(len(wrong)))
+    (line,) = (line for line in report.lines(found, seed=0) if " wide " in line and " empirical " in line)
+    assert f"{row['risk_low']:.4f} to {row['risk_high']:.4f}" in line
+
+
+def test_methods_and_subsets_are_printed_side_by_side(tmp_path):
+    text = "method,answer_type,sample_id,confidence,correct\n"
+    text += "a,open,q1,0.5,1\na,closed,q2,0.5,0\nb,open,q1,0.9,1\nb,closed,q2,0.1,0\n"
+    lines = printed(tmp_path, text)
+    assert [line for line in lines if line.startswith("answer_type")] == [
+        "answer_type: all",
+        "answer_type: open",
+        "answer_type: closed",
+    ]
+    briers = [line.split()[:3] for line in lines if line.startswith("brier")]
+    assert briers[:2] == [["brier", "a", "0.2500"], ["brier", "b", "0.0100"]]
+    assert not [line for line in lines if "compare them with care" in line]
+    uneven = printed(tmp_path, text + "b,closed,q3,0.1,0\n")
+    assert "the methods answer different questions (a: 2, b: 3 answers): compare them with care" in uneven
+
+
+def test_files_have_full_precision(tmp_path):
+    found = found_in(tmp_path, ANSWERS, PAIRS)
+    written = files.write(found, tmp_path / "new/folder")
+    names = ("reliability", "risk_coverage", "forest")
+    assert written == ["metrics.csv", "graded.csv", *(f"{name}.pdf, .png, .csv" for name in names), "evaluate.html"]
+    expected = {
+        "metrics.csv",
+        "graded.csv",
+        "evaluate.html",
+        *(f"{name}.{kind}" for name in names for kind in ("csv", "pdf", "png")),
+    }
+    assert {path.name for path in (tmp_path / "new/folder").iterdir()} == expected
+    assert pl.read_csv(tmp_path / "new/folder/metrics.csv", schema=found.metrics.schema).equals(found.metrics)
+    first = {path.name: path.read_bytes() for path in (tmp_path / "new/folder").iterdir()}
+    files.write(found, tmp_path / "new/folder")
+    assert first == {path.name: path.read_bytes() for path in (tmp_path / "new/folder").iterdir()}
+    with pytest.raises(
+        DataError, match=r"--out .*mine\.csv: cannot be written \(File exists\)\. Choose another folder"
+    ):
+        files.write(found, tmp_path / "mine.csv")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40))
+@given(
+    answers=st.lists(st.tuples(st.floats(0.0, 1.0), st.booleans(), st.integers(0, 4)), min_size=1, max_size=20),
+    own_cluster=st.booleans(),
+)
+def test_arbitrary_confidences_have_metrics_or_reasons(tmp_path, answers, own_cluster):
+    names = ["confidence", "correct", "image_id"]
+    frame = pl.DataFrame(answers, schema=names, orient="row").select(names[: 2 if own_cluster else 3])
+    found = rows(metrics(tmp_path, frame.write_csv(), replicates=40))
+    confidence, correct = frame["confidence"].to_list(), frame["correct"].to_list()
+    assert found["accuracy"]["estimate"] == pytest.approx(sum(correct) / len(correct), abs=1e-15)
+    assert found["ece15"]["estimate"] == pytest.approx(literal.ece(confidence, correct), abs=1e-12)
+    assert found["aurc"]["estimate"] == pytest.approx(literal.aurc(confidence, correct), abs=1e-12)
+    if len(set(correct)) == 2:
+        assert found["auroc"]["estimate"] == pytest.approx(literal.auroc(confidence, correct), abs=1e-15)
+    for row in found.values():
+        assert (row["estimate"] is None) == (row["reason"] is not None)
+        assert row["estimate"] is None or math.isfinite(row["estimate"])
+        assert row["low"] is None or row["low"] <= row["high"]
+    of_one_image = [found[name] for name in WITH_PERCENTILES if name in found and found[name]["n_clusters"] == 1]
+    assert all(row["low"] is None for row in of_one_image)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
+@given(texts=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8), min_size=1))
+def test_arbitrary_text_as_confidence_is_a_number_or_an_error(tmp_path, texts):
+    pl.DataFrame({"confidence": texts, "correct": 1}).write_csv(tmp_path / "mine.csv")
+    try:
+        found = evaluate_tables(tmp_path / "mine.csv", replicates=0)
+    except DataError:
+        return
+    (evaluated,) = found.parts[0].methods.values()
+    assert evaluated.answers["confidence"].is_between(0, 1).all()
+    assert len(evaluated.answers) == len(texts)

@@ -1,0 +1,131 @@
+"""The one screen that an evaluation says first."""
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from dualread.apps.evaluate.evaluation import evaluate
+from dualread.apps.evaluate.screen import WIDTH, screen, short, verdicts
+from tests.apps.evaluate.tables import ANSWERS, PAIRS, write
+from tests.apps.evaluate.test_page import many
+
+
+def table(confidences, correct, images=None):
+    images = images or range(len(correct))
+    rows = [f"{c},{int(z)},i{i}" for c, z, i in zip(confidences, correct, images, strict=True)]
+    return "\n".join(["confidence,correct,image_id", *rows])
+
+
+def found_in(folder, text, pairs=None, **options):
+    pairs = None if pairs is None else write(folder, "pairs.csv", pairs)
+    return evaluate(write(folder, "mine.csv", text), pairs, replicates=200, **options)
+
+
+def told(folder, text, pairs=None):
+    """Return {metric: verdict} of the only method."""
+    found = found_in(folder, text, pairs)
+    (cells,) = found.parts
+    return {one.metric: one for one in verdicts(cells, found.metrics, next(iter(cells.methods)))}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.8123, ".812"), (-0.03, "-.030"), (1.0, "1"), (0.0, "0"), (-0.0001, ".000"), (0.9999, "1.000")],
+)
+def test_numbers(value, text):
+    assert short(value) == text
+
+
+def test_confidences_that_tell_right_from_wrong(tmp_path):
+    right = [k % 4 != 0 for k in range(200)]
+    found = told(tmp_path, table([0.85 if z else 0.45 for z in right], right))
+    assert (found["auroc"].value, found["auroc"].kind) == ("1", "good")
+    assert found["auroc"].words == "right answers get more confidence than wrong ones"
+    # Right answers .85, so .15 too low; wrong ones .45 too high; on average 3/4 x .15 - 1/4 x .45 = 0
+    assert (found["ece15"].value, found["ece15"].kind) == (".225", "bad")  # 3/4 x .15 + 1/4 x .45
+    assert found["ece15"].words.startswith("not calibrated")
+    # Right answers come first: of 200, 50 are wrong; without an order, each k has an error rate of 1/4.
+    assert ".250 without an order" in found["aurc"].words
+    assert "natural_ccg_auc" not in found  # no pairs
+
+
+def test_confidences_that_are_turned_around_or_constant(tmp_path):
+    right = [k % 2 == 0 for k in range(100)]
+    turned = told(tmp_path, table([0.2 if z else 0.8 for z in right], right))["auroc"]
+    assert (turned.value, turned.kind) == ("0", "bad")
+    assert "MORE confidence" in turned.words
+    same = told(tmp_path, table([0.5] * 100, right))
+    assert (same["auroc"].words, same["auroc"].kind) == ("not shown to tell right from wrong answers", "")
+    assert (same["ece15"].words, same["ece15"].kind) == ("no more than calibrated confidences have by chance", "good")
+
+
+def test_the_side_of_a_miscalibration_is_said(tmp_path):
+    right = [k % 2 == 0 for k in range(100)]
+    assert told(tmp_path, table([0.95] * 99 + [0.9], right))["ece15"].words == "not calibrated, too high on average"
+    assert told(tmp_path, table([0.05] * 99 + [0.1], right))["ece15"].words == "not calibrated, too low on average"
+
+
+def test_few_images_give_no_verdict(tmp_path):
+    found = told(tmp_path, ANSWERS, PAIRS)
+    assert found["natural_ccg_auc"].words == "too few images (1 source and 2 donor) for a verdict"
+    assert found["auroc"].words == "no interval: images: 1 with right answers, 2 with wrong answers"
+    assert {one.kind for name, one in found.items() if name in ("natural_ccg_auc", "auroc")} == {""}
+
+
+def test_what_is_undefined_says_why(tmp_path):
+    found = told(tmp_path, table([0.5, 0.7], [True, True]))
+    assert (found["auroc"].value, found["auroc"].words) == ("-", "undefined: one class only: all 2 rows are correct")
+    ranks = told(tmp_path, table([-3.0, 7.5], [False, True]).replace("confidence", "score"))
+    assert ranks["ece15"].value == "-"
+    assert "needs probabilities" in ranks["ece15"].words
+
+
+def test_print_shows_the_values_without_images_or_resamples():
+    # Four answers, two right: accuracy .5. Right ones have .9 and .4, wrong ones .6 and .1: of the four pairs, the
+    # right one is ahead in (.9, .6), (.9, .1), (.4, .1), so AUROC is .75. Risks 0, 1/2, 1/3, 1/2; gaps .1, .6, .6, .1.
+    table = {"correct": [1, 1, 0, 0], "confidence": [0.9, 0.4, 0.6, 0.1]}
+    head, *lines = str(evaluate(table, replicates=0)).partition("\n\n")[0].splitlines()
+    assert head.endswith("4 answers")
+    values = {line.split()[0]: line.split()[1] for line in lines}
+    assert values == {"accuracy": ".500", "auroc": ".750", "ece15": ".350", "aurc": ".333"}
+
+
+def test_many_methods_fit_one_screen_and_warnings_are_counted():
+    rows = {f"confidence_a_method_with_a_long_name_{k}": [j * (k + 3) % 41 / 41 for j in range(40)] for k in range(30)}
+    found = evaluate({**rows, "sample_id": range(40), "correct": [0, 1] * 20}, replicates=40)
+    lines = str(replace(found, warnings=["warning: x", "warning: y"])).splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= WIDTH
+    assert "... and 18 more methods" in lines
+    assert lines[-1] == "2 warnings in .warnings, the first: warning: x"
+
+
+@pytest.mark.parametrize(
+    "names", [["mine"], ["a", "b"], [f"a method with a very long name number {k}" for k in range(12)]]
+)
+def test_every_line_fits_and_says_the_numbers(tmp_path, names):
+    found = found_in(tmp_path, many(names))
+    lines = [line.text for line in screen(found)]
+    assert max(map(len, lines)) <= WIDTH
+    assert lines[0].startswith("mine.csv: 60 answers, 60 images")
+    aurocs = found.metrics.filter(metric="auroc", subset="all")["estimate"]
+    assert sum(short(aurocs[0]) in line.split() for line in lines) == len(names)  # it is the same for all
+    good = [line for line in screen(found) if line.kind == "good" and line.text.startswith("auroc")]
+    assert [line.text[line.start :].startswith("right answers get more confidence") for line in good] == [True]
+
+
+def test_of_several_methods_each_interval_stands_beside_its_value(tmp_path):
+    text = pl.concat(
+        pl.read_csv(table(c, z).encode()).with_columns(method=pl.lit(name), sample_id=pl.col("image_id"))
+        for name, (c, z) in {
+            "same": ([0.5] * 40, [k % 2 == 0 for k in range(40)]),
+            "own": ([k / 40 for k in range(40)], [k % 2 == 0 for k in range(40)]),
+        }.items()
+    ).write_csv()
+    found = found_in(tmp_path, text)
+    head, *rows = [line.text for line in screen(found)][1:4]
+    assert head.split() == ["method", "accuracy", "auroc", "ece15", "aurc"]
+    assert rows[1].split()[:4] == ["same", ".500", rows[1].split()[2], ".500"]
+    (low, high) = found.metrics.filter(method="same", metric="accuracy", subset="all").select("low", "high").row(0)
+    assert rows[1].split()[2] == f"{short(low, 2)}-{short(high, 2)}"

@@ -1,0 +1,299 @@
+"""An answer that does not exist, or numbers that are not finite: no confidence, a reason, and never "keep" (E4)."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dualread
+from dualread.apps.score import answering, lines
+from dualread.apps.score.results import Scored, ShownQuestion
+from dualread.apps.serve.demo import page
+from dualread.apps.serve.record import Record
+from dualread.apps.serve.replies import of_answer
+from dualread.apps.serve.service import Answer, AnsweringService, Before
+from dualread.errors import DataError
+from dualread.evaluation.thresholds import Threshold, decide
+from dualread.grading import answers as grading
+from dualread.grading.canonical import is_correct
+from dualread.models.actor import Completion, Finished, PromptRead, TokenEvent
+from dualread.readers.base import FittedReader, fit, settings_of
+from dualread.schema.answers import Decoding
+from tests.readers import synthetic
+
+WIDTH = 6
+TEXTS = {
+    "valid": "<answer>yes</answer><confidence>90</confidence>",
+    "no block": "yes<confidence>90</confidence>",
+    "two blocks": "<answer>yes</answer><answer>yes</answer><confidence>90</confidence>",
+    "empty": "<answer> </answer><confidence>90</confidence>",
+    "punctuation": "<answer>...</answer><confidence>90</confidence>",
+}
+THRESHOLD = Threshold(method="dualread", rule="empirical", target_risk_percent=10, value=0.0, reason=None)
+
+
+@pytest.fixture(autouse=True)
+def as_it_is(answers_exist, monkeypatch):
+    monkeypatch.setattr(answering, "why_no_answer", grading.why_no_answer)
+
+
+@pytest.fixture(scope="module")
+def readers():
+    """DualRead, PSR, and what the actor states, fitted on random states."""
+    examples = synthetic.examples(80)
+    width = examples.answers.features("h_pre").shape[1]
+    assert width
+
+    def fitted(name, settings, parents, features):
+        weights = fit(f"readers.{name}", examples, dict(settings), parents, seed=0)
+        return FittedReader(
+            module=f"readers.{name}",
+            settings=settings_of(f"readers.{name}", settings),
+            weights=weights,
+            parents=parents,
+            provenance={"features": features},
+        )
+
+    every = sorted(synthetic.TENSORS)
+    psr = fitted("psr", {**synthetic.PSR, "max_epochs": 2}, {}, ["h_pre"])
+    state = fitted("p_state", {**synthetic.P_STATE, "steps": 5}, {}, every)
+    per = fitted("p_visual", {**synthetic.P_VISUAL, "steps": 5}, {"state": state}, every)
+    return {
+        "dualread": fitted("dualread", {}, {"pre": psr, "post": per}, every),
+        "psr": psr,
+        "rlvr": fitted("verbalized", {}, {}, []),
+    }
+
+
+def states_of(n):
+    found = synthetic.examples(80).answers
+    return {name: np.array(found.features(name)[:n]) for name in synthetic.TENSORS}
+
+
+def answered(texts, states=None, log_probs=None):
+    n = len(texts)
+    states = states_of(n) if states is None else states
+    completions = [
+        Completion(
+            prompt_token_ids=[1],
+            token_ids=[2, 3],
+            token_log_probs=[-0.1, -0.2] if log_probs is None else log_probs[i],
+            text=text,
+            finish_reason="stop",
+        )
+        for i, text in enumerate(texts)
+    ]
+    asked = [ShownQuestion(image=f"{i}", content=f"{i}" * 20, question="Is it?", options=()) for i in range(n)]
+    return answering.as_answered(asked, completions, "single", states.__getitem__)
+
+
+def scored(reading, threshold=THRESHOLD, donor=None):
+    return Scored(**vars(reading), decision=decide(reading.confidence, threshold, reading.reason), donor=donor)
+
+
+def no_confidence(reading):
+    assert reading.confidence is None
+    assert reading.reason
+    assert reading.per is None
+    assert {(of.confidence, of.score, of.imputed) for of in reading.methods.values()} == {(None, None, False)}
+    for threshold in (THRESHOLD, None, replace(THRESHOLD, value=None, reason="none")):
+        decision = decide(reading.confidence, threshold, reading.reason)
+        assert decision.keep is False
+        assert reading.reason in decision.reason
+    json.dumps(scored(reading).to_json(), allow_nan=False)
+
+
+def test_what_grading_counts_as_wrong_whatever_the_reference_is_has_no_confidence(readers):
+    found = answering.readings(readers, "dualread", answered(list(TEXTS.values())))
+    wrong = [not any(is_correct(one.answer, [gold]) for gold in ("yes", "...", "")) for one in found]
+    assert wrong == [one.confidence is None for one in found] == [False, True, True, True, True]
+    for reading in found[1:]:
+        no_confidence(reading)
+        assert 0 < reading.psr < 1  # it is read before the answer, and says whether there will be one
+    assert decide(found[0].confidence, THRESHOLD, found[0].reason).keep
+
+
+def test_others_have_the_confidence_that_they_have_alone(readers):
+    texts = [TEXTS[name] for name in ("no block", "valid", "empty", "valid", "valid")]
+    states = states_of(5)
+    states["h_close"][3] = np.nan
+    found = answering.readings(readers, "dualread", answered(texts, states))
+    alone = answering.readings(readers, "dualread", answered([TEXTS["valid"]] * 5))
+    assert [one.confidence is None for one in found] == [True, False, True, True, False]
+    assert [found[i] for i in (1, 4)] == [alone[i] for i in (1, 4)]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", sorted(synthetic.TENSORS))
+def test_a_state_that_is_missing_or_not_finite(readers, name, value):
+    states = states_of(3)
+    states[name][1, 0] = value
+    found = answering.readings(readers, "dualread", answered([TEXTS["valid"]] * 3, states))
+    no_confidence(found[1])
+    assert name in found[1].reason
+    assert None not in (found[0].confidence, found[2].confidence)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_logits_that_are_not_finite(readers, value):
+    log_probs = [[-0.1, -0.2], [-0.1, value]]
+    found = answering.readings(readers, "rlvr", answered([TEXTS["valid"]] * 2, log_probs=log_probs))
+    no_confidence(found[1])
+    assert found[0].confidence == 0.9
+
+
+def test_a_reader_whose_score_is_not_finite_says_so_for_this_answer_alone(readers):
+    """Whatever it reads: here the stated confidence."""
+    given = answered([TEXTS["valid"]] * 3)
+    stated = pl.Series([0.9, float("nan"), 0.9])
+    table = given.answers.table.with_columns(verbalized_confidence=stated)
+    found = answering.readings(readers, "rlvr", replace(given, answers=replace(given.answers, table=table)))
+    assert [one.confidence for one in found] == [0.9, None, 0.9]
+    assert "nan" in found[1].reason
+
+
+def test_before_the_answer_a_state_that_is_not_finite_says_nothing(readers):
+    states = states_of(3)["h_pre"]
+    states[1] = np.nan
+    first, second, third = answering.before_answer(readers, "dualread", states)
+    assert second is None
+    assert 0 < first < 1
+    assert 0 < third < 1
+    assert answering.before_answer(readers, "dualread", states[1:2]) == [None]
+
+
+@pytest.mark.parametrize("name", ["no block", "punctuation"])
+def test_score_and_demo_show_the_reason(readers, name):
+    given = answered([TEXTS[name], TEXTS["valid"]])
+    missing, there = answering.readings(readers, "dualread", given)
+    for first, second in ((missing, there), (there, missing), (missing, missing)):
+        result = scored(first, donor=second)
+        assert result.drop is None
+        for shown in (lines.text(result, "dualread"), page.result(result, "dualread")):
+            assert missing.reason in shown
+            assert "nan" not in shown.lower()
+    assert "do not keep" in lines.text(scored(missing), "dualread")
+    assert "Do not keep" in page.result(scored(missing), "dualread")
+
+
+class Actor:
+    """An actor that serves one answer, of which some numbers are not finite."""
+
+    broken, n_open, encoder = None, 0, SimpleNamespace(tokenizer=None)
+
+    def __init__(self, text, state, log_prob):
+        given = answered([text], log_probs=[[log_prob, -0.2]])
+        [completion] = given.completions
+        self.read = lambda asked, ended, views: given
+        self.events = [
+            PromptRead(name="a", state=state),
+            TokenEvent(name="a", index=0, token=2, log_prob=log_prob),
+            Finished(name="a", index=0, completion=completion),
+        ]
+
+    def add(self, name, asked): ...
+    def abort(self, name): ...
+    def wake(self): ...
+    def close(self): ...
+    def step(self):
+        return [self.events.pop(0)]
+
+
+def served(readers, text, state, log_prob):
+    """Return what a client is told of one request."""
+    loaded = SimpleNamespace(
+        actor=Actor(text, state, log_prob), readers=readers, method="dualread", views=(), notes=(), threshold=THRESHOLD
+    )
+    service = AnsweringService.__new__(AnsweringService)
+    reader = SimpleNamespace(of_completion=lambda asked, completion: ())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dualread.apps.serve.service.RequestReader", lambda loaded: reader)
+        patch.setattr("dualread.apps.serve.service.TokenPieces", lambda tokenizer: None)
+        service.__init__(loaded, abstain_below=0.0)
+    decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5)
+    asked = SimpleNamespace(n=1, decoding=decoding, shown=object(), notes=(), stop=(), log_probs=False)
+    told = []
+    service.submit("a", asked, told.append)
+    service.close()
+    assert service.broken is None
+    return told
+
+
+@pytest.mark.parametrize(
+    ("text", "h_pre", "log_prob"),
+    [("no block", 0.1, -0.1), ("valid", 0.1, np.nan), ("valid", np.nan, -np.inf), ("punctuation", np.inf, -0.1)],
+)
+def test_a_server_says_it_and_goes_on(readers, tmp_path, text, h_pre, log_prob):
+    state = states_of(1)["h_pre"][0] * h_pre
+    before, token, answer = served(readers, TEXTS[text], state, log_prob)
+    assert isinstance(before, Before)
+    assert isinstance(token, TokenEvent)
+    assert isinstance(answer, Answer)
+    assert (before.psr is None) == (not np.isfinite(h_pre))
+    reply = of_answer(answer, THRESHOLD)
+    assert (reply["confidence"], reply["abstain"]) == (None, True)
+    assert any(note.startswith("no confidence: ") for note in reply["notes"])
+    json.dumps(reply, allow_nan=False)
+
+
+ROWS = [("yes", "yes", 0.9), ("no", "yes", 0.4), (None, "yes", None), ("...", "yes", None), ("yes", "yes", 0.7)]
+
+
+def table(**more):
+    answers, references, confidences = zip(*ROWS, strict=True)
+    columns = {"answer": answers, "reference_answer": references, "confidence": confidences}
+    return pl.DataFrame({**columns, "image_id": list("abcde"), **more}, strict=False)
+
+
+def metric(found, name):
+    return found.metrics.filter(metric=name, subset="all")["estimate"][0]
+
+
+@pytest.mark.parametrize("null", [None, float("nan")])
+def test_evaluate_counts_such_answers_as_wrong_and_as_kept_by_nobody(null):
+    rows = table().with_columns(confidence=pl.Series([one if one is not None else null for *_, one in ROWS]))
+    others = rows.with_columns(image_id="calibration " + pl.col("image_id"), question=pl.lit("Is it?"))
+    found = dualread.evaluate(rows, replicates=0, calibration=others, target_risk=0.01)
+    assert metric(found, "accuracy") == 2 / 5
+    assert metric(found, "brier") == pytest.approx((0.1**2 + 0.4**2 + 0.3**2) / 5)
+    kept = found.thresholds.filter(rule="empirical").row(0, named=True)
+    assert (kept["threshold"], kept["coverage"], kept["risk"]) == (0.7, 2 / 5, 0)
+    assert any("2 of 5 rows have no answer" in said for said in found.notes)
+
+
+def test_evaluate_puts_them_below_scores_that_are_no_probabilities():
+    rows = table(score=[-1.0, -3.0, None, None, -2.0]).drop("confidence")
+    assert metric(dualread.evaluate(rows, replicates=0), "auroc") == 1
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        table(confidence=[None, 0.4, None, None, 0.7]),  # an answer that exists
+        table().drop("answer", "reference_answer").with_columns(correct=pl.Series([1, 0, 0, 0, 1])),  # nobody knows
+        table(correct=[1, 0, 1, 0, 1]),  # right without an answer
+    ],
+)
+def test_evaluate_refuses_every_other_confidence_that_is_missing(rows):
+    with pytest.raises(DataError, match=r"row [13]: empty"):
+        dualread.evaluate(rows, replicates=0)
+
+
+def test_evaluate_takes_the_frame_of_confidences():
+    """With one column per method, and one that says why there is none."""
+    rows = table(reason=[None, None, "x", "y", None]).rename({"confidence": "confidence_p"})
+    found = dualread.evaluate(rows.with_columns(confidence_q="confidence_p"), replicates=0)
+    assert found.metrics.filter(metric="accuracy")["estimate"].to_list() == [2 / 5, 2 / 5]
+    assert any("reason" in said for said in found.unused)
+
+
+def test_a_record_of_a_server_can_be_evaluated(tmp_path):
+    record = Record(tmp_path / "record.jsonl")
+    for i, (answer, _, confidence) in enumerate(ROWS):
+        record.add({"sample_id": f"{i}", "image_id": f"{i}", "method": "m", "answer": answer, "confidence": confidence})
+    record.close()
+    rows = pl.read_ndjson(tmp_path / "record.jsonl").with_columns(reference_answer=pl.lit("yes"))
+    assert metric(dualread.evaluate(rows, replicates=0), "accuracy") == 2 / 5

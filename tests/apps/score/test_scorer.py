@@ -1,0 +1,436 @@
+"""Scoring images with an untrained actor, in batches and alone, and everything that may be wrong with them."""
+
+import dataclasses
+import io
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+from dualread.apps.score import loading
+from dualread.apps.score.results import Failed, Question, Scored, shown
+from dualread.apps.score.scorer import Scorer
+from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.data import images
+from dualread.data.images import open_image
+from dualread.data.windows import through_windows
+from dualread.errors import ArtifactError, ConfigError, DataError, ReaderError
+from dualread.models import prompts
+from dualread.models.actor import ReadSpec, Request, SeededDecoding
+from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.generation.transformers_engine import TransformersEngine
+from dualread.models.replay import example, forward
+from dualread.models.replay.forward import replay_batch
+from dualread.models.replay.positions import locate
+from dualread.readers.answers import COLUMNS, Answers
+from dualread.readers.artifact import load_reader
+from dualread.readers.base import score
+from tests.apps.score import small
+from tests.data.dicoms import dicom
+from tests.tiny import MODEL
+
+LESION = "Is there a lesion?"
+
+
+def same(one: Scored, other: Scored) -> bool:
+    """Whether two results are equal up to the rounding of float32."""
+    values = ((r.confidence, r.psr, r.per, *(m.confidence for m in r.methods.values())) for r in (one, other))
+    return one.completion == other.completion and bool(np.allclose(*map(list, values), atol=1e-6))
+
+
+def by_hand(study, method, path, question):
+    """Ask, replay and score one question, with nothing but the rooms below."""
+    opened = open_checkpoint(study.actor / "checkpoint", MODEL)
+    text = prompts.render("shared", question=question)
+    request = Request(text=text, image=path, image_name="x", row="x")
+    [[completion]] = TransformersEngine(opened, 1).answer([request], SeededDecoding(**small.DECODING, seed=0))
+    prompt = opened.encoder.prompt(text, image=path, row="x")
+    [replayed] = replay_batch(opened, [prompt], [completion.token_ids], ReadSpec(kappa=0.1))
+    states = {name: vector[np.newaxis] for name, vector in replayed.vectors.items()}
+    table = pl.DataFrame([dict.fromkeys(COLUMNS, "x")], schema=dict.fromkeys(COLUMNS, pl.String))
+    answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))
+    return completion.text, float(
+        score(load_reader(study.reader(method) / "reader.safetensors"), answers).confidence[0]
+    )
+
+
+def test_a_result_is_what_the_rooms_below_give_one_after_the_other(study, scorer):
+    result = scorer(study.image(1), LESION)
+    completion, confidence = by_hand(study, "dualread", study.image(1), LESION)
+    assert result.completion == completion
+    assert result.confidence == pytest.approx(confidence, abs=1e-6)
+
+
+def test_psr_and_per_are_the_parts_of_the_confidence(study, scorer):
+    result = scorer(study.image(1), LESION)
+    for part, value in (("psr", result.psr), ("per", result.per)):
+        assert by_hand(study, part, study.image(1), LESION)[1] == pytest.approx(value, abs=1e-6)
+    log_odds = [np.log(p / (1 - p)) for p in (result.psr, result.per)]
+    assert result.confidence == pytest.approx(1 / (1 + np.exp(-np.mean(log_odds))), abs=1e-6)
+
+
+def test_batches_change_no_result(study, scorer):
+    questions = [
+        Question(image=study.image(i % 3), question=text) for i, text in enumerate([LESION, "Which organ is it?"] * 5)
+    ]
+    alone = [scorer(asked.image, asked.question) for asked in questions]
+    assert all(same(*pair) for pair in zip(scorer.each(questions), alone, strict=True))
+    assert len({round(result.confidence, 9) for result in alone}) > 3
+
+
+def test_a_donor_is_asked_the_same_question(study, scorer):
+    result = scorer(study.image(1), LESION, donor=study.image(2))
+    own, donor = scorer(study.image(1), LESION), scorer(study.image(2), LESION)
+    assert same(result, own)
+    assert same(result.donor, donor)
+    assert result.drop == pytest.approx(own.confidence - donor.confidence, abs=1e-6)
+    assert own.drop is None
+
+
+def test_what_an_image_is_called_changes_nothing_and_what_it_shows_does(study, scorer, tmp_path):
+    shutil.copy(study.image(1), tmp_path / "another name.PNG")
+    first = scorer(study.image(1), LESION)
+    as_bytes, opened = study.image(1).read_bytes(), Image.open(study.image(1))
+    for given in (tmp_path / "another name.PNG", str(study.image(1)), as_bytes, opened):
+        assert same(first, scorer(given, LESION))
+    assert not same(first, scorer(study.image(2), LESION))
+
+
+def test_samples_depend_on_the_content_of_the_image_and_on_nothing_else(study, scorer):
+    def drawn(paths):
+        actor = scorer._loaded.actor
+        asked = [shown(Question(image=path, question=LESION), path, actor.encoder) for path in paths]
+        return actor.answer(asked, [small.SAMPLES], states=False).views["samples"].texts
+
+    alone = drawn([study.image(1)])[0]
+    assert drawn([study.image(2), study.image(1)])[1] == alone
+    assert drawn([study.image(2)])[0] != alone
+
+
+def test_a_measure_is_taken_of_the_own_answer(study, scorer):
+    """The entropies that VAUQ reads; with another image, both are others."""
+    actor = scorer._loaded.actor
+
+    def entropies(seed):
+        path = study.image(seed)
+        asked = shown(Question(image=path, question=LESION), path, actor.encoder)
+        view = actor.answer([asked], [small.CORE], states=False).views["core"]
+        return [float(view.features(name)[0, 0]) for name in ("entropy", "entropy_hidden")]
+
+    first, other = entropies(0), entropies(1)
+    assert first == entropies(0)
+    assert len({*first, *other}) == 4
+
+
+def test_a_method_of_choices_and_one_that_sees_no_image_say_what_they_think(study, scorer):
+    result = scorer(study.image(1), LESION)
+    assert set(result.methods) == {"dualread", "rlvr", "question_prior", "expected", "sequence_likelihood"}
+    assert 0 < result.methods["expected"].confidence < 1
+    assert result.methods["rlvr"].imputed == (result.parse_status != "valid")
+    other = scorer(study.image(2), LESION)
+    # In each ten answers, those in places 0 to 6 are fitted on, of which 0, 2, 4 and 6 are correct.
+    assert other.methods["question_prior"].confidence == result.methods["question_prior"].confidence == 4 / 7
+    assert other.methods["expected"].confidence != result.methods["expected"].confidence
+
+
+def test_options_are_shown_as_in_the_workflow(study, scorer):
+    options = ["CT", "MRI", "X-ray", "Ultrasound"]
+    plain, chosen = scorer(study.image(1), LESION), scorer(study.image(1), LESION, options=options)
+    assert not same(plain, chosen)
+    with pytest.raises(DataError, match="1 options, expected none, or 2 to 10"):
+        scorer(study.image(1), LESION, options=options[:1])
+
+
+def test_a_bare_reader_decides_nothing_and_says_so(study, scorer):
+    decision = scorer(study.image(1), LESION).decision
+    assert (decision.keep, decision.threshold) == (None, None)
+    assert decision.reason.startswith("no threshold travels with this reader")
+    with pytest.raises(ConfigError, match=r"threshold empirical at 10%: does not travel with the reader\. Known: none"):
+        Scorer.load(study.reader("dualread"), study.actor, target_risk_percent=10)
+
+
+@pytest.fixture
+def bad(study, tmp_path, monkeypatch):
+    """Questions that cannot be answered, and what is said about each."""
+    whole = study.image(1).read_bytes()
+    (tmp_path / "cut.png").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "text.png").write_text("no image")
+    (tmp_path / "folder.png").mkdir()
+    Image.new("L", (3000, 3000)).save(tmp_path / "bomb.png")
+    monkeypatch.setattr(images, "MAX_IMAGE_PIXELS", 2_000_000)
+    token = study.tiny.load()[1].processor.image_token
+    stop = study.tiny.load()[1].tokenizer.eos_token
+    return [
+        (tmp_path / "none.png", LESION, r"none\.png: .* cannot be read \(No such file"),
+        (tmp_path / "cut.png", LESION, r"cut\.png: cannot be decoded"),
+        (tmp_path / "text.png", LESION, r"text\.png: cannot be decoded"),
+        (tmp_path / "folder.png", LESION, r"folder\.png: the image cannot be read"),
+        (tmp_path / "bomb.png", LESION, r"bomb\.png: the image is too large"),
+        (study.image(1), "", "the question is empty"),
+        (study.image(1), " \n", "the question is empty"),
+        (study.image(1), None, "expected a text"),
+        (study.image(1), f"Is {token} a lesion?", "contains the model's control token"),
+        (study.image(1), f"Yes.{stop} Is it?", "contains the model's control token"),
+        (study.image(1), "long " * 500, "more than max_prompt_tokens"),
+    ]
+
+
+def test_a_question_that_cannot_be_answered_is_refused_in_one_sentence(study, scorer, bad):
+    for path, question, said in bad:
+        with pytest.raises(DataError, match=said) as error:
+            scorer(path, question)
+        assert "\n" not in str(error.value).strip()
+
+
+def test_questions_that_fail_stop_no_other_one(study, scorer, bad):
+    good = [Question(image=study.image(i), question=LESION) for i in range(5)]
+    broken = [Question(image=path, question=question) for path, question, _ in bad]
+    mixed = [good[0], *broken[:3], good[1], good[2], *broken[3:], good[3], good[4]]
+    results = list(scorer.each(mixed))
+    assert [isinstance(result, Failed) for result in results] == [asked in broken for asked in mixed]
+    alone = [scorer(asked.image, asked.question) for asked in good]
+    answered = [result for result in results if isinstance(result, Scored)]
+    assert all(same(*pair) for pair in zip(answered, alone, strict=True))
+
+
+def test_an_error_of_torch_fails_only_its_own_question(study, scorer, monkeypatch):
+    answer = scorer._loaded.actor.answer
+
+    def out_of_memory(asked, *args, **named):
+        if any(one.question == "big" for one in asked):
+            raise RuntimeError("not enough memory")
+        return answer(asked, *args, **named)
+
+    monkeypatch.setattr(scorer._loaded.actor, "answer", out_of_memory)
+    asked = [Question(image=study.image(1), question=text) for text in (LESION, "big", LESION)]
+    first, second, third = scorer.each(asked)
+    assert isinstance(second, Failed)
+    assert second.error == "not enough memory"
+    assert same(first, third)
+
+
+# --- Readers and actors that do not belong together
+
+
+def test_another_actor_is_refused_by_name_or_used_and_said(study, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(study.actor / "checkpoint", other)
+    config = (other / "generation_config.json").read_text()
+    (other / "generation_config.json").write_text(config + "\n")
+    (other / "README.md").write_text("changes nothing")
+    with pytest.raises(ArtifactError, match=r"checkpoint: generation_config\.json has sha256 \w{12}, expected \w{12}"):
+        Scorer.load(study.reader("dualread"), other)
+    allowed = Scorer.load(study.reader("dualread"), other, allow_other=True)
+    result = allowed(study.image(1), LESION)
+    assert len(result.notes) == 1
+    assert result.notes[0].startswith("checkpoint: generation_config.json has sha256")
+    (other / "generation_config.json").write_text(config)
+    assert Scorer.load(study.reader("dualread"), other)(study.image(1), LESION).notes == ()
+    (other / "chat_template.jinja").write_text("{{ messages }}")
+    with pytest.raises(ArtifactError, match=r"checkpoint: chat_template\.jinja (is new|has sha256)"):
+        Scorer.load(study.reader("dualread"), other)
+
+
+def test_another_prompt_is_refused_by_name_or_used_and_said(study):
+    with pytest.raises(ArtifactError, match="the prompt is 'vl_calibration', expected 'shared'"):
+        Scorer.load(study.reader("dualread"), study.actor, prompt="vl_calibration")
+    other = Scorer.load(study.reader("dualread"), study.actor, prompt="vl_calibration", allow_other=True)
+    result = other(study.image(1), LESION)
+    assert result.notes == ("the prompt is 'vl_calibration', expected 'shared'",)
+    assert not same(result, Scorer.load(study.reader("dualread"), study.actor)(study.image(1), LESION))
+    with pytest.raises(ConfigError, match=r"prompt 'p_true': no prompt for a question alone\. Known: .*shared"):
+        Scorer.load(study.reader("dualread"), study.actor, prompt="p_true")
+
+
+def test_a_prompt_whose_text_has_changed_is_refused(study, monkeypatch):
+    monkeypatch.setattr(prompts, "template_sha256", lambda name: "0" * 64)
+    with pytest.raises(ArtifactError, match="the prompt 'shared' has sha256 000000000000, expected"):
+        Scorer.load(study.reader("dualread"), study.actor)
+
+
+def test_states_that_are_read_elsewhere_are_refused(tiny, tmp_path):
+    moved = small.build(tiny, tmp_path, replay={**small.REPLAY, "middle_layer": 2})
+    with pytest.raises(ArtifactError, match="middle_layer is 3, expected 2"):
+        Scorer.load(moved.reader("dualread"), moved.actor)
+
+
+def other_position(tokens, decode, stop):
+    found = locate(tokens, decode, stop)
+    return dataclasses.replace(found, close=found.close - 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "vector"),
+    [
+        ("global_state", lambda image: image.float().amax(dim=0), "h_global"),
+        ("answer_state", lambda states: states[[0, -1]].float().mean(dim=0), "h_ans"),
+        ("answer_state", lambda states: states[-2:].float().mean(dim=0), "h_ans"),
+        ("locate", other_position, "h_close"),
+    ],
+    ids=["largest", "first and last", "last two", "token before"],
+)
+def test_states_that_are_read_in_another_way_are_refused(study, monkeypatch, name, other, vector):
+    monkeypatch.setattr(example if name == "locate" else forward, name, other)
+    with pytest.raises(ArtifactError, match=rf"{vector} of the replay's example is .*, expected .*: fit it again\."):
+        Scorer.load(study.reader("dualread"), study.actor)
+    assert Scorer.load(study.reader("psr"), study.actor)  # it reads the state before the answer
+
+
+def edited(study, folder, header=lambda header: header, **tensors):
+    """A copy of the reader of dualread with another header or other tensors."""
+    file = study.reader("dualread") / "reader.safetensors"
+    made = folder / "reader.safetensors"
+    write_tensors(made, {**read_tensors(file), **tensors}, header(read_header(file)))
+    return made
+
+
+def test_a_file_that_is_no_reader_is_refused_in_one_sentence(study, tmp_path):
+    (tmp_path / "empty.safetensors").write_bytes(b"")
+    (tmp_path / "text.safetensors").write_text("no reader")
+    whole = (study.reader("psr") / "reader.safetensors").read_bytes()
+    (tmp_path / "cut.safetensors").write_bytes(whole[:-7])
+    (tmp_path / "folder").mkdir()
+    weights = edited(study, tmp_path, header=lambda header: {**header, "weights": 3})
+    unknown = tmp_path / "unknown"
+    unknown.mkdir()
+    module = edited(study, unknown, header=lambda header: {**header, "parents": {}, "provenance": 7})
+    wrong = [tmp_path / name for name in ("empty.safetensors", "text.safetensors", "cut.safetensors")]
+    for file in (*wrong, study.actor / "checkpoint" / "model.safetensors", weights, module, study.image(1)):
+        with pytest.raises(ArtifactError, match=r"not a reader|does not say") as error:
+            Scorer.load(file, study.actor)
+        assert "\n" not in str(error.value)
+        assert file.name in str(error.value)
+    with pytest.raises(ArtifactError, match=r"no reader\.safetensors here"):
+        Scorer.load(tmp_path / "folder", study.actor)
+    with pytest.raises(ArtifactError, match=r"no such file or folder"):
+        Scorer.load(tmp_path / "nowhere", study.actor)
+    with pytest.raises(ArtifactError, match=r"no config\.json here"):
+        Scorer.load(study.reader("dualread"), tmp_path / "folder")
+
+
+def test_a_reader_of_an_earlier_version_has_to_be_fitted_again(study, tmp_path):
+    def without(header):
+        kept = {name: value for name, value in header["provenance"].items() if name != "scoring"}
+        return {**header, "provenance": kept}
+
+    with pytest.raises(ArtifactError, match="does not say how its actor has to be asked"):
+        Scorer.load(edited(study, tmp_path, header=without), study.actor)
+
+
+def test_weights_that_are_not_finite_or_do_not_fit_are_refused_before_a_question_is_asked(study, tmp_path):
+    name = "post.weight"
+    weight = read_tensors(study.reader("dualread") / "reader.safetensors")[name]
+    with pytest.raises(ArtifactError, match=rf"the weights {name} hold NaN"):
+        Scorer.load(edited(study, tmp_path, **{name: np.full_like(weight, np.nan)}), study.actor)
+    narrow = edited(study, tmp_path, **{name: weight[:, :5]})
+    with pytest.raises(ReaderError, match="dualread: the reader's weights do not fit the states of this actor"):
+        Scorer.load(narrow, study.actor)
+
+
+def test_an_actor_with_nan_is_refused(study, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(study.actor / "checkpoint", tmp_path / "nan")
+    weights = load_file(tmp_path / "nan" / "model.safetensors")
+    first = next(name for name in weights if name.endswith("weight"))
+    weights[first] = weights[first] * float("nan")
+    save_file(weights, tmp_path / "nan" / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ArtifactError, match="hold NaN or infinite values"):
+        Scorer.load(study.reader("dualread"), tmp_path / "nan", allow_other=True)
+
+
+def test_an_unknown_method_is_answered_with_the_known_ones(study):
+    with pytest.raises(ConfigError, match=r"no reader of 'question_prio'\. Known: .* Did you mean 'question_prior'\?"):
+        Scorer.load(study.reader("dualread"), study.actor, methods=["question_prio"])
+
+
+# --- Forms of an image, and how it is shown
+
+
+def test_arrays_file_objects_and_bytes_are_scored_as_pictures(study, scorer):
+    picture = open_image(study.image(1))
+    expected = scorer(picture, LESION)
+    for given in (np.asarray(picture), study.image(1).read_bytes(), io.BytesIO(study.image(1).read_bytes())):
+        assert same(scorer(given, LESION), expected)
+    with pytest.raises(DataError, match=r"array of float64\. Expected 8-bit values"):
+        scorer(np.asarray(picture) / 255, LESION)
+
+
+def test_what_is_chosen_to_show_an_image_is_said(study, scorer, tmp_path):
+    picture = open_image(study.image(1))
+    Image.new("RGB", picture.size).save(tmp_path / "x.tif", save_all=True, append_images=[picture])
+    with pytest.raises(DataError, match=r"x\.tif: has several frames"):
+        scorer(tmp_path / "x.tif", LESION)
+    second = scorer(tmp_path / "x.tif#2", LESION)
+    assert same(second, scorer(picture, LESION))
+    assert second.notes == ("image: a named frame is shown (frame 2)",)
+    black = scorer(picture, LESION, donor=tmp_path / "x.tif#1")
+    assert black.notes == (
+        "donor's image: a named frame is shown (frame 1)",
+        "donor's image: the picture has a single color (0, 0, 0)",
+    )
+
+
+def test_bits_are_said_once_and_are_a_part_of_the_digest(study, scorer, tmp_path):
+    gray = np.asarray(open_image(study.image(1)).convert("L")).astype(int) * 4095 // 255
+    Image.fromarray(gray.astype(np.uint16)).save(tmp_path / "x.png")
+    with pytest.raises(DataError, match=r"x\.png: its 16-bit gray values end at"):
+        scorer(tmp_path / "x.png", LESION)
+    of_bits = Scorer.load(study.reader("dualread"), study.actor, bits=12)
+    found, plain = of_bits(tmp_path / "x.png", LESION), scorer(open_image(study.image(1)).convert("L"), LESION)
+    assert found.completion == plain.completion
+    assert np.isclose(found.confidence, plain.confidence, atol=1e-6)
+    assert of_bits.digest != Scorer.load(study.reader("dualread"), study.actor).digest
+    with pytest.raises(ConfigError, match="bits 8: expected 9 to 16"):
+        Scorer.load(study.reader("dualread"), study.actor, bits=8)
+
+
+def test_ct_is_shown_through_the_windows_that_are_said(study, scorer, tmp_path):
+    units = np.asarray(open_image(study.image(1)).convert("L")).astype(int)  # 0 to 255 Hounsfield units
+    (tmp_path / "x.dcm").write_bytes(dicom(units + 1024, Modality="CT", RescaleSlope=1, RescaleIntercept=-1024))
+    windows = [[-1024, 1024], [-135, 215], [0, 80]]
+    of_windows = Scorer.load(study.reader("dualread"), study.actor, ct_windows=windows)
+    found = of_windows(tmp_path / "x.dcm", LESION)
+    colored = scorer(Image.fromarray(through_windows(units, windows)), LESION)
+    assert found.completion == colored.completion
+    assert np.isclose(found.confidence, colored.confidence, atol=1e-6)
+    assert found.notes[0].startswith("image: CT shown through three windows of Hounsfield units (-1024 to 1024, ")
+    digests = {
+        Scorer(of_windows._loaded, bits=bits, ct_windows=w).digest for bits in (None, 12) for w in (None, windows)
+    }
+    assert len(digests) == 4
+    with pytest.raises(ConfigError, match=r"ct_windows \[\[0, 80\]\]: expected three windows of Hounsfield units"):
+        Scorer.load(study.reader("dualread"), study.actor, ct_windows=[[0, 80]])
+
+
+def test_half_of_a_character_is_refused(study, scorer):
+    with pytest.raises(DataError, match="half of a character"):
+        scorer(study.image(1), "Is \ud800 a lesion?")
+
+
+KILLED = """
+import os
+from dualread.apps.score import loading
+
+with loading._temporary_folder() as folder:
+    (folder / "model.safetensors").touch()
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_merged_model_that_a_killed_process_has_left_is_removed_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    subprocess.run([sys.executable, "-c", KILLED], check=False)
+    [left] = tmp_path.iterdir()
+    with loading._temporary_folder():
+        assert left.exists()  # it could be one that its process has not locked yet
+    monkeypatch.setattr(loading, "_SECONDS_TO_LOCK", -1.0)
+    with loading._temporary_folder() as first, loading._temporary_folder() as second:
+        assert sorted(tmp_path.iterdir()) == sorted([first, second])
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,36 @@
+import pytest
+
+from dualread.apps.score.scorer import Scorer
+from dualread.grading.contracts import single
+from tests import tiny
+from tests.apps.score import small
+from tests.apps.score.small import answers_exist
+from tests.apps.serve.running import opened, serving, whole_answers
+
+__all__ = ["answers_exist"]
+
+METHODS = ["question_prior", "rlvr", "expected"]
+
+
+@pytest.fixture(scope="package", autouse=True)
+def answers():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(single, "parse", whole_answers)
+        yield
+
+
+@pytest.fixture(scope="package", params=tiny.FAMILIES)
+def study(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(f"serve {request.param}")
+    return small.build(tiny.build(request.param, folder / "checkpoint"), folder / "results" / "small")
+
+
+@pytest.fixture(scope="package")
+def scorer(study):
+    return Scorer.load(study.reader("dualread"), study.actor, methods=METHODS)
+
+
+@pytest.fixture(scope="package")
+def server(study):
+    with opened(study, methods=METHODS) as service, serving(service) as running:
+        yield running

@@ -1,0 +1,106 @@
+"""A bundle's stored answers: written, read, found again, and not found again by an engine that reads otherwise."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from dualread.apps.score import stored
+from dualread.apps.score.loading import ScorerChoice
+from dualread.apps.score.scorer import Scorer
+from dualread.apps.serve.opening import open_service
+from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.errors import ArtifactError, ConfigError
+from dualread.models.generation import _transformers_stream
+
+
+def opened(bundle, **options):
+    return open_service(ScorerChoice(reader=bundle), engine="transformers", batch_size=4, **options)
+
+
+def test_the_stored_answers_are_those_of_score_and_are_found_again(bundle, capsys):
+    scorer = Scorer.load(bundle)
+    answers = stored.read(bundle)
+    assert len(answers) == 4
+    for one in answers:
+        scored = scorer(one.image, one.question)
+        assert scored.confidence == pytest.approx(one.confidence, abs=2e-6)
+        assert scorer._loaded.actor.encoder.decode(one.token_ids) == scored.completion
+    assert (bundle / stored.FILE).stat().st_mode == (bundle / "bundle.json").stat().st_mode
+    opened(bundle).close()
+    assert "4 of 4 stored answers are the same" in capsys.readouterr().err
+
+
+def edited(bundle, folder, edit):
+    """A copy of the bundle whose stored answers are edited."""
+    shutil.copytree(bundle, folder / "edited")
+    file = folder / "edited" / stored.FILE
+    tensors, header = read_tensors(file), read_header(file)
+    edit(tensors, header)
+    write_tensors(file, tensors, header)
+    return folder / "edited"
+
+
+def turned(tensors, header):
+    tensors["h_evid"] = -tensors["h_evid"]
+
+
+def other_answer(tensors, header):
+    header["answers"][2]["token_ids"][1] += 1
+
+
+def other_confidence(tensors, header):
+    header["answers"][1]["confidence"] = 1 - header["answers"][1]["confidence"]
+
+
+def not_a_number(tensors, header):
+    tensors["h_pre"] = np.full_like(tensors["h_pre"], np.nan)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (turned, r"h_evid of 'Is there a lesion\?' is 200.0% of its length apart"),
+        (other_answer, "1 of 4 answers are other ones"),
+        (other_confidence, r"confidences are up to 0\.\d+ apart"),
+        (not_a_number, "h_pre of 'Is there a lesion.' is nan% of its length apart"),
+    ],
+    ids=["states", "answer", "confidence", "NaN"],
+)
+def test_what_an_engine_reads_otherwise_is_refused(bundle, tmp_path, edit, said):
+    with pytest.raises(ArtifactError, match=said):
+        opened(edited(bundle, tmp_path, edit))
+
+
+def test_an_actor_that_fails_is_refused(bundle, monkeypatch):
+    def fails(*given):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(_transformers_stream, "stream", fails)
+    with pytest.raises(ArtifactError, match=r"an answer fails \(RuntimeError: out of memory\)"):
+        opened(bundle)
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 100])
+def test_a_damaged_file_is_named(bundle, tmp_path, content):
+    shutil.copytree(bundle, tmp_path / "damaged")
+    (tmp_path / "damaged" / stored.FILE).chmod(0o600)
+    (tmp_path / "damaged" / stored.FILE).write_bytes(content)
+    with pytest.raises(ArtifactError, match=r"stored.safetensors: "):
+        opened(tmp_path / "damaged")
+
+
+def test_a_file_of_somebody_else_is_named(bundle, tmp_path):
+    def fewer(tensors, header):
+        header["answers"].pop()
+
+    with pytest.raises(ArtifactError, match="its tensors and its answers differ in number"):
+        opened(edited(bundle, tmp_path, fewer))
+
+
+def test_the_threshold_of_psr_may_decide_whether_to_answer(bundle):
+    service = opened(bundle, abstain_before="threshold")
+    assert service._limit == 0.6
+    service.close()
+    with pytest.raises(ConfigError, match="--abstain-before much: expected a number"):
+        opened(bundle, abstain_before="much")

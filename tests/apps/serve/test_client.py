@@ -1,0 +1,428 @@
+"""The official OpenAI client against the server: answers, their confidences, streams, and why there is none."""
+
+import json
+import re
+import statistics
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import httpx
+import numpy as np
+import openai
+import pytest
+
+from dualread.apps import main as program
+from dualread.apps.score.answering import readings
+from dualread.apps.score.loading import ScorerChoice
+from dualread.apps.serve.opening import open_service
+from dualread.apps.serve.record import Record
+from dualread.grading.contracts import single
+from dualread.models import prompts
+from tests.apps.score import small
+from tests.apps.serve.running import LESION, data_url, opened, serving, user
+from tests.tiny import image
+
+parse = single.parse  # before the tests put another one in its place
+PARTS = ("confidence", "psr", "per")
+
+
+def parts(judged):
+    return [judged[name] for name in PARTS]
+
+
+def expected(scored):
+    return [getattr(scored, name) for name in PARTS]
+
+
+def test_an_answer_has_the_confidences_of_score(server, study, scorer):
+    for seed, question in ((1, LESION), (2, LESION), (1, "Which organ is shown?")):
+        scored = scorer(study.image(seed), question)
+        [choice] = server.ask(study.image(seed), question).choices
+        assert choice.message.content == scored.completion
+        assert choice.message.role == "assistant"
+        assert choice.finish_reason == scored.finish_reason
+        assert choice.dualread["answer"] == scored.answer
+        assert parts(choice.dualread) == pytest.approx(expected(scored), abs=2e-6)
+        for name, of in scored.methods.items():
+            said = choice.dualread["methods"][name]
+            assert [said["confidence"], said["score"]] == pytest.approx([of.confidence, of.score], abs=2e-5), name
+            assert said["imputed"] == of.imputed
+        assert choice.dualread["notes"] == list(scored.notes)
+
+
+def test_many_clients_at_once_get_the_same(server, study, scorer):
+    asked = [(study.image(i % 4), f"{LESION} {i % 7}") for i in range(40)]
+    scored = [scorer(*one) for one in asked]
+    with ThreadPoolExecutor(16) as pool:
+        replies = list(pool.map(lambda one: server.ask(*one), asked))
+    for reply, one in zip(replies, scored, strict=True):
+        [choice] = reply.choices
+        assert choice.message.content == one.completion
+        assert parts(choice.dualread) == pytest.approx(expected(one), abs=2e-6)
+    assert len({round(reply.choices[0].dualread["confidence"], 9) for reply in replies}) > 10
+
+
+def test_a_stream_says_psr_before_the_first_token_and_the_rest_at_the_end(server, study):
+    whole = server.ask(study.image(1), LESION)
+    chunks = list(server.ask(study.image(1), LESION, stream=True, stream_options={"include_usage": True}))
+    assert {chunk.id for chunk in chunks} == {chunks[0].id}
+    first, *middle, last, counts = chunks
+    assert first.choices[0].delta.role == "assistant"
+    assert not first.choices[0].delta.content
+    judged = whole.choices[0].dualread
+    assert first.choices[0].dualread["psr"] == pytest.approx(judged["psr"], abs=2e-6)
+    assert "confidence" not in first.choices[0].dualread
+    assert len(middle) >= 1  # tokens that come together are sent together
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in (*middle, last))
+    assert text == whole.choices[0].message.content
+    assert last.choices[0].finish_reason == whole.choices[0].finish_reason
+    assert parts(last.choices[0].dualread) == pytest.approx(parts(judged), abs=2e-6)
+    assert counts.choices == []
+    assert counts.usage.completion_tokens == whole.usage.completion_tokens
+    assert counts.usage.total_tokens == whole.usage.total_tokens
+    assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
+
+
+def test_a_question_may_come_as_the_whole_prompt_of_the_reader(server, study):
+    """`dualread ask` sends prompts as a study does; put into the prompt a second time, it would be another one."""
+    short = server.ask(study.image(1), LESION).choices[0]
+    whole = server.ask(study.image(1), prompts.render("shared", question=LESION)).choices[0]
+    assert whole.message.content == short.message.content
+    assert parts(whole.dualread) == pytest.approx(parts(short.dualread), abs=2e-6)
+
+
+def test_options_make_a_question_of_multiple_choice(server, study, scorer):
+    options = ["CT", "MRI", "X-ray", "Ultrasound"]
+    scored = scorer(study.image(1), "Which is it?", options=options)
+    [choice] = server.ask(study.image(1), "Which is it?", extra_body={"dualread": {"options": options}}).choices
+    assert choice.message.content == scored.completion
+    assert parts(choice.dualread) == pytest.approx(expected(scored), abs=2e-6)
+
+
+def test_the_place_of_the_image_among_the_texts_changes_nothing(server, study):
+    first = server.ask(study.image(1), LESION).choices[0]
+    last = server.ask(LESION, study.image(1)).choices[0]
+    assert last.message.content == first.message.content
+    assert parts(last.dualread) == pytest.approx(parts(first.dualread), abs=2e-6)
+
+
+def test_several_greedy_choices_are_the_same_answer(server, study):
+    choices = server.ask(study.image(1), LESION, n=3).choices
+    assert [choice.index for choice in choices] == [0, 1, 2]
+    assert len({choice.message.content for choice in choices}) == 1
+    assert len({choice.dualread["confidence"] for choice in choices}) == 1
+
+
+UNFITTED = [
+    ({"temperature": 0.7, "seed": 3}, "drawn with temperature 0.7"),
+    ({"extra_body": {"dualread": {"own_prompt": True}}}, "the prompt is the request's own"),
+    ({"max_tokens": 2}, "ends after 2 tokens"),
+    ({"messages": [{"role": "system", "content": "Be brief."}, user(image(1), LESION)]}, "the messages are of system"),
+    ({"messages": [user(image(1), image(2), LESION)]}, "there are 2 images"),
+    ({"messages": [user(LESION)]}, "there are no images"),
+    ({"messages": [{"role": "user", "content": LESION}]}, "there are no images"),
+    ({"messages": [user(image(1), prompts.render("p_true", question="x", answer="y"))]}, "the prompt is 'p_true'"),
+    (
+        {"messages": [user(image(1), LESION), {"role": "assistant", "content": "no"}, user("Why?")]},
+        "the messages are of user, assistant, user",
+    ),
+]
+
+
+@pytest.mark.parametrize(("parameters", "reason"), UNFITTED, ids=[reason for _, reason in UNFITTED])
+def test_what_the_reader_was_not_fitted_for_is_answered_without_a_confidence(server, study, parameters, reason):
+    [choice] = server.ask(study.image(1), LESION, **parameters).choices
+    assert choice.finish_reason in ("stop", "length")
+    judged = choice.dualread
+    assert [judged[name] for name in ("answer", "confidence", "per", "abstain")] == [None] * 3 + [True]
+    assert judged["methods"] == {}
+    assert any(note.startswith("no confidence: ") and reason in note for note in judged["notes"]), judged["notes"]
+    streamed = list(server.ask(study.image(1), LESION, stream=True, **parameters))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in streamed) == choice.message.content
+    assert streamed[-1].choices[0].dualread == judged
+
+
+def test_samples_are_drawn_by_the_seed(server, study):
+    def drawn(**parameters):
+        return [c.message.content for c in server.ask(study.image(1), LESION, temperature=1.0, **parameters).choices]
+
+    assert drawn(n=4, seed=1) == drawn(n=4, seed=1)
+    assert drawn(n=4, seed=1) != drawn(n=4, seed=2)
+    assert len(set(drawn(n=4, seed=1))) > 1
+    assert drawn() != drawn()
+    assert drawn(n=3, seed=5)[:1] == drawn(n=1, seed=5)
+
+
+def test_a_completion_that_ends_by_itself_is_judged_whatever_its_limit(server, study, scorer):
+    """Without a limit of its own, and with the reader's, it is the same completion."""
+    scored = scorer(study.image(1), LESION)
+    for limit in ({}, {"max_tokens": 10}, {"max_completion_tokens": 10}):
+        judged = server.ask(study.image(1), LESION, **limit).choices[0].dualread
+        assert judged["confidence"] == pytest.approx(scored.confidence, abs=2e-6)
+
+
+def test_log_probabilities_are_those_of_the_tokens(server, study):
+    [choice] = server.ask(study.image(1), LESION, logprobs=True).choices
+    assert len(choice.logprobs.content) <= 10
+    assert all(token.logprob <= 0 for token in choice.logprobs.content)
+    streamed = list(server.ask(study.image(1), LESION, logprobs=True, stream=True))
+    found = [token for chunk in streamed if chunk.choices[0].logprobs for token in chunk.choices[0].logprobs.content]
+    assert [token.token for token in found] == [token.token for token in choice.logprobs.content]
+    values = [[token.logprob for token in of] for of in (found, choice.logprobs.content)]
+    assert np.allclose(*values, atol=1e-4)
+
+
+def test_models_health_and_metrics(server, study):
+    assert [model.id for model in server.client().models.list()] == ["dualread"]
+    assert server.client().models.retrieve("dualread").owned_by == "dualread"
+    with pytest.raises(openai.NotFoundError, match="Known: dualread"):
+        server.client().models.retrieve("gpt")
+    with pytest.raises(openai.NotFoundError, match="Known: dualread"):
+        server.ask(study.image(1), LESION, model="gpt")
+    assert httpx.get(f"{server.address}/health").text == "ok"
+
+    def counted():
+        lines = httpx.get(f"{server.address}/metrics").text.splitlines()
+        assert all(line.startswith(("# HELP dualread_", "# TYPE dualread_", "dualread_")) for line in lines)
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"}
+
+    before = counted()
+    usage = server.ask(study.image(1), LESION).usage
+    after = counted()
+    grown = {name: after[name] - before.get(name, 0) for name in after}
+    assert grown['dualread_requests_total{status="200"}'] == 1
+    assert grown['dualread_tokens_total{kind="completion"}'] == usage.completion_tokens
+    assert grown["dualread_confidence_count"] == 1
+    assert grown['dualread_confidence_bucket{le="+Inf"}'] == 1
+    assert grown["dualread_request_seconds_count"] == 1
+    assert after["dualread_requests_open"] == after["dualread_completions_open"] == 0
+
+
+def test_a_key_is_asked_for(study):
+    with opened(study) as service, serving(service, api_key="secret") as server:
+        messages = [user(study.image(1), LESION)]
+        assert server.client("secret").chat.completions.create(model="dualread", messages=messages).choices
+        for key in ("secre", "secrets", "é"):
+            with pytest.raises((openai.AuthenticationError, UnicodeEncodeError)):
+                server.client(key).chat.completions.create(model="dualread", messages=messages)
+        for path, status in (("/health", 200), ("/metrics", 401), ("/v1/models", 401), ("/", 401)):
+            assert httpx.get(server.address + path).status_code == status
+        assert httpx.get(f"{server.address}/metrics", headers={"Authorization": "Bearer secret"}).status_code == 200
+
+
+def test_no_answer_is_made_where_psr_is_low(study, scorer):
+    psr = [scorer(study.image(i), LESION).psr for i in range(6)]
+    between = float(np.mean(sorted(psr)[2:4]))
+    with opened(study, abstain_before=str(between)) as service, serving(service) as server:
+        for i, value in enumerate(psr):
+            [choice] = server.ask(study.image(i), LESION).choices
+            assert choice.dualread["psr"] == pytest.approx(value, abs=2e-6)
+            if value >= between:
+                assert choice.message.content
+                assert choice.message.refusal is None
+                continue
+            assert choice.message.content is None
+            assert f"is {value:.4f}, below {between:.4f}" in choice.message.refusal
+            assert choice.dualread["abstain"] is True
+            assert choice.dualread["confidence"] is None
+            *_, last = server.ask(study.image(i), LESION, stream=True)
+            assert last.choices[0].delta.refusal == choice.message.refusal
+            assert last.choices[0].finish_reason == "stop"
+        # Readers have no PSR of other requests, and these are answered.
+        assert server.ask(study.image(0), LESION, temperature=1.0).choices[0].message.refusal is None
+
+
+def test_the_client_reads_what_is_said_as_json(server, study):
+    reply = server.client().chat.completions.with_raw_response.create(
+        model="dualread", messages=[user(study.image(1), LESION)]
+    )
+    body = json.loads(reply.text)
+    assert body["object"] == "chat.completion"
+    assert set(body["choices"][0]["dualread"]) == {
+        *("answer", "confidence", "psr", "per", "methods", "threshold", "abstain", "notes")
+    }
+    assert data_url(study.image(1)) not in reply.text
+
+
+def test_a_record_is_a_table_that_evaluate_judges_when_the_truth_is_known(study, scorer, tmp_path, capsys):
+    with opened(study) as service:
+        record = Record(tmp_path / "answers.jsonl")
+
+        def keep(reply):
+            for row in reply.rows("dualread"):
+                record.add(row)
+
+        with serving(service, done=keep) as server:
+            for i in range(12):
+                server.ask(study.image(i), LESION, extra_body={"dualread": {"id": f"q{i}"}}, n=1 + i % 2)
+            server.ask(study.image(1), LESION, temperature=1.0)  # without a confidence, and so not in the record
+        record.close()
+    lines = (tmp_path / "answers.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["sample_id"] for row in rows] == [f"q{i}" for i in range(12)]
+    assert not any("lesion" in line for line in lines)
+    for i, row in enumerate(rows):
+        scored = scorer(study.image(i), LESION)
+        assert row["answer"] == scored.answer
+        assert row["confidence"] == pytest.approx(scored.confidence, abs=2e-6)
+    judged = tmp_path / "judged.jsonl"
+    judged.write_text("\n".join(json.dumps(row | {"correct": i % 2}) for i, row in enumerate(rows)))
+    assert program.main(["evaluate", str(judged)]) == 0
+    assert "auroc" in capsys.readouterr().out.lower()
+
+
+def test_the_threshold_of_a_bundle_decides_and_its_statement_comes_along(study, tmp_path):
+
+    def answers(bundle, *, certified):
+        service = open_service(ScorerChoice(reader=bundle, certified=certified), engine="transformers", batch_size=4)
+        with serving(service) as server:
+            found = [server.ask(study.image(i), LESION).choices[0].dualread for i in range(8)]
+        service.close()
+        return found
+
+    any_bundle = small.exported(study, tmp_path / "any", "psr", thresholds={"dualread": 0.5})
+    middle = statistics.median(one["confidence"] for one in answers(any_bundle, certified=False))
+    bundle = small.exported(study, tmp_path / "mine", "psr", thresholds={"dualread": middle})
+    said = {False: "About new answers, this promises nothing", True: "with a probability of at most 10%"}
+    for certified, statement in said.items():
+        found = answers(bundle, certified=certified)
+        for judged in found:
+            assert judged["abstain"] == (judged["confidence"] < middle)
+            assert judged["threshold"]["value"] == middle
+            assert judged["threshold"]["target_risk_percent"] == 10
+            assert judged["threshold"]["rule"] == ("certified" if certified else "empirical")
+            assert statement in judged["threshold"]["statement"]
+        assert len({judged["abstain"] for judged in found}) == 2
+
+
+def test_the_clients_streaming_helper_keeps_what_is_said(server, study):
+    """It adds up what is in messages, and of all else keeps the first event: there, PSR alone is known."""
+    whole = server.ask(study.image(1), LESION).choices[0]
+    events = []
+    with server.client().chat.completions.stream(model="dualread", messages=[user(study.image(1), LESION)]) as stream:
+        events += stream
+        try:
+            final = stream.get_final_completion().choices[0]
+        except openai.LengthFinishReasonError as error:  # so the helper says that an answer was cut off
+            final = error.completion.choices[0]
+    assert events[0].chunk.choices[0].dualread["psr"] == pytest.approx(whole.dualread["psr"], abs=2e-6)
+    assert final.message.content == whole.message.content
+    assert final.finish_reason == whole.finish_reason
+    assert parts(final.message.dualread) == pytest.approx(parts(whole.dualread), abs=2e-6)
+    assert final.message.dualread["notes"] == whole.dualread["notes"]
+
+
+def test_a_reply_is_the_next_turn(server, study):
+    """As the official client keeps it, with what this server has added."""
+    reply = server.ask(study.image(1), LESION).choices[0].message
+    asked = user(study.image(1), LESION)
+    [choice] = server.ask(messages=[asked, reply, user("Why?")]).choices
+    assert choice.message.content
+    assert "the messages are of user, assistant, user" in choice.dualread["notes"][0]
+    [same] = server.ask(messages=[asked, reply.model_dump(), user("Why?")]).choices
+    assert same.message.content == choice.message.content
+
+
+def test_an_empty_message_of_the_system_costs_no_confidence(server, study):
+    alone = server.ask(study.image(1), LESION).choices[0]
+    for role in ("system", "developer"):
+        messages = [{"role": role, "content": ""}, user(study.image(1), LESION)]
+        [choice] = server.ask(messages=messages).choices
+        assert parts(choice.dualread) == pytest.approx(parts(alone.dualread), abs=2e-6)
+
+
+def test_a_limit_for_which_there_is_no_room_is_lowered_with_a_note(server, study):
+    [plain] = server.ask(study.image(1), LESION, max_tokens=100).choices
+    [choice] = server.ask(study.image(1), LESION, max_tokens=100_000).choices
+    assert any(note.startswith("max_tokens 100000 is lowered to ") for note in choice.dualread["notes"])
+    assert choice.message.content.startswith(plain.message.content.rstrip("\ufffd"))
+
+
+def test_a_text_of_stop_cuts_off_the_answer_whole_and_streamed(server, study):
+    whole = server.ask(study.image(1), LESION).choices[0]
+    text = whole.message.content
+    start = len(text) // 2
+    stop = text[start : start + 2]
+    cut = text[: text.index(stop)]
+    [choice] = server.ask(study.image(1), LESION, stop=[stop, "never said"], n=2).choices[:1]
+    assert (choice.message.content, choice.finish_reason) == (cut, "stop")
+    assert choice.dualread["confidence"] is None
+    assert "cut off at a text of `stop`" in choice.dualread["notes"][0]
+    streamed = list(server.ask(study.image(1), LESION, stop=stop, stream=True))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in streamed) == cut
+    assert streamed[-1].choices[0].finish_reason == "stop"
+    [other] = server.ask(study.image(1), LESION, stop="never said").choices
+    assert other.message.content == text
+    assert parts(other.dualread) == pytest.approx(parts(whole.dualread), abs=2e-6)
+    drawn = {"temperature": 1.0, "seed": 3, "n": 3}
+    texts = [one.message.content for one in server.ask(study.image(1), LESION, **drawn).choices]
+    stop = texts[1][len(texts[1]) // 2 :][:2]
+    stopped = [one.message.content for one in server.ask(study.image(1), LESION, stop=stop, **drawn).choices]
+    assert stopped == [text.partition(stop)[0] for text in texts]
+
+
+def test_the_most_probable_tokens_are_those_of_greedy_answers(server, study):
+    [choice] = server.ask(study.image(1), LESION, logprobs=True, top_logprobs=3).choices
+    for token in choice.logprobs.content:
+        values = [one.logprob for one in token.top_logprobs]
+        assert len(values) == 3
+        assert values == sorted(values, reverse=True)
+        assert values[0] >= token.logprob - 1e-5  # an id that is forbidden may be more probable
+    *_, last = streamed = list(server.ask(study.image(1), LESION, logprobs=True, top_logprobs=3, stream=True))
+    found = [of for chunk in streamed for of in (chunk.choices[0].logprobs and chunk.choices[0].logprobs.content) or ()]
+    assert [of.token for of in found] == [of.token for of in choice.logprobs.content]
+    assert found[0].top_logprobs[2].token == choice.logprobs.content[0].top_logprobs[2].token
+    assert last.choices[0].logprobs.dualread["confidence"] is not None
+
+
+def test_the_bytes_of_log_probabilities_are_the_text(server, study):
+    for i in range(4):
+        [choice] = server.ask(study.image(i), LESION, logprobs=True).choices
+        said = b"".join(bytes(token.bytes) for token in choice.logprobs.content)
+        assert said.decode(errors="replace").strip() == choice.message.content.strip()
+
+
+def test_what_is_said_is_in_the_usage_too(server, study):
+    for n in (1, 2):
+        reply = server.ask(study.image(1), LESION, n=n)
+        assert reply.usage.dualread == [choice.dualread for choice in reply.choices]
+
+
+def test_an_answer_that_is_invalid_or_no_number_has_no_confidence(study, monkeypatch):
+    """Grading counts it as wrong, whatever the reader says."""
+    with opened(study) as service, serving(service) as server:
+        with monkeypatch.context() as patch:
+            patch.setattr(single, "parse", parse)
+            judged = server.ask(study.image(1), LESION).choices[0].dualread
+            assert [judged[name] for name in ("answer", "confidence", "per", "abstain")] == [None] * 3 + [True]
+            assert "no confidence: the completion has no valid answer" in judged["notes"][0]
+        real = readings
+
+        def no_number(*given):
+            return [replace(one, per=float("nan")) for one in real(*given)]
+
+        monkeypatch.setattr("dualread.apps.serve.service.readings", no_number)
+        for stream in (False, True):
+            with server.client().chat.completions.with_streaming_response.create(
+                model="dualread", messages=[user(study.image(1), LESION)], stream=stream
+            ) as reply:
+                text = reply.read().decode()
+            assert "NaN" not in text
+            assert '"per":null' in text
+
+
+def test_replies_have_names_and_other_addresses_say_what_to_do(server, study):
+    for path in ("/health", "/v1/models", "/nothing"):
+        assert re.fullmatch(r"[0-9a-f]{32}", httpx.get(server.address + path).headers["x-request-id"])
+    raw = server.client().chat.completions.with_raw_response.create(
+        model="dualread", messages=[user(study.image(1), LESION)]
+    )
+    assert raw.parse().id == f"chatcmpl-{raw.headers['x-request-id']}"
+    with pytest.raises(openai.NotFoundError, match="ends with /v1"):
+        server.client().with_options(base_url=server.address).chat.completions.create(
+            model="dualread", messages=[user(LESION)]
+        )
+    with server.client().chat.completions.with_streaming_response.create(
+        model="dualread", messages=[user(LESION)], stream=True
+    ) as reply:
+        assert reply.headers["x-accel-buffering"] == "no"

@@ -1,0 +1,406 @@
+"""What nobody should send, clients that go away, and how the program ends; afterwards, a good request is answered."""
+
+import contextlib
+import gc
+import io
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+from PIL import Image
+
+from dualread.apps import main as program
+from dualread.apps.serve import web, wire
+from dualread.apps.serve.chats import ClientLimits
+from dualread.apps.serve.outcome import GONE
+from dualread.data.images import Decoded
+from dualread.models.generation import _transformers_stream
+from tests.apps.serve.running import LESION, data_url, opened, part, serving, user
+from tests.tiny import image
+
+PICTURE = data_url(image(1))
+
+
+def sent(text=LESION, url=PICTURE, **more):
+    parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": text}]
+    return {"messages": [{"role": "user", "content": parts}], **more}
+
+
+def post(server, body, **headers):
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return httpx.post(f"{server.address}/v1/chat/completions", content=content, headers=headers, timeout=60)
+
+
+def bomb():
+    file = io.BytesIO()
+    Image.new("1", (12_000, 12_000)).save(file, "PNG")
+    return data_url(file.getvalue())
+
+
+def messages(*of):
+    return {"messages": list(of)}
+
+
+DEEP = "[" * 40_000
+BAD = {
+    "no JSON": (b"", "no JSON"),
+    "not UTF-8": (b"\xff\xfe{", "no JSON"),
+    "a list": (b"[]", "the body: is not what this server takes"),
+    "deep": (DEEP.encode(), "no JSON"),
+    "very deep": (b"[" * 100_000, "more than 50000 values"),
+    "a long number": (b'{"n": ' + b"9" * 5000 + b"}", "no JSON"),
+    "NaN": (b'{"messages": [], "temperature": NaN}', "is not what this server takes"),
+    "a name twice": (b'{"n": 1, "temperature": 0, "n": 2}', "n: is there twice. Expected each name once"),
+    "a name twice within": (b'{"messages": [{"role": "user", "role": "system"}]}', "role: is there twice"),
+    "no message": ({"messages": []}, "messages: is not"),
+    "no text": (messages(user(image(1))), "the messages have no text"),
+    "an empty text": (sent(" "), "the question is empty"),
+    "half a character": (sent("Is \ud800 a lesion?"), "is not what this server takes"),
+    "half a character alone": (messages({"role": "user", "content": "\udc00"}), "is not what this server takes"),
+    "a control token": (sent("Is <|im_end|> there?"), "control token"),
+    "a control token elsewhere": (messages({"role": "system", "content": "<|im_end|>"}, user("x")), "control token"),
+    "too long": (sent("long " * 500), "more than max_prompt_tokens"),
+    "an endless text": (sent("x" * 100_001), "is not what this server takes"),
+    "endless texts": (messages(*[user("x" * 60_000)] * 2), "at most 100000 are read"),
+    "endless values": (b'{"messages": [' + b"{}," * 50_001 + b"{}]}", "more than 50000 values"),
+    "a part without its content": (messages({"role": "user", "content": [{"type": "text"}]}), "messages.0.content.0: "),
+    "a number as an address": (sent(url=7), "messages.0.content.0.image_url.url: is not"),
+    "no image": (sent(url=data_url(b"no image")), "cannot be decoded"),
+    "half an image": (sent(url=PICTURE[: len("data:image/png;base64,") + 400]), "cannot be decoded"),
+    "no base64": (sent(url="data:image/png;base64,***"), "no base64"),
+    "no bytes": (sent(url="data:image/png;base64,"), "no bytes"),
+    "a bomb": (sent(url=bomb()), "too large"),
+    "an address": (sent(url="http://127.0.0.1:1/x.png"), "opens no address"),
+    "a file": (sent(url="file:///etc/passwd"), "opens no address"),
+    "a path": (sent(url="/etc/passwd"), "opens no address"),
+    "many images": (messages(user(*[image(1)] * 9, LESION)), "9 images: expected at most 8"),
+    "a strange part": (messages({"role": "user", "content": [{"type": "input_audio"}]}), "is not what this server"),
+    "a strange role": (messages({"role": "tool", "content": "x"}), "messages.0.role: is not what this server takes"),
+    "tools": (sent(tools=[{"type": "function"}]), "tools: this server cannot"),
+    "an unknown parameter": (sent(best_of=3), "best_of: this server knows no such parameter"),
+    "a penalty": (sent(frequency_penalty=1), "frequency_penalty: this server cannot"),
+    "many stop texts": (sent(stop=["."] * 17), "stop: is not"),
+    "JSON wanted": (sent(response_format={"type": "json_object"}), "response_format: this server cannot"),
+    "no choice": (sent(n=0), "n: is not"),
+    "endless choices": (sent(n=10**9), "n: is not"),
+    "two limits": (sent(max_tokens=7, max_completion_tokens=8), "max_tokens 7 and max_completion_tokens 8 differ"),
+    "no tokens": (sent(max_tokens=0), "max_tokens: is not"),
+    "a negative temperature": (sent(temperature=-1), "temperature: is not"),
+    "one option": (sent(dualread={"options": ["a"]}), "1 options, expected none, or 2 to 10"),
+    "options without an image": (messages(user(LESION)) | {"dualread": {"options": ["a", "b"]}}, "options: expected"),
+    "an unknown wish": (sent(dualread={"confidence": 1}), "dualread.confidence: this server knows no such parameter"),
+}
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("stream", [False, True])
+def test_bad_requests_get_one_sentence(server, study, name, stream):
+    body, said = BAD[name]
+    if stream and isinstance(body, dict):
+        body = {**body, "stream": True}
+    reply = post(server, body)
+    assert reply.status_code == 400, reply.text
+    error = reply.json()["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert said in error["message"]
+    assert "\n" not in error["message"].strip()
+    assert len(error["message"]) < 1000
+    assert "Traceback" not in reply.text
+
+
+@pytest.fixture(autouse=True)
+def honest(request):
+    """Afterwards, a good request gets its answer, and nothing is left of the bad ones."""
+    yield
+    if "server" in request.fixturenames:
+        server, study = request.getfixturevalue("server"), request.getfixturevalue("study")
+        assert server.ask(study.image(1), LESION).choices[0].dualread["confidence"] is not None
+        wait_until(lambda: "dualread_requests_open 0" in httpx.get(f"{server.address}/metrics").text)
+
+
+def wait_until(true, seconds=20):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "did not happen"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_other_sites_and_other_names_are_refused(server, study):
+    assert post(server, sent(), Host="evil.example").status_code == 403
+    assert post(server, sent(), Origin="http://evil.example").status_code == 403
+    assert post(server, sent(), Origin="null").status_code == 403
+    assert post(server, sent(), Host=f"localhost:{server.port}").status_code == 200
+    assert httpx.get(f"{server.address}/../../etc/passwd").status_code == 404
+    assert httpx.get(f"{server.address}/v1/chat/completions").status_code == 405
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_what_is_too_large_is_refused_before_it_is_read_to_its_end(study):
+    with opened(study) as service, serving(service, limits=ClientLimits(megabytes=1)) as server:
+        assert post(server, sent("x" * 1_100_000)).status_code == 413
+        connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection.putrequest("POST", "/v1/chat/completions")
+        connection.putheader("Content-Length", str(10**12))
+        connection.endheaders()
+        with pytest.raises(OSError, match=r"pipe|reset"):  # the server has answered and closed
+            _send_for_ever(connection)
+        connection.close()
+        assert server.ask(study.image(1), LESION).choices
+
+
+def _send_for_ever(connection):
+    for _ in range(10_000):
+        connection.send(b"0" * 100_000)
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_too_many_requests_are_told_to_come_again(study):
+    with opened(study) as service, serving(service, limits=ClientLimits(requests=2)) as server:
+        idle = []
+        for _ in range(2):  # requests that never arrive as a whole
+            connection = socket.create_connection(("127.0.0.1", server.port))
+            connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
+            idle.append(connection)
+        wait_until(lambda: "dualread_requests_open 2" in httpx.get(f"{server.address}/metrics").text)
+        with pytest.raises(openai.RateLimitError, match="2 requests are open"):
+            server.ask(study.image(1), LESION)
+        for connection in idle:
+            connection.close()
+        wait_until(lambda: "dualread_requests_open 0" in httpx.get(f"{server.address}/metrics").text)
+        assert server.ask(study.image(1), LESION).choices
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_a_client_that_goes_away_frees_its_request(study, monkeypatch):
+    """The actor makes no more tokens for it, and others in its batch are answered."""
+    made = []
+    slow = _transformers_stream.steps
+
+    def watched(*given):
+        for step in slow(*given):
+            made.append(step.at.tolist())
+            time.sleep(0.1)
+            yield step
+
+    monkeypatch.setattr(_transformers_stream, "steps", watched)
+    with opened(study) as service, serving(service) as server:
+        for stream in (False, True):
+            made.clear()
+            body = json.dumps(sent(max_tokens=100, stream=stream)).encode()
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection = socket.create_connection(("127.0.0.1", server.port))
+            connection.sendall(head.encode() + body)
+            wait_until(lambda: len(made) > 2)
+            connection.close()
+            wait_until(lambda: server.replies and server.replies[-1].status == GONE)
+            server.replies.clear()
+            assert server.ask(study.image(1), LESION).choices[0].dualread["confidence"] is not None
+            assert len(made) < 40
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_a_batch_that_fails_harms_no_other_one(study, monkeypatch):
+    def fails(*given):
+        raise RuntimeError("out of memory\nwith details")
+
+    with opened(study) as service, serving(service) as server:
+        with monkeypatch.context() as patch:
+            patch.setattr("dualread.models.generation._transformers_stream.stream", fails)
+            with pytest.raises(openai.InternalServerError, match="out of memory"):
+                server.ask(study.image(1), LESION)
+        assert server.ask(study.image(1), LESION).choices
+        with monkeypatch.context() as patch:
+            patch.setattr("dualread.apps.serve.service.readings", fails)
+            with pytest.raises(openai.InternalServerError, match="out of memory"):
+                server.ask(study.image(1), LESION)
+            with pytest.raises(openai.APIError, match="out of memory"):
+                list(server.ask(study.image(1), LESION, stream=True))
+        assert server.ask(study.image(1), LESION).choices
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_a_broken_service_says_so(study, monkeypatch):
+    with opened(study) as service, serving(service) as server:
+        monkeypatch.setattr("dualread.models.generation._transformers_stream._way", None)  # a bug
+        for _ in range(2):
+            with pytest.raises(openai.InternalServerError, match="the server is broken: TypeError"):
+                server.ask(study.image(1), LESION)
+        assert httpx.get(f"{server.address}/health").status_code == 503
+
+
+PROGRAM = """
+import sys
+from dualread.apps.main import main
+from dualread.grading.contracts import single
+from tests.apps.serve.running import whole_answers
+
+single.parse = whole_answers
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_a_server_that_is_stuck_says_so_and_its_pictures_take_no_memory(study, monkeypatch):
+    """First in the model, then where requests are read."""
+    going = threading.Event()
+    slow = _transformers_stream.steps
+
+    def stuck(*given):
+        going.wait(60)
+        yield from slow(*given)
+
+    monkeypatch.setattr(_transformers_stream, "steps", stuck)
+    with opened(study) as service, serving(service, stuck_seconds=0.3) as server:
+        assert httpx.get(f"{server.address}/health").text == "ok"
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(server.ask, image(i), LESION) for i in range(4)]
+            wait_until(lambda: httpx.get(f"{server.address}/health").status_code == 503)
+            wait_until(lambda: len(service._running) + service._inbox.qsize() == 4)
+            wait_until(lambda: not [one for one in gc.get_objects() if isinstance(one, Decoded)])
+            assert all(request.asked.shown.image == Path() for request in service._running.values())
+            going.set()
+            assert all(one.result().choices[0].dualread["confidence"] is not None for one in asked)
+        wait_until(lambda: httpx.get(f"{server.address}/health").status_code == 200)
+        going.clear()
+        monkeypatch.setattr(wire, "read", lambda body: going.wait(60) and pytest.fail("released"))
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{server.address}/v1/chat/completions", json=sent(), timeout=0.5)
+        wait_until(lambda: httpx.get(f"{server.address}/health").status_code == 503)
+        monkeypatch.undo()
+        going.set()
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+@pytest.mark.parametrize("hosts", [(), ("backend",)])
+def test_a_key_or_a_name_opens_the_server_behind_a_proxy(study, hosts):
+    with opened(study) as service:
+        with serving(service, hosts=hosts) as server:
+            assert post(server, sent(), Host="backend").status_code == (200 if hosts else 403)
+            assert post(server, sent(), Host="evil.example").status_code == 403
+            origin = {"Host": "backend", "Origin": "https://backend"}
+            assert post(server, sent(), **origin).status_code == (200 if hosts else 403)
+        with serving(service, api_key="secret") as server:
+            assert post(server, sent(), Host="backend", Authorization="Bearer secret").status_code == 200
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_the_command_ends_in_time_while_the_model_computes(study):
+    running, port = start(study, "--seconds-to-stop", "2")
+    key = {"Authorization": "Bearer secret"}
+    body = sent(n=100, temperature=1.0, max_tokens=400)
+    thread = threading.Thread(target=_post_and_lose, args=(port, body, key))
+    thread.start()
+    wait_until(lambda: "completions_open 100" in httpx.get(f"http://127.0.0.1:{port}/metrics", headers=key).text)
+    began = time.monotonic()
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=30)
+    assert time.monotonic() - began < 5
+    thread.join()
+
+
+def _post_and_lose(port, body, headers):
+    with contextlib.suppress(httpx.HTTPError):
+        httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=body, headers=headers, timeout=60)
+
+
+def start(study, *options):
+    command = [sys.executable, "-c", PROGRAM, "serve", str(study.reader("dualread"))]
+    command += ["--checkpoint", str(study.actor), "--port", "0", *options]
+    environment = {**os.environ, "DUALREAD_API_KEY": "secret"}
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    ready = running.stdout.readline()
+    return running, int(re.match(r"http://127\.0\.0\.1:(\d+)/v1 is ready", ready)[1])
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_the_command_answers_what_it_has_begun_and_logs_no_text(study):
+    running, port = start(study, "--name", "lung")
+    with openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="secret", max_retries=0) as client:
+        replies, out, errors = _asked_and_ended(running, port, client, study)
+        with pytest.raises(openai.APIConnectionError):
+            client.models.list()
+    assert len(replies) == 4
+    assert running.returncode == 0
+    assert out == "stopped\n"
+    assert len(re.findall(r"chatcmpl-\w+ 200 \d+\+\d+ tokens, .* s, ", errors)) == 4
+    assert "lesion" not in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_a_server_that_was_killed_starts_again_and_goes_on_with_its_record(study, tmp_path):
+    record, port, said = tmp_path / "answers.jsonl", 0, []
+    asked = {"role": "user", "content": [part(study.image(1)), part(LESION)]}
+    for k in range(2):
+        running, port = start(study, "--record", str(record), "--port", str(port))
+        with openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="secret", max_retries=0) as client:
+            own = {"dualread": {"id": f"q{k}"}}
+            reply = client.chat.completions.create(model="dualread", messages=[asked], extra_body=own)
+            said.append(reply.choices[0].dualread["confidence"])
+            stream = client.chat.completions.create(model="dualread", messages=[asked], max_tokens=150, stream=True)
+            next(iter(stream))
+            running.kill()
+            running.communicate(timeout=60)
+            with pytest.raises(openai.APIConnectionError):
+                client.models.list()
+        record.write_bytes(record.read_bytes() + b'{"sample_id": "cut of')
+    running, port = start(study, "--record", str(record))
+    running.send_signal(signal.SIGTERM)
+    assert "the last line was cut off" in running.communicate(timeout=60)[1]
+    rows = [json.loads(line) for line in record.read_text().splitlines()]
+    assert [row["sample_id"] for row in rows] == ["q0", "q1"]
+    assert [row["confidence"] for row in rows] == pytest.approx(said, abs=1e-9)
+
+
+def _asked_and_ended(running, port, client, study):
+    replies = []
+
+    def ask():
+        asked = {"role": "user", "content": [part(study.image(1)), part(LESION)]}
+        replies.append(client.chat.completions.create(model="lung", messages=[asked], max_tokens=150))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    address = f"http://127.0.0.1:{port}/metrics"
+    wait_until(lambda: "open 4" in httpx.get(address, headers={"Authorization": "Bearer secret"}).text)
+    running.send_signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join()
+    return replies, *running.communicate(timeout=60)
+
+
+def test_options_that_make_no_sense_are_named_before_anything_is_loaded(monkeypatch, capsys):
+    monkeypatch.setattr("dualread.apps.serve.opening.load", lambda *given, **named: pytest.fail("loaded"))
+    with web.listen(web.LOOPBACK, 0) as taken:
+        port = str(taken.getsockname()[1])
+        for options, said in (
+            (["--port", port], f"--port {port}: Address already in use"),
+            (["--port", "70000"], "--port 70000"),
+            (["--host", "192.0.2.1"], "--host 192.0.2.1, --port 8000: "),
+            (["--max-images", "0"], "--max-images 0: expected at least 1"),
+            (["--abstain-before", "2", "--port", "0"], "--abstain-before 2: expected a number from 0 to 1"),
+        ):
+            assert program.main(["serve", "r", *options]) == 1
+            assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("study", ["qwen3_vl"], indirect=True)
+def test_a_bundle_without_the_threshold_is_named(study):
+    with pytest.raises(program.DualReadError, match="no threshold of the method psr travels"):
+        opened(study, abstain_before="threshold").__enter__()

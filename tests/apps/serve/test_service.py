@@ -1,0 +1,143 @@
+"""The thread between requests and an actor, with a stand-in for the actor: what is told, cut off, judged, and stuck."""
+
+import queue
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dualread.apps.score.results import Reading
+from dualread.apps.serve import service as module
+from dualread.apps.serve.chat_questions import ActorRequest
+from dualread.models.actor import GrowingCompletion, PromptRead, SeededDecoding
+from tests.apps.serve.test_texts import TEXT, byte_level
+
+TOKENIZER = byte_level()
+IDS = [*TOKENIZER(TEXT, add_special_tokens=False)["input_ids"], TOKENIZER.eos_token_id]
+SURE = Reading(
+    **{"answer": "no", "completion": TEXT, "parse_status": "valid", "finish_reason": "stop"},
+    **{"confidence": 0.7, "psr": 0.6, "per": 0.8, "methods": {}},
+)
+
+
+class Actor:
+    """Says `TEXT` to each request, a token per step, as long as `going` is set."""
+
+    broken, config = None, SimpleNamespace()
+
+    def __init__(self):
+        self.encoder = SimpleNamespace(
+            tokenizer=TOKENIZER, decode=lambda ids: TOKENIZER.decode(ids, skip_special_tokens=True)
+        )
+        self.rows, self.aborted, self.going = {}, [], threading.Event()
+        self.going.set()
+
+    @property
+    def n_open(self):
+        return sum(map(len, self.rows.values()))
+
+    def add(self, request):
+        self.rows[request.name] = [
+            GrowingCompletion(request=request, index=k) for k in range(request.decoding.n_samples)
+        ]
+
+    def abort(self, name):
+        self.rows.pop(name, None)
+        self.aborted.append(name)
+
+    def step(self):
+        assert self.going.wait(20)
+        events = []
+        for name, rows in list(self.rows.items()):
+            token = IDS[len(rows[0].tokens)]
+            if not rows[0].tokens:
+                events.append(PromptRead(name=name, state=np.zeros(2)))
+            events += [row.grow(token, -0.5) for row in rows]
+            if token == TOKENIZER.eos_token_id:
+                events += [row.finished(self.encoder.decode, "stop") for row in self.rows.pop(name)]
+        return events
+
+    def wake(self):
+        pass
+
+    def close(self):
+        pass
+
+    def read(self, asked, ended, views):
+        return ended
+
+
+@pytest.fixture
+def service(monkeypatch):
+    monkeypatch.setattr(module, "readings", lambda readers, method, ended: [SURE for _ in ended])
+    monkeypatch.setattr(module, "before_answer", lambda readers, method, states: [None] * len(states))
+    fitted = SimpleNamespace(temperature=0.0, top_p=1.0, max_completion_tokens=100)
+    required = SimpleNamespace(decoding=fitted, prompt=SimpleNamespace(name="shared"))
+    of = {"readers": {}, "method": "m", "views": (), "threshold": None, "notes": (), "requirements": required}
+    made = module.AnsweringService(SimpleNamespace(actor=Actor(), **of))
+    yield made
+    made.close()
+
+
+def asked(service, name, *, n=1, temperature=0.0, **more):
+    """The news of a request, as they come."""
+    decoding = SeededDecoding(
+        temperature=temperature, top_p=1.0, n_samples=n if temperature else 1, max_completion_tokens=100, seed=0
+    )
+    told = queue.Queue()
+    prompt, shown = SimpleNamespace(token_ids=(1,)), SimpleNamespace()
+    service.submit(name, ActorRequest(prompt=prompt, decoding=decoding, n=n, shown=shown, **more), told.put)
+    return told
+
+
+def answers(told, n=1):
+    found = []
+    while len(found) < n:
+        if isinstance(news := told.get(timeout=20), module.Answer):
+            found.append(news)
+    return sorted(found, key=lambda answer: answer.index)
+
+
+@pytest.mark.parametrize(("n", "temperature"), [(1, 0.0), (3, 0.0), (3, 1.0)])
+def test_what_is_cut_off_is_answered_at_once_and_no_longer_made(service, n, temperature):
+    actor = service.loaded.actor
+    for answer in answers(asked(service, "a", n=n, temperature=temperature, stop=(": no",)), n):
+        assert answer.completion.text == "At 37°C 日本"
+        assert (answer.completion.finish_reason, answer.reading) == ("stop", None)
+        assert "cut off" in answer.notes[0]
+        assert len(answer.completion.token_ids) < len(IDS)
+    assert answers(asked(service, "b", stop=("never",)))[0].reading == SURE
+    assert actor.aborted == ["a"]
+
+
+def test_tokens_are_kept_only_where_their_log_probabilities_are_wanted(service):
+    assert answers(asked(service, "a"))[0].tokens == ()
+    tokens = answers(asked(service, "b", log_probs=True))[0].tokens
+    assert [event.token for event in tokens] == IDS[:-1]  # without the token that ends a turn
+
+
+@pytest.mark.parametrize("reason", ["the completion has no valid answer", None])
+def test_an_answer_without_a_confidence_is_never_kept(service, monkeypatch, reason):
+    judged = module.replace(SURE, reason=reason, confidence=None if reason else SURE.confidence)
+    monkeypatch.setattr(module, "readings", lambda readers, method, ended: [judged for _ in ended])
+    told = asked(service, "a")
+    assert told.get(timeout=20) == module.Before(psr=None)
+    [answer] = answers(told)
+    assert (answer.decision.keep is False) is (answer.confidence is None) is (reason is not None)
+    assert [reason in note for note in answer.notes] == [True] * (reason is not None)
+
+
+def test_a_service_is_stuck_as_long_as_nothing_happens_to_what_is_asked(service):
+    actor = service.loaded.actor
+    assert service.seconds_stuck == 0
+    actor.going.clear()
+    told = asked(service, "a")
+    time.sleep(0.3)
+    assert service.seconds_stuck > 0.2
+    actor.going.set()
+    answers(told)
+    while service._running:
+        time.sleep(0.01)
+    assert service.seconds_stuck == 0

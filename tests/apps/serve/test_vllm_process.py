@@ -1,0 +1,120 @@
+"""The process in which vLLM answers, with a stand-in for vLLM: what it is told, and what it tells."""
+
+import threading
+from multiprocessing import Pipe
+
+import pytest
+
+from dualread.apps.serve.vllm_process import answer
+from dualread.errors import ArtifactError, DualReadError
+from dualread.models.actor import TokenEvent
+
+
+class Counting:
+    """Says the numbers from 0 to `n` - 1 of each request, one per step."""
+
+    def __init__(self):
+        self.open: dict[str, range] = {}  # what is left to say
+
+    @property
+    def n_open(self):
+        return len(self.open)
+
+    def add(self, name, n):
+        self.open[name] = range(n)
+
+    def abort(self, name):
+        self.open.pop(name, None)
+
+    def step(self):
+        if "broken" in self.open:
+            raise ValueError("a bug")
+        said = [TokenEvent(name=name, index=0, token=left[0], log_prob=None) for name, left in self.open.items()]
+        self.open = {name: left[1:] for name, left in self.open.items() if len(left) > 1}
+        return said
+
+
+class Running:
+    """`answer` in a thread, and our end of its connection."""
+
+    def __init__(self, opens):
+        self.ours, theirs = Pipe()
+        self.thread = threading.Thread(target=self._run, args=(theirs, opens))
+        self.raised = None
+        self.thread.start()
+        self.first = self.told()
+
+    def _run(self, theirs, opens):
+        with theirs:
+            try:
+                answer(theirs, opens)
+            except ValueError as error:
+                self.raised = error
+
+    def call(self, *message):
+        self.ours.send(message)
+
+    def told(self):
+        return self.ours.recv()
+
+    def tokens(self):
+        events, n_open = self.told()
+        return [(event.name, event.token) for event in events], n_open
+
+
+@pytest.fixture
+def running():
+    made = Running(Counting)
+    assert made.first is None  # it is open
+    yield made
+    made.ours.close()
+    made.thread.join(10)
+    assert not made.thread.is_alive()
+
+
+def test_each_step_tells_what_is_said_and_how_much_is_open(running):
+    running.call("add", ("a", 2))
+    assert running.tokens() == ([("a", 0)], 1)
+    assert running.tokens() == ([("a", 1)], 0)
+    assert not running.ours.poll(0.05)  # nothing is open, and no step is made
+    running.call("add", ("b", 1))
+    assert running.tokens() == ([("b", 0)], 0)
+
+
+def test_an_aborted_request_is_no_longer_open(running):
+    running.call("add", ("a", 10**9))
+    assert running.tokens() == ([("a", 0)], 1)
+    running.call("abort", ("a",))
+    while (told := running.tokens())[1]:
+        pass
+    assert told == ([], 0)
+
+
+def test_it_ends_when_it_is_told_to(running):
+    running.ours.send(None)
+    running.thread.join(10)
+    assert not running.thread.is_alive()
+
+
+def test_it_ends_in_the_midst_of_an_answer_when_nobody_is_there(running):
+    running.call("add", ("a", 10**9))
+    running.tokens()  # and the fixture closes our end
+
+
+def test_a_bug_is_told_as_text(running):
+    running.call("add", ("broken", 1))
+    told = running.told()
+    assert isinstance(told, RuntimeError)
+    assert "a bug" in str(told)
+    running.thread.join(10)
+    assert isinstance(running.raised, ValueError)  # its traceback is for the log
+
+
+def test_why_it_cannot_be_opened_is_told():
+    def refuse():
+        raise ArtifactError("no checkpoint here")
+
+    made = Running(refuse)
+    made.thread.join(10)
+    assert isinstance(made.first, DualReadError)
+    assert str(made.first) == "no checkpoint here"

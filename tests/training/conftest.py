@@ -1,0 +1,131 @@
+import dataclasses
+import math
+import os
+import textwrap
+import types
+
+import pytest
+from tests import specs
+from tests import tiny as builder
+from tests.tiny import GRPO, MODEL, image
+
+from dualread.models import prompts
+from dualread.models.backbones.processor import load_processor
+from dualread.models.conditions import Asked
+from dualread.schema.recorded import Facts
+from dualread.stages import build_manifest, draw_phantom
+from dualread.training import dcpo, grpo, trainer, vl_calibration
+from dualread.training.job import Assignment, Job
+
+
+def by_length(found, **columns):
+    """Return rewards that differ within every group, so that gradients are not zero."""
+    return [float(len(verdict.completion)) for verdict in found]
+
+
+LENGTH = types.SimpleNamespace(
+    CONTRACT="single",
+    reward=by_length,
+    terms=lambda found, **columns: {"length": by_length(found), "undefined": [math.nan for _ in found]},
+)
+
+# Four completions for a question whose answer is yes, each split before its confidence block.
+ANSWERS = [
+    ("<reasoning>axial ct</reasoning>\n<answer>yes</answer>\n", "<confidence>90</confidence>"),
+    ("<answer>Yes</answer>\n", "<confidence>50</confidence>"),
+    ("<reasoning>upper</reasoning>\n<answer>no</answer>\n", "<confidence>90</confidence>\n"),
+    ("<answer>large</answer>\n", ""),
+]
+
+
+@pytest.fixture
+def answered(tiny, job, monkeypatch):
+    """Return a function that makes a job with the rollouts ANSWERS, one group of four per step; and their ids, split.
+
+    Only sampling is replaced; log-probabilities and gradients are those of the trained model.
+    """
+    tokenizer = load_processor(tiny.checkpoint, MODEL).tokenizer
+    ids = [[tokenizer(part, add_special_tokens=False)["input_ids"] for part in parts] for parts in ANSWERS]
+    ids = [(before, [*block, tokenizer.eos_token_id]) for before, block in ids]
+    sampled = [before + block for before, block in ids]
+    monkeypatch.setattr(trainer, "roll_out", lambda *_, **__: sampled)
+    changes = {"prompts_per_step": 1, "group_size": 4, "warmup_fraction": 0.0}
+
+    def make(name, **settings):
+        return dataclasses.replace(job(name, **changes, **settings), references=[["yes"]] * 3)
+
+    return make, ids
+
+
+def _settings(given):
+    """Return settings of GRPO, or of the first algorithm that has all of them."""
+    for algorithm in (grpo, dcpo, vl_calibration):
+        if set(given) <= set(algorithm.Settings.model_fields):
+            return algorithm.Settings(**given)
+    raise KeyError(set(given) - set(grpo.Settings.model_fields))
+
+
+@pytest.fixture
+def job(tiny, tmp_path):
+    """Return a function that makes a job of three questions, which writes to tmp_path / name."""
+    for i in range(3):
+        image(i).save(tmp_path / f"{i}.png")
+
+    def make(name, *, seed=1, reward=LENGTH, prompt="shared", checkpoints=None, **settings):
+        questions = [
+            Asked(sample_id=str(i), text=prompts.render(prompt, question=q), image_file=f"{i}.png", image_id=str(i))
+            for i, q in enumerate(["Is this a CT scan?", "What is the size of the lesion?", "Where?"])
+        ]
+        return Job(
+            checkpoint=tiny.checkpoint,
+            facts=Facts(),
+            questions=questions,
+            references=[["yes"], ["large"], ["left"]],
+            images=tmp_path,
+            backbone_settings=MODEL,
+            reward=reward,
+            settings=_settings(GRPO | settings),
+            seed=seed,
+            out=tmp_path / name,
+            scratch=tmp_path / "scratch",
+            checkpoints=checkpoints,
+        )
+
+    return make
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Write a module for workers to run; its argument is a file, to whose folder the workers may write."""
+
+    def write(body):
+        (tmp_path / "worked.py").write_text("import os, sys, time\nfrom pathlib import Path\n" + textwrap.dedent(body))
+        return "worked"
+
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    return write
+
+
+@pytest.fixture
+def assignment(tmp_path):
+    """An untrained checkpoint and the questions of three phantoms; steps of three prompts with two completions each."""
+    builder.build("qwen3_vl", tmp_path / "checkpoint")
+    images = {"train": 3, "validation": 1, "test": 1}
+    phantom = specs.phantom(seed=1, images=images, questions_per_image=4)
+    for folder in ("phantom", "manifest", "scratch"):
+        (tmp_path / folder).mkdir()
+    draw_phantom.compute(phantom, {}, tmp_path / "phantom")
+    build_manifest.compute(
+        specs.manifest(split="train", roles="fit"), {"source": tmp_path / "phantom"}, tmp_path / "manifest"
+    )
+    settings = {"steps": 3, "prompts_per_step": 3, "completions_per_pass": 3, "gamma": 0.5, "save_every": 1}
+    return Assignment(
+        spec=specs.training("dcpo", "recorder", **settings),
+        checkpoint=tmp_path / "checkpoint",
+        facts=specs.facts() / "facts.json",
+        manifest=tmp_path / "manifest" / "manifest.parquet",
+        images=tmp_path / "manifest",
+        out=tmp_path / "out",
+        scratch=tmp_path / "scratch",
+        checkpoints=None,
+    )

@@ -1,0 +1,130 @@
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dualread.data.datasets.slake import FAMILIES
+from dualread.grading.canonical import canonical, question_key
+from dualread.training.phantoms.questions import N_QUESTIONS, ask, findings
+from dualread.training.phantoms.scene import Scene, sample_scene
+
+SCENE = Scene(
+    modality="mri",
+    region="head",
+    plane="sagittal",
+    lesion_count=2,
+    lesion_size="small",
+    lesion_shape="oval",
+    lesion_color="white",
+    lesion_position="lower left",
+)
+
+
+@pytest.fixture(scope="module")
+def scenes():
+    rng = np.random.default_rng(0)
+    return [sample_scene(rng) for _ in range(300)]
+
+
+def _answers(scene):
+    return {question_key(q.question): q.answer for q in ask(scene)}
+
+
+def test_answers_of_one_scene_by_hand():
+    assert _answers(SCENE) == {
+        "what modality is used to take this image": "mri",
+        "is this a ct scan": "no",
+        "what is the scanning plane of this image": "sagittal",
+        "which organ is the main organ in this image": "brain",
+        "does the picture contain liver": "no",
+        "what is the function of the main organ in this image": "thinking",
+        "does the picture look abnormal": "yes",
+        "what kind of lesion is in this image": "nodule",
+        "where is the lesion in this image": "lower left",
+        "is the lesion on the left side": "yes",
+        "what is the size of the lesion": "small",
+        "is the lesion large": "no",
+        "what is the shape of the lesion": "oval",
+        "what color is the lesion": "white",
+        "is the lesion white or black": "white",
+        "how many lesions are in this image": "2",
+    }
+    assert findings(SCENE) == "sagittal mri head 2 white small oval lower left"
+
+
+def test_without_a_lesion_the_lesion_fields_say_nothing():
+    clear = replace(SCENE, lesion_count=0)
+    other = replace(
+        clear, lesion_size="large", lesion_color="black", lesion_shape="round", lesion_position="upper right"
+    )
+    assert ask(clear) == ask(other)
+    assert findings(clear) == "sagittal mri head clear"
+    answers = _answers(clear)
+    assert answers["what kind of lesion is in this image"] == "none"
+    assert answers["how many lesions are in this image"] == "0"
+    assert answers["is the lesion on the left side"] == "no"
+
+
+@pytest.mark.parametrize(
+    ("color", "size", "kind"),
+    [("white", "small", "nodule"), ("white", "large", "mass"), ("black", "small", "cyst"), ("black", "large", "cyst")],
+)
+def test_kind_of_lesion(color, size, kind):
+    scene = replace(SCENE, lesion_color=color, lesion_size=size)
+    assert _answers(scene)["what kind of lesion is in this image"] == kind
+
+
+def test_all_families_open_and_closed(scenes):
+    for scene in scenes[:20]:
+        questions = ask(scene)
+        assert len(questions) == N_QUESTIONS
+        assert {q.content_family for q in questions} == set(FAMILIES)
+        assert {q.content_family for q in questions if q.answer_type == "open"} == set(FAMILIES)
+        closed = [q for q in questions if q.answer_type == "closed"]
+        assert len(closed) == 6
+        assert any(q.answer not in ("yes", "no") for q in closed)
+
+
+def test_every_question_is_asked_of_every_scene_in_two_wordings(scenes):
+    written = defaultdict(set)
+    for scene in scenes:
+        for question in ask(scene):
+            written[question_key(question.question)].add(question.question)
+    assert len(written) == N_QUESTIONS
+    assert max(len(texts) for texts in written.values()) == 2
+    assert sum(len(texts) == 2 for texts in written.values()) >= 4
+
+
+def test_wrong_answers_and_options(scenes):
+    positions = []
+    for scene in scenes:
+        for question in ask(scene):
+            forms = [canonical(a) for a in (question.answer, *question.wrong_answers)]
+            assert len(set(forms)) == len(forms) >= 2
+            assert "" not in forms
+            if question.answer_type == "open":
+                assert len(question.options) == 4
+                assert set(question.options) <= {question.answer, *question.wrong_answers}
+                positions.append(question.options.index(question.answer))
+            else:
+                assert question.options == ()
+    # 3000 questions: the answer is in each of the four places about 750 times. The bounds are wide, because the places
+    # are not independent: equal scenes have equal places.
+    assert all(600 < positions.count(place) < 900 for place in range(4))
+
+
+def test_answers_that_occur_are_among_the_wrong_answers_elsewhere(scenes):
+    occurring = defaultdict(set)
+    for scene in scenes:
+        for question in ask(scene):
+            occurring[question_key(question.question)].add(question.answer)
+    for question in ask(SCENE):
+        assert occurring[question_key(question.question)] <= {question.answer, *question.wrong_answers}
+
+
+def test_texts_have_no_comma_and_no_tag(scenes):
+    for scene in scenes:
+        texts = [findings(scene), *(text for q in ask(scene) for text in (q.question, q.answer, q.evidence))]
+        assert not any(mark in text for text in texts for mark in ",<>")
+        assert all(q.evidence for q in ask(scene))

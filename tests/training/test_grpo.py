@@ -1,0 +1,210 @@
+import dataclasses
+import math
+import shutil
+import types
+
+import polars as pl
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tests.tiny import MODEL
+
+from dualread.errors import ArtifactError, ConfigError, DataError, TrainingError
+from dualread.models.backbones.checkpoint import load
+from dualread.training import dcpo, grpo
+from dualread.training.grpo import train
+from dualread.training.rewards import dcpo as dcpo_reward
+from dualread.training.rewards import rlcr, rlvr
+from dualread.training.trainer import _reward_function, counted
+
+
+@pytest.fixture
+def run(tiny, job):
+    def run(name, **changes):
+        log = train(job(name, **changes))
+        weights = load(job(name).out, MODEL).state_dict()
+        return pl.DataFrame(log), weights
+
+    return run
+
+
+def test_training_moves_the_whole_model_and_keeps_a_log(tiny, run):
+    before = load(tiny.checkpoint, MODEL).state_dict()
+    log, after = run("actor")
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert any("visual" in name or "vision" in name for name in moved)  # the vision tower is trained too
+    assert any("language_model" in name for name in moved)
+    assert log.filter(pl.col("name") == "reward")["step"].to_list() == [1, 2]
+    assert log.filter(pl.col("name") == "terms/length/mean").height == 2
+    assert log.filter(pl.col("name") == "terms/undefined/mean").height == 0  # undefined is not logged as a number
+    assert (log.filter(pl.col("name") == "gradient_norm")["value"] > 0).all()
+    assert log.filter(pl.col("name") == "kl").height == 0
+
+
+def test_training_from_an_incomplete_base_is_refused(tiny, job, tmp_path):
+    base = shutil.copytree(tiny.checkpoint, tmp_path / "base")
+    tensors = load_file(base / "model.safetensors")
+    save_file(dict(sorted(tensors.items())[23:]), base / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ArtifactError, match=r"base: .* 23 tensors are missing: "):
+        train(dataclasses.replace(job("actor"), checkpoint=base))
+
+
+@pytest.mark.rest
+def test_the_same_seed_gives_the_same_weights_and_another_seed_gives_others(run):
+    _, first = run("first")
+    _, again = run("again")
+    _, other = run("other", seed=2)
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_small_forward_passes_accumulate_to_one_step(run):
+    log, _ = run("accumulated", completions_per_pass=2)
+    assert log.filter(pl.col("name") == "reward")["step"].to_list() == [1, 2]
+
+
+def test_a_step_that_does_not_divide_into_passes_is_refused(run):
+    with pytest.raises(ConfigError, match=r"a step of 4 completions .* completions_per_pass = 3 on 1 processes"):
+        run("uneven", completions_per_pass=3)
+
+
+def test_a_prompt_that_is_too_long_is_refused_and_named(run):
+    with pytest.raises(DataError, match=r"the prompt has \d+ tokens with its image, more than max_prompt_tokens = 17"):
+        run("long", max_prompt_tokens=17)
+
+
+def test_terms_are_logged_over_the_defined_values_of_all_processes(monkeypatch):
+    # one completion on another process
+    monkeypatch.setattr(
+        "accelerate.utils.gather_object", lambda mine: [math.nan if math.isnan(mine[0]) else 0.9, *mine]
+    )
+    reward = types.SimpleNamespace(
+        CONTRACT="single",
+        reward=lambda found, bonus, **_: bonus,
+        terms=lambda found, bonus, **_: {"seen": [0.5, math.nan], "none": [math.nan] * 2},
+    )
+    logged = {}
+    values = _reward_function(reward)(
+        completions=[[{"content": "<answer>gold</answer>"}], [{"content": "b"}]],
+        reference_answers=[["gold"], ["gold"]],
+        log_metric=logged.__setitem__,
+        sample_id=["a", "b"],
+        bonus=[1.0, 0.0],
+    )
+    assert values == [1.0, 0.0]
+    # .9 and .5: mean .7, population deviation .2. Of .9, 1, 0 and of .9, 0, 0: nobody states a confidence.
+    assert logged == {
+        "terms/seen/mean": pytest.approx(0.7),
+        "terms/seen/std": pytest.approx(0.2),
+        "terms/correct/mean": pytest.approx(1.9 / 3),
+        "terms/correct/std": pytest.approx((1.81 / 3 - (1.9 / 3) ** 2) ** 0.5),
+        "terms/valid/mean": pytest.approx(0.3),
+        "terms/valid/std": pytest.approx((0.81 / 3 - 0.09) ** 0.5),
+    }
+
+
+def test_kl_is_measured_against_the_base_and_only_if_it_has_a_coefficient(tiny, answered, monkeypatch):
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    make, _ = answered
+    compute_loss, references = GRPOTrainer._compute_loss, []
+
+    def record(self, model, inputs):
+        references.append(inputs.get("ref_per_token_logps"))
+        return compute_loss(self, model, inputs)
+
+    monkeypatch.setattr(GRPOTrainer, "_compute_loss", record)
+    log = pl.DataFrame(train(make("with", reward=rlvr, kl_coefficient=1.0)))
+    kl = log.filter(pl.col("name") == "kl")["value"]
+    assert kl[0] == pytest.approx(0.0, abs=1e-6)  # the policy still equals the base
+    assert kl[1] > 1e-3  # and differs from it after a step
+    assert all(logps is not None for logps in references)
+
+    references.clear()
+    free = pl.DataFrame(train(make("without", reward=rlvr)))
+    assert free.filter(pl.col("name") == "kl").height == 0
+    assert references == [None, None]
+    held, moved = ((make(name).out / "model.safetensors").read_bytes() for name in ("with", "without"))
+    assert held != moved
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "reward", "settings"),
+    [(grpo, rlvr, {}), (grpo, rlcr, {}), (dcpo, dcpo_reward, {"gamma": 0.5})],
+    ids=["rlvr", "rlcr", "dcpo"],
+)
+def test_every_train_log_has_accuracy_validity_and_confidence(answered, algorithm, reward, settings):
+    make, _ = answered
+    log = pl.DataFrame(algorithm.train(make("actor", reward=reward, steps=1, **settings)))
+    found = dict(zip(log["name"], log["value"], strict=True))
+    assert found["terms/correct/mean"] == 0.5
+    assert found["terms/valid/mean"] == 0.75
+    assert found["terms/confidence/mean"] == pytest.approx(2.3 / 3)  # of .9, .5, .9; the fourth completion states none
+    # deviations from 23/30 are 4/30, -8/30, 4/30: sqrt(96 / 900 / 3)
+    assert found["terms/confidence/std"] == pytest.approx((96 / 2700) ** 0.5)
+    assert found["gradient_norm"] > 0
+    assert found["seconds"] > 0
+
+
+def test_processes_that_train_together_keep_no_second_copy_of_the_gradients(job, monkeypatch):
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    seen, step = [], GRPOTrainer.training_step
+
+    def record(self, *arguments):
+        seen.append(self.accelerator.ddp_handler.to_kwargs())
+        return step(self, *arguments)
+
+    monkeypatch.setattr(GRPOTrainer, "training_step", record)
+    train(job("actor", steps=1))
+    assert [made["gradient_as_bucket_view"] for made in seen] == [True]
+
+
+def always(value):
+    calls = []
+
+    def reward(found, **columns):
+        calls.append(len(found))
+        return value(found) if callable(value) else [1.0, value] * (len(found) // 2)
+
+    return types.SimpleNamespace(CONTRACT="single", reward=reward, calls=calls)
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, None, math.inf, -math.inf, 1e39, "high", lambda found: [0.5]], ids=lambda value: str(value)[:9]
+)
+def test_a_reward_that_is_no_finite_number_ends_the_first_step(job, value):
+    reward = always(value)
+    with pytest.raises(TrainingError, match="the reward"):
+        train(job("actor", reward=reward))
+    assert reward.calls == [4]
+    assert not job("actor").out.exists()
+
+
+def test_rewards_without_spread_are_an_error_at_the_end(job):
+    with pytest.raises(TrainingError, match=r"4 of 4 groups .*, 2 of 2 steps moved"):
+        train(job("actor", reward=always(1.0), may_learn_nothing=False))
+    assert not job("actor").out.exists()
+    assert train(job("actor", reward=always(1.0)))
+    assert job("actor").out.exists()
+    assert train(job("other", may_learn_nothing=False))  # rewards that differ
+
+
+def test_a_gradient_that_is_no_number_ends_its_step(job, monkeypatch):
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    right = GRPOTrainer._compute_loss
+    monkeypatch.setattr(GRPOTrainer, "_compute_loss", lambda self, *given: right(self, *given) * math.nan)
+    with pytest.raises(TrainingError, match="in step 1, the norm"):
+        train(job("actor"))
+
+
+def test_groups_and_steps_are_counted_by_hand():
+    # Step 1 has the rate 0; in step 2, one of four groups has a spread; step 3 has no gradient.
+    values = {"groups_without_spread": (0, 0.75, 1), "gradient_norm": (1, 2, 0), "learning_rate": (0, 0.1, 0.1)}
+    log = [
+        {"step": step, "name": name, "value": value}
+        for name, of_steps in values.items()
+        for step, value in enumerate(of_steps)
+    ]
+    assert counted(log, 4) == (7, 12, 2, 3)

@@ -1,0 +1,152 @@
+"""An adapter is trained in place of all weights, with TRL's own trainer."""
+
+import dataclasses
+
+import numpy as np
+import peft
+import polars as pl
+import pytest
+import torch
+from tests.tiny import MODEL, image
+
+from dualread.errors import ConfigError
+from dualread.models import own_pass
+from dualread.models.backbones.checkpoint import load
+from dualread.training import dcpo, grpo, vl_calibration
+from dualread.training.rewards import dcpo as dcpo_reward
+from dualread.training.rewards import rlvr
+from dualread.training.rewards import vl_calibration as vl_reward
+
+LORA = {"rank": 2, "alpha": 4}
+own_log_probs = torch.no_grad()(own_pass.log_probs)
+LAYERS = ("down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj")
+
+
+def moved(tiny, folder, settings=MODEL):
+    before, after = load(tiny.checkpoint, settings).state_dict(), load(folder, settings).state_dict()
+    assert before.keys() == after.keys()
+    return {name for name in before if not torch.equal(before[name], after[name])}
+
+
+def test_only_the_linear_layers_of_the_language_model_move(tiny, job):
+    log = pl.DataFrame(grpo.train(job("actor", lora=LORA)))
+    changed = moved(tiny, job("actor").out)
+    assert all(".language_model.layers." in name and name.split(".")[-2] in LAYERS for name in changed)
+    assert {name.split(".")[-2] for name in changed} == set(LAYERS)
+    assert (log.filter(pl.col("name") == "gradient_norm")["value"] > 0).all()
+
+
+def test_targets_and_vision_say_what_moves(tiny, job):
+    grpo.train(job("few", lora={**LORA, "targets": ["q_proj"]}))
+    assert {name.split(".")[-2] for name in moved(tiny, job("few").out)} == {"q_proj"}
+    grpo.train(job("all", lora={**LORA, "vision": True}))
+    assert any("vision" in name or "visual" in name for name in moved(tiny, job("all").out))
+
+
+def test_what_is_no_linear_layer_is_refused_with_those_that_are(job):
+    with pytest.raises(ConfigError, match=r"lora\.targets: 'q_prj' is no .* Known: .*o_proj, q_proj.* Did you mean"):
+        grpo.train(job("actor", lora={**LORA, "targets": ["q_prj"]}))
+
+
+def test_the_same_seed_gives_the_same_bytes(job):
+    for name in ("one", "two"):
+        grpo.train(job(name, lora=LORA, steps=1))
+    first, second = ((job(name).out / "model.safetensors").read_bytes() for name in ("one", "two"))
+    assert first == second
+
+
+def test_the_reference_of_the_penalty_is_the_base_and_there_is_no_second_model(tiny, answered, monkeypatch):
+    from trl.trainer import grpo_trainer
+
+    make, _ = answered
+    step, seen = grpo_trainer.GRPOTrainer._compute_loss, []
+
+    def record(self, model, inputs):
+        seen.append((self.ref_model, inputs))
+        return step(self, model, inputs)
+
+    monkeypatch.setattr(grpo_trainer.GRPOTrainer, "_compute_loss", record)
+    log = pl.DataFrame(grpo.train(make("actor", reward=rlvr, kl_coefficient=1.0, learning_rate=0.02, lora=LORA)))
+    kl = log.filter(pl.col("name") == "kl")["value"]
+    assert kl[0] == pytest.approx(0.0, abs=1e-6)  # the policy still equals the base
+    assert kl[1] > 1e-3  # and differs from it after a step
+    assert all(reference is None for reference, _ in seen)
+    # The base has not moved: its log-probabilities are those of the checkpoint before the training.
+    base, encoder = tiny.load()
+    inputs = seen[-1][1]
+    asked = [encoder.inputs(question.text, image(k)) for k, question in enumerate(make("actor").questions)]
+    for i, reference in enumerate(inputs["ref_per_token_logps"]):
+        ids = inputs["completion_ids"][i][inputs["completion_mask"][i].bool()].tolist()
+        prompt = inputs["prompt_ids"][i][inputs["prompt_mask"][i].bool()].tolist()
+        [question] = [one for one in asked if one["input_ids"][0].tolist() == prompt]
+        np.testing.assert_allclose(reference[: len(ids)].numpy(), own_log_probs(base, question, ids, 0), atol=2e-5)
+
+
+def test_the_merged_checkpoint_answers_as_the_adapter_does(tiny, job, monkeypatch):
+    """The adapter as peft saves it, opened by peft alone, against the checkpoint that the training wrote."""
+    from dualread.training import _lora
+
+    save, folder = _lora.save, job("actor").out.with_name("adapter")
+
+    def keep(model, job):
+        model.save_pretrained(folder)
+        save(model, job)
+
+    monkeypatch.setattr(_lora, "save", keep)
+    grpo.train(job("actor", lora=LORA))
+    adapted = peft.PeftModel.from_pretrained(load(tiny.checkpoint, MODEL), folder).eval()
+    merged, (_, encoder) = load(job("actor").out, MODEL), tiny.load()
+    for k, question in enumerate(job("actor").questions):
+        inputs, said = encoder.inputs(question.text, image(k)), encoder.tokenizer("yes, upper left")["input_ids"]
+        one, other = (own_log_probs(model, inputs, said, 0) for model in (adapted.get_base_model(), merged))
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "reward", "settings"),
+    [(dcpo, dcpo_reward, {"gamma": 0.5}), (vl_calibration, vl_reward, {"patch_pixels": 8})],
+    ids=["dcpo", "vl_calibration"],
+)
+def test_every_algorithm_trains_an_adapter(tiny, answered, algorithm, reward, settings):
+    make, _ = answered
+    algorithm.train(make("actor", reward=reward, steps=1, lora=LORA, **settings))
+    assert moved(tiny, make("actor").out)
+
+
+def test_in_bfloat16_the_base_stays_in_bfloat16_and_the_adapter_is_float32(tiny, job, monkeypatch):
+    from trl.trainer import grpo_trainer
+
+    seen, step = {}, grpo_trainer.GRPOTrainer.training_step
+
+    def record(self, *arguments):
+        seen.update({name: weight.dtype for name, weight in self.model.named_parameters()})
+        return step(self, *arguments)
+
+    monkeypatch.setattr(grpo_trainer.GRPOTrainer, "training_step", record)
+    rounded = {**MODEL, "dtype": "bfloat16"}
+    grpo.train(dataclasses.replace(job("actor", lora=LORA, steps=1), backbone_settings=rounded))
+    assert {dtype for name, dtype in seen.items() if ".lora_" in name} == {torch.float32}
+    assert {dtype for name, dtype in seen.items() if ".lora_" not in name} == {torch.bfloat16}
+    assert load(job("actor").out, {**MODEL, "dtype": "auto"}).dtype == torch.bfloat16
+
+
+def test_a_killed_training_resumes_with_the_same_weights(job, tmp_path, monkeypatch):
+    from trl.trainer import grpo_trainer
+
+    grpo.train(job("whole", lora=LORA, save_every=1, steps=2))
+    step = grpo_trainer.GRPOTrainer.training_step
+
+    def killed(self, *arguments):
+        if self.state.global_step == 1:
+            raise KeyboardInterrupt
+        return step(self, *arguments)
+
+    settings = {"lora": LORA, "save_every": 1, "steps": 2, "checkpoints": tmp_path / "kept"}
+    with monkeypatch.context() as patch:
+        patch.setattr(grpo_trainer.GRPOTrainer, "training_step", killed)
+        with pytest.raises(KeyboardInterrupt):
+            grpo.train(job("resumed", **settings))
+    log = pl.DataFrame(grpo.train(job("resumed", **settings)))
+    assert log["step"].unique().sort().to_list() == [1, 2]
+    whole, resumed = ((job(name).out / "model.safetensors").read_bytes() for name in ("whole", "resumed"))
+    assert whole == resumed

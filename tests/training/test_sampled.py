@@ -1,0 +1,250 @@
+"""Rollouts by an engine, here one that reads whole rows with transformers; vLLM itself is in tests/with_vllm."""
+
+import dataclasses
+import types
+
+import numpy as np
+import pytest
+import torch
+from tests.tiny import MODEL
+
+from dualread.errors import TrainingError
+from dualread.models import own_pass
+from dualread.models.backbones.checkpoint import load
+from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.generation.drawn import Rollout, drawn_with
+from dualread.seeding import generator
+from dualread.training import _sampled, dcpo, grpo
+from dualread.training._reference import FLOAT32, RATIO
+from dualread.training._sampled import check
+from dualread.training.rewards import dcpo as dcpo_reward
+
+
+class Engine:
+    """A model of its own, which gets the weights and samples from full passes, one token after the other.
+
+    `added` is added to each log-probability that it gives back, `lost` are weights that do not reach it, `told` differs
+    in what it reports. It draws from the `likeliest` ids alone, by the seeds of `seeded`, and gives back what `cut`
+    makes of ids and log-probabilities.
+    """
+
+    def __init__(
+        self, checkpoint, model, *, added=0.0, lost=(), told=None, likeliest=None, seeded=None, cut=lambda *row: row
+    ):
+        self.opened, self.added, self.lost = open_checkpoint(checkpoint, model), added, lost
+        self.told, self.likeliest, self.seeded, self.cut = told or {}, likeliest, seeded, cut
+        self.asked, self.closed = [], False
+
+    def roll_out(self, weights, prompts, decoding, seeds):
+        given = {name: tensor for name, tensor in weights if name not in self.lost}
+        self.opened.model.load_state_dict({**self.opened.model.state_dict(), **given})
+        self.asked.append((decoding.temperature, list(seeds)))
+        by = seeds if self.seeded is None else [self.seeded(i) for i in range(len(seeds))]
+        return [self._drawn(*row[:1], decoding, *row[1:]) for row in zip(prompts, seeds, by, strict=True)]
+
+    def _drawn(self, prompt, decoding, seed, drawn_by):
+        ids, log_probs = self.cut(*self._complete(prompt, decoding, drawn_by))
+        told = {
+            **{"temperature": decoding.temperature, "top_p": decoding.top_p, "seed": seed},
+            **{"max_completion_tokens": decoding.max_completion_tokens},
+            **{"stop": self.opened.stop, "forbidden": self.opened.forbidden},
+        }
+        return Rollout(token_ids=ids, log_probs=log_probs, drawn_with=drawn_with(**told) | self.told)
+
+    def _complete(self, prompt, decoding, seed):
+        opened, ids, log_probs = self.opened, [], []
+        for u in generator("engine", seed).random(decoding.max_completion_tokens):
+            with torch.inference_mode():
+                inputs = {**opened.encoder.batch([prompt], [ids]), **prompt.image}
+                logits = opened.model(**inputs).logits[0, -1].double()
+            log_p = logits.log_softmax(dim=-1).numpy()
+            p = np.exp(log_p)
+            p[list(opened.forbidden)] = 0
+            if self.likeliest:
+                p[np.argsort(p)[: -self.likeliest]] = 0
+            ids.append(int(np.searchsorted(p.cumsum(), u * p.sum())))
+            log_probs.append(float(log_p[ids[-1]]) + self.added)
+            if ids[-1] in opened.stop:
+                break
+        return ids, log_probs
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def sampled(job):
+    """Return a function that makes a job with an `Engine`, and returns it with the list of the engines it opens."""
+
+    def make(name="actor", *, fault=None, **settings):
+        opened = []
+
+        def open_rollouts(checkpoint, model, given, gpus):
+            opened.append(Engine(checkpoint, model, **(fault or {}), **given))
+            return opened[-1]
+
+        module = types.SimpleNamespace(open_rollouts=open_rollouts)
+        return dataclasses.replace(job(name, steps=3, **settings), rollouts=module), opened
+
+    return make
+
+
+def of(log, name):
+    return [row["value"] for row in log if row["name"] == name]
+
+
+def test_the_engine_has_the_weights_of_every_step(sampled):
+    job, opened = sampled()
+    differences = of(grpo.train(job), "rollout_difference")
+    assert len(differences) == 3
+    assert 0 < max(differences) < 1e-5
+    [engine] = opened
+    assert engine.closed
+    assert [len(seeds) for _, seeds in engine.asked] == [4, 4, 4]
+    # Every completion of every step has a stream of its own.
+    assert len({seed for _, seeds in engine.asked for seed in seeds}) == 12
+
+
+def test_a_training_without_an_engine_logs_no_difference(job):
+    assert {"rollout_difference", "importance_ratio"}.isdisjoint(row["name"] for row in grpo.train(job("actor")))
+
+
+def test_weights_that_do_not_reach_the_engine_end_the_training_when_they_have_changed(tiny, sampled):
+    names = tuple(load(tiny.checkpoint, MODEL).state_dict())
+    job, _ = sampled(fault={"lost": names}, learning_rate=0.01)
+    # Warm-up: the first step learns nothing, the second one does, and the third one has other weights.
+    message = r"in step 3, .* by 0\.\d+ nats on average over \d+ tokens, expected at most 0\.0001 \(rounding\)"
+    with pytest.raises(TrainingError, match=message):
+        grpo.train(job)
+    assert not job.out.exists()
+
+
+@pytest.mark.parametrize(("added", "is_right"), [(0.5 * FLOAT32, True), (2 * FLOAT32, False), (np.nan, False)])
+def test_the_first_step_is_compared_too(sampled, added, is_right):
+    job, opened = sampled(fault={"added": added})
+    if is_right:
+        assert of(grpo.train(job), "rollout_difference") == pytest.approx([added] * 3, rel=0.05)
+    else:
+        with pytest.raises(TrainingError, match="in step 1, the log-probabilities of the rollouts differ"):
+            grpo.train(job)
+        assert opened[0].closed
+
+
+def test_the_bound_is_rounding_by_hand():
+    # rounding .01 nats, so that a mean difference of FLOAT32 + RATIO * .01 is accepted
+    check(RATIO * 0.01, 10, 0.01, 1)
+    with pytest.raises(TrainingError, match=r"in step 7, .* by 0\.031 nats on average over 10 tokens, .* 0\.03 "):
+        check(RATIO * 0.01 + 0.001, 10, 0.01, 7)
+
+
+def test_in_bfloat16_the_bound_is_what_weights_and_states_in_bfloat16_change(sampled, monkeypatch):
+    bounds, right = [], _sampled.check
+
+    def noted(difference, tokens, rounding, step):
+        bounds.append((difference, rounding))
+        right(difference, tokens, rounding, step)
+
+    monkeypatch.setattr(_sampled, "check", noted)
+    job, _ = sampled()
+    weights = []
+    monkeypatch.setattr(_sampled, "merged_weights", lambda model: weights.append(model) or model.state_dict().items())
+    grpo.train(dataclasses.replace(job, backbone_settings={**MODEL, "dtype": "bfloat16"}))
+    assert len(bounds) == 3
+    assert all(1e-5 < difference < FLOAT32 + RATIO * rounding < 0.1 for difference, rounding in bounds)
+    assert weights[0].dtype == torch.float32  # the weights are not left in bfloat16
+
+
+def test_weights_come_back_as_they_were(tiny):
+    model = load(tiny.checkpoint, MODEL)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with own_pass.in_bfloat16(model):
+        assert {weight.dtype for weight in model.parameters()} == {torch.bfloat16}
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_an_adapter_reaches_the_engine_merged_and_is_not_changed(tiny, sampled):
+    job, opened = sampled(lora={"rank": 2, "alpha": 4, "vision": True}, learning_rate=0.01)
+    differences = of(grpo.train(job), "rollout_difference")
+    assert max(differences) < 1e-5
+    # The engine's last weights are the base with the adapter as of the start of step 3: neither the base nor the actor.
+    given, base, actor = (
+        dict(model.state_dict())
+        for model in (opened[0].opened.model, load(tiny.checkpoint, MODEL), load(job.out, MODEL))
+    )
+    moved = [name for name in base if not torch.equal(base[name], actor[name])]
+    assert moved
+    assert all(not torch.equal(given[name], base[name]) and not torch.equal(given[name], actor[name]) for name in moved)
+    assert all(torch.equal(given[name], base[name]) for name in base if name not in moved)
+
+
+def test_the_correction_weighs_tokens_by_the_ratio_of_both_probabilities(sampled):
+    # The engine says log p + .00005, so that every ratio is exp(-.00005).
+    job, _ = sampled(fault={"added": 5e-5}, importance_sampling={"mode": "token_truncate", "clip_max": 2.0})
+    ratios = of(grpo.train(job), "importance_ratio")
+    assert ratios == pytest.approx([np.exp(-5e-5)] * 3, abs=2e-6)
+
+
+def test_other_algorithms_are_sampled_for_as_well(sampled):
+    job, opened = sampled(reward=dcpo_reward, gamma=0.5, kl_coefficient=1e-3)
+    assert max(of(dcpo.train(job), "rollout_difference")) < 1e-5
+    assert len(opened[0].asked) == 3
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"temperature": 0.7},
+        {"top_p": 0.5},
+        {"seed": 1},
+        {"max_completion_tokens": 9},
+        {"top_k": 5},
+        {"forbidden ids": []},
+    ],
+    ids=lambda told: next(iter(told)),
+)
+def test_parameters_that_are_not_those_that_were_said_end_the_training(sampled, told):
+    job, opened = sampled(fault={"told": told})
+    with pytest.raises(TrainingError, match=f"in step 1, .* {next(iter(told))}: "):
+        grpo.train(job)
+    assert opened[0].closed
+
+
+# Each gives back other ids than were drawn; none is a stop token.
+CUTS = {
+    "cut short": lambda ids, log_probs: (ids[:3], log_probs[:3]),
+    "without its end": lambda ids, log_probs: ([*ids, ids[0]], [*log_probs, -1.0]),
+    "empty": lambda ids, log_probs: ([], []),
+    "without log-probabilities": lambda ids, log_probs: (ids, log_probs[:-1]),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
+def test_completions_that_do_not_end_as_they_were_told_end_the_training(sampled, cut):
+    job, _ = sampled(fault={"cut": cut})
+    with pytest.raises(TrainingError, match="in step 1, completion 1 of 4"):
+        grpo.train(job)
+
+
+def test_tokens_of_another_distribution_end_the_training_although_their_log_probabilities_are_right(sampled):
+    job, _ = sampled(fault={"likeliest": 20}, prompts_per_step=3, group_size=4, completions_per_pass=12)
+    with pytest.raises(TrainingError, match="too likely"):
+        grpo.train(job)
+
+
+@pytest.mark.parametrize("seeded", [lambda i: i // 2, lambda i: i], ids=["one for its group", "the same in each step"])
+def test_copies_end_the_training(sampled, seeded):
+    job, _ = sampled(fault={"seeded": seeded}, prompts_per_step=3, completions_per_pass=6, learning_rate=1e-12)
+    with pytest.raises(TrainingError, match="copies of others"):
+        grpo.train(job)
+
+
+def test_an_engine_that_fails_in_the_trainers_process_ends_in_a_sentence(sampled):
+    def failing(*_):
+        raise RuntimeError("CUDA out of memory")
+
+    job, opened = sampled(fault={"cut": failing})
+    with pytest.raises(TrainingError, match=r"in step 1, .*RuntimeError: CUDA out of memory"):
+        grpo.train(job)
+    assert opened[0].closed
+    with pytest.raises(TrainingError, match="cannot be opened"):
+        grpo.train(dataclasses.replace(job, rollouts=types.SimpleNamespace(open_rollouts=failing)))
