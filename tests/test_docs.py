@@ -163,7 +163,7 @@ def test_a_room_says_what_it_is():
 
 
 def test_the_table_of_stages_names_every_stage():
-    table = read("docs/running.md").split("## The stages")[1].split("\n## ")[0]
+    table = read("docs/running-reference.md").split("## The stages")[1].split("\n## ")[0]
     named = {name for line in table.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
     assert {path.stem for path in (LIBRARY / "stages").glob("[a-z]*.py")} == named
 

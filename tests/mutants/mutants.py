@@ -306,7 +306,7 @@ MUTANTS = (
         "if temperature != fitted.temperature or (temperature > 0 and top_p != fitted.top_p):",
         "if temperature < fitted.temperature or (temperature > 0 and top_p != fitted.top_p):",
         (
-            "apps/serve/test_asked.py",
+            "apps/serve/service/test_asked.py",
             "apps/serve/test_client.py::test_what_the_reader_was_not_fitted_for_is_answered_without_a_confidence",
         ),
     ),
@@ -315,7 +315,7 @@ MUTANTS = (
         "apps/serve/record.py",
         'line = (json.dumps(row) + "\\n").encode()',
         'line = (json.dumps(row, ensure_ascii=False) + "\\n").encode(errors="replace")',
-        ("apps/serve/test_record.py",),
+        ("apps/serve/service/test_record.py",),
     ),
     Mutant(
         "pixels count per image, not per request",
@@ -330,7 +330,7 @@ MUTANTS = (
         "if not self.is_cut or start < len(self._text)]",
         "if not self.is_cut or start <= len(self._text)]",
         (
-            "apps/serve/test_texts.py",
+            "apps/serve/service/test_texts.py",
             "apps/serve/test_client.py::test_a_text_of_stop_cuts_off_the_answer_whole_and_streamed",
         ),
     ),

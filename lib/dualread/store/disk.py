@@ -23,7 +23,7 @@ _NOTHING_FREE = 2**16  # bytes
 _FULL_WORDS = tuple(os.strerror(number) for number in _FULL)
 _OF_GROUP = stat.S_IWGRP | stat.S_ISGID  # with the second, the folders in a folder have its group
 _NAMED = 3
-_HOW = 'docs/running.md, "Share a store"'
+_HOW = 'docs/cluster.md, "Share a store"'
 
 
 def is_shared(root: Path) -> bool:

@@ -4,10 +4,7 @@ from dualread.apps.score.scorer import Scorer
 from dualread.grading.contracts import single
 from tests import tiny
 from tests.apps.score import small
-from tests.apps.score.small import answers_exist
 from tests.apps.serve.running import opened, serving, whole_answers
-
-__all__ = ["answers_exist"]
 
 METHODS = ["question_prior", "rlvr", "expected"]
 

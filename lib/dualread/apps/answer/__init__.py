@@ -2,13 +2,9 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dualread.apps.text import check_table_suffix, write_table
 from dualread.errors import ConfigError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 HELP = "answer a table of questions, with confidences, without a study"
 DESCRIPTION = """

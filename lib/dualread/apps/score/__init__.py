@@ -8,7 +8,7 @@ import argparse
 import json
 from pathlib import Path
 
-from dualread.apps.score import options as loading
+from dualread.apps.score import arguments
 from dualread.errors import ConfigError
 
 HELP = "answer the next question, and how far to trust the answer"
@@ -50,7 +50,7 @@ A reader knows the actor, the prompts and the decoding that it was fitted on. Ot
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
-    loading.add_arguments(parser)
+    arguments.add_arguments(parser)
     parser.add_argument("--image", type=Path, help="the image file")
     parser.add_argument("--question", help="the question about it")
     parser.add_argument("--options", nargs=4, metavar="TEXT", help="the options of a multiple-choice question")
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     from dualread.apps.score import lines, questions
 
     asked = None if options.input is None else questions.read_rows(options.input)
-    scorer = loading.load(options, batch_size=options.batch_size)
+    scorer = arguments.load(options, batch_size=options.batch_size)
     if asked is not None:
         return lines.score(scorer, asked, options.out)
     scored = scorer(options.image, options.question, options=options.options or (), donor=options.donor)

@@ -12,7 +12,7 @@ import socket
 import sys
 from pathlib import Path
 
-from dualread.apps.score import options as loading
+from dualread.apps.score import arguments
 from dualread.errors import ConfigError
 from dualread.progress import say
 
@@ -50,7 +50,7 @@ _SECONDS_PER_TURN = 0.0005
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
     parser.add_argument("reader", metavar="BUNDLE", help="an exported folder, a hub repository, or a reader")
-    loading.add_arguments(parser, reader=False)
+    arguments.add_arguments(parser, reader=False)
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen at; 0.0.0.0 is all of them (%(default)s)"
     )
@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
     windows = ct_windows_of(options.ct_windows)
     with web.listen(options.host, options.port) as listening:  # first, because loading takes long
         service = open_service(
-            loading.choice(options),
+            arguments.choice(options),
             batch_size=options.batch_size,
             most_images=options.max_images,
             engine=options.engine,

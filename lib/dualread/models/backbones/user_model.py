@@ -190,7 +190,7 @@ def _read(folder: Path) -> dict[str, Any]:
     if (folder / "adapter_config.json").is_file():
         raise ArtifactError(
             f"{folder}: is an adapter (LoRA), expected a whole model. Give the base that it was trained on, and name"
-            " the adapter as a checkpoint of an actor in the study (docs/running.md)."
+            " the adapter as a checkpoint of an actor in the study (docs/running-reference.md)."
         )
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@
 
 import argparse
 
-from dualread.apps.score import options as loading
+from dualread.apps.score import arguments
 from dualread.errors import ConfigError
 
 HELP = "the same on a page of this machine, with drawn examples"
@@ -28,7 +28,7 @@ PORT = 8000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
-    loading.add_arguments(parser)
+    arguments.add_arguments(parser)
     parser.add_argument(
         "--port", type=int, default=PORT, help="of the page's address; 0 takes a free one (%(default)s)"
     )
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if not 0 <= options.port <= 65535:
         raise ConfigError(f"--port {options.port}: expected a number from 0 to 65535.")
     with listen(options.port) as listening:  # first, because loading takes long
-        scorer = loading.load(options, batch_size=2)  # the image and the second one
+        scorer = arguments.load(options, batch_size=2)  # the image and the second one
         host, port = listening.getsockname()
         print(f"http://{host}:{port} is ready. Ctrl-C ends the program. Not for clinical use.", flush=True)
         serve(application(scorer), listening)

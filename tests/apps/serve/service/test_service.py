@@ -12,7 +12,7 @@ from dualread.apps.score.results import Reading
 from dualread.apps.serve import service as module
 from dualread.apps.serve.chat_questions import ActorRequest
 from dualread.models.actor import GrowingCompletion, PromptRead, SeededDecoding
-from tests.apps.serve.test_texts import TEXT, byte_level
+from tests.apps.serve.service.test_texts import TEXT, byte_level
 
 TOKENIZER = byte_level()
 IDS = [*TOKENIZER(TEXT, add_special_tokens=False)["input_ids"], TOKENIZER.eos_token_id]
