@@ -19,7 +19,7 @@ from PIL import Image
 from snakemake.cli import get_argument_parser
 
 import dualread
-from dualread.apps.main import main
+from dualread.apps.main import _MODULES, main
 from dualread.schema.study import Config
 from dualread.study.config import resolve
 from tests.study.embedded import EMBEDDED, merged
@@ -282,7 +282,8 @@ def test_a_dualread_command_is_understood(page, words, monkeypatch):
     """The program accepts it, and its studies are valid; the command itself is not run."""
     parsed = []
     verb = words.split()[0]
-    monkeypatch.setattr(f"dualread.apps.{verb}.run", lambda options: parsed.append(options) or 0)
+    module = _MODULES.get(verb, verb)
+    monkeypatch.setattr(f"dualread.apps.{module}.run", lambda options: parsed.append(options) or 0)
     assert main(shlex.split(words)) == 0
     check_files(getattr(parsed[0], "configfile", None) or [])
 

@@ -19,9 +19,15 @@ from dualread.apps import main as program
 
 REPOSITORY = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml", "huggingface_hub": "huggingface-hub"}
+DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+    "huggingface_hub": "huggingface-hub",
+    "prometheus_client": "prometheus-client",
+}
 OWN_ENVIRONMENT = {"vllm"}  # envs/vllm.lock, which pins another transformers
-THEIRS = {"inspect_ai"}  # whoever uses an adapter for a harness has it
+THEIRS = {"inspect_ai", "httpx2"}  # whoever uses an adapter for a harness has it; openai's own client
 
 
 def declared(requirements):
@@ -54,7 +60,7 @@ def test_the_declared_bounds_admit_the_locked_versions():
     from packaging.requirements import Requirement
 
     locked = {}
-    for file in ("dev.lock", "base.lock", "torch.txt"):
+    for file in ("dev.lock", "base.lock", "torch.txt", "inspect.txt"):
         locked |= dict(re.findall(r"^([\w-]+)==([\w.]+)", (REPOSITORY / "envs" / file).read_text(), re.MULTILINE))
     for text in chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()):
         requirement = Requirement(text)

@@ -1,10 +1,11 @@
 """One way to ask an actor, and to read its states: stages, scoring, `dualread.confidences` and serving are its callers.
 
-- `Actor.answer` completes a list of requests; `Actor.loglikelihoods` scores given continuations (`choices`).
+- `AnsweringActor` completes a list of requests (`answer`), and scores given continuations (`loglikelihoods`).
 - A `Stream` of an opened checkpoint completes requests token by token, for whoever waits for them.
 - `read_states` reads the states of completions in a pass of its own; `take_measure` measures something else there.
 
-Neither is a method of `Actor`: a key covers a class as a whole, and an edit to them has to generate nothing again.
+Neither is a method of `AnsweringActor`: a key covers a class as a whole, and an edit to them has to generate nothing
+again.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -232,7 +233,7 @@ class Stream(Protocol):
         ...
 
 
-class Actor(Protocol):
+class AnsweringActor(Protocol):
     """An opened checkpoint.
 
     Results depend only on the list of requests as a whole, the settings and the checkpoint.

@@ -14,7 +14,7 @@ from pathlib import Path
 from dualread import plugins
 from dualread.artifacts.tables import from_rows, write_parts, write_table
 from dualread.errors import ArtifactError
-from dualread.models.actor import Actor, SeededDecoding
+from dualread.models.actor import AnsweringActor, SeededDecoding
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.conditions import Asked
 from dualread.models.generation.choices import score_choices
@@ -37,13 +37,13 @@ def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def loaded_engine(actor: Path, engine: str, settings: str, engine_settings: str, facts: Path) -> Actor:
+def loaded_engine(actor: Path, engine: str, settings: str, engine_settings: str, facts: Path) -> AnsweringActor:
     """Return the engine `engine` with the checkpoint of `actor`, which stays in memory."""
     open_engine = plugins.load_module(engine).open_engine
     return open_engine(actor / "checkpoint", json.loads(settings), json.loads(engine_settings), Facts.read(facts))
 
 
-def _complete(spec: GenerateSpec, questions: Sequence[Asked], actor: Actor, manifest: Path, out: Path) -> str:
+def _complete(spec: GenerateSpec, questions: Sequence[Asked], actor: AnsweringActor, manifest: Path, out: Path) -> str:
     shard = spec.shard
     assert shard.decoding is not None, "a shard has decoding or choices"
     seed = derive_seed("generate", spec.backbone, spec.actor, spec.seed, shard.dataset, shard.split)
@@ -82,7 +82,7 @@ def _score_choices(
     wanted: Choices,
     condition: str,
     questions: Sequence[Asked],
-    actor: Actor,
+    actor: AnsweringActor,
     inputs: Mapping[str, Path],
     out: Path,
 ) -> str:

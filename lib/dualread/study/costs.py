@@ -13,7 +13,7 @@ COSTS = Path(__file__).with_name("costs.yaml")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
+class PlannedCost:
     """A row of the table, for one backbone and one GPU.
 
     Attributes:
@@ -50,7 +50,7 @@ class Costs:
 
     def time(
         self, stage: str, what: str, backbone: tuple[str, Mapping[str, Any]] | None = None, engine: str | None = None
-    ) -> Cost:
+    ) -> PlannedCost:
         """Return the seconds per unit of the first row that fits.
 
         Args:
@@ -69,19 +69,19 @@ class Costs:
         if backbone is None or is_tiny(backbone[1]):
             model = "core" if backbone is None else "tiny"
             row = next(row for row in rows if row["model"] == model)
-            return Cost(value=row["seconds"], per=row["per"], basis=row["from"], row=row)
+            return PlannedCost(value=row["seconds"], per=row["per"], basis=row["from"], row=row)
         row, ratio, basis = self._nearest(rows, *backbone)
         if row["per"] == "step":  # takes as long with other models and on other GPUs, as far as we have seen
-            return Cost(value=row["seconds"], per="step", basis=row["from"], row=row)
+            return PlannedCost(value=row["seconds"], per="step", basis=row["from"], row=row)
         speed = self._measured_on["tflops"] / self._table["gpu"]["tflops"]
         if speed != 1:
             basis += f"; times {speed:.2g} on {self._table['gpu']['name']}, not measured"
-        return Cost(value=row["seconds"] * ratio * speed, per=row["per"], basis=basis, row=row)
+        return PlannedCost(value=row["seconds"] * ratio * speed, per=row["per"], basis=basis, row=row)
 
-    def peak(self, stage: str, name: str, backbone: Mapping[str, Any]) -> Cost:
+    def peak(self, stage: str, name: str, backbone: Mapping[str, Any]) -> PlannedCost:
         """Return the GB that a GPU needs for a stage, without a margin."""
         row, ratio, basis = self._nearest([r for r in self._table["memory"] if r["stage"] == stage], name, backbone)
-        return Cost(value=row["gb"] * ratio, per="GPU", basis=basis, row=row)
+        return PlannedCost(value=row["gb"] * ratio, per="GPU", basis=basis, row=row)
 
     def completion_gb(self, name: str, backbone: Mapping[str, Any]) -> float:
         """Return the GB that one completion takes while a training learns from it."""

@@ -11,7 +11,7 @@ import polars as pl
 from dualread import plugins
 from dualread.apps.evaluate.log import read_logged
 from dualread.data.tables.checks import checked
-from dualread.data.tables.contract import ANSWERS, PAIRS, WIDE, WIDE_SCORE, CheckedTable, Column, TableOptions
+from dualread.data.tables.contract import ANSWERS, PAIRS, WIDE, WIDE_SCORE, CheckedTable, TableOptions, UserColumn
 from dualread.data.tables.files import RawTable, read_file
 from dualread.data.tables.hub import is_address, local_file, read_address
 from dualread.data.tables.memory import read_frame
@@ -76,7 +76,7 @@ def read_tables(
         ConfigError: `options` or `only` says something that is not so.
     """
     sources = {"predictions": (predictions, ANSWERS), "pairs": (pairs, PAIRS), "calibration": (calibration, ANSWERS)}
-    raw: dict[str, tuple[RawTable, Sequence[Column]]] = {}
+    raw: dict[str, tuple[RawTable, Sequence[UserColumn]]] = {}
     for name, (source, declared) in sources.items():
         if source is not None and log.log_format is not None and declared is ANSWERS:
             raw[name] = (_read_log(source, name, options, log), declared)
@@ -96,7 +96,7 @@ def read_tables(
     )
 
 
-def _read_table(source: Any, name: str, declared: Sequence[Column], options: TableOptions) -> RawTable:
+def _read_table(source: Any, name: str, declared: Sequence[UserColumn], options: TableOptions) -> RawTable:
     """Read the columns of a table that the contract and the user name."""
 
     def wanted(column: str) -> bool:
@@ -136,7 +136,7 @@ def _read_log(source: Any, name: str, options: TableOptions, log: LogOptions) ->
     )
 
 
-def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[RawTable, Sequence[Column]]]) -> None:
+def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[RawTable, Sequence[UserColumn]]]) -> None:
     """Refuse a mapping that names a column that is not read, or one that no table has."""
     for name, own in columns.items():
         wide = [ANSWERS] if name.startswith((WIDE, WIDE_SCORE)) else []
@@ -175,7 +175,7 @@ def _only(tables: Mapping[str, CheckedTable], column: str, values: Sequence[str]
     }
 
 
-def _unused(table: RawTable, declared: Sequence[Column], options: TableOptions) -> str | None:
+def _unused(table: RawTable, declared: Sequence[UserColumn], options: TableOptions) -> str | None:
     """Return a sentence about the columns that are not used, or None if there are none."""
     replaced = {name for name, own in options.names(declared).items() if name not in options.columns.values()}
     is_wide = declared is ANSWERS and not {"confidence", "score", "method"} & {*table.columns, *options.columns}

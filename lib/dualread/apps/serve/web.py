@@ -54,7 +54,7 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-class Server(uvicorn.Server):
+class WebServer(uvicorn.Server):
     """Ends at a signal when everything is answered, or else when its time is over, whatever the process does then."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -71,7 +71,7 @@ def _end_after(seconds: float) -> None:
     os._exit(1)  # threads that still work would be waited for
 
 
-def server(app: ASGIApp, *, connections: int, seconds_to_stop: int) -> Server:
+def server(app: ASGIApp, *, connections: int, seconds_to_stop: int) -> WebServer:
     """Return a server of `app`; it logs errors alone, and never what was asked."""
     config = uvicorn.Config(
         app,
@@ -86,7 +86,7 @@ def server(app: ASGIApp, *, connections: int, seconds_to_stop: int) -> Server:
         limit_concurrency=connections,
         timeout_graceful_shutdown=max(0, seconds_to_stop - 1),
     )
-    return Server(config)
+    return WebServer(config)
 
 
 class _Impatient(h11_impl.H11Protocol):

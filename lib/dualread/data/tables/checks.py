@@ -17,8 +17,8 @@ from dualread.data.tables.contract import (
     WIDE,
     WIDE_SCORE,
     CheckedTable,
-    Column,
     TableOptions,
+    UserColumn,
 )
 from dualread.data.tables.files import RawTable
 from dualread.errors import ConfigError, DataError
@@ -29,7 +29,7 @@ __all__ = ["checked"]
 
 
 def checked(
-    table: RawTable, declared: Sequence[Column], options: TableOptions, *, is_graded: bool = True
+    table: RawTable, declared: Sequence[UserColumn], options: TableOptions, *, is_graded: bool = True
 ) -> CheckedTable:
     """Bring a table's columns under the declared names, and check each one.
 
@@ -70,7 +70,7 @@ def checked(
         answers = _scored(answers, correct, MISSING_WORDS)
     elif is_graded and answers.has(reference):
         answers = _with_every_reference(answers, reference, options)
-    clusters = (Column(cluster, ID, "is resampled") for cluster in options.clusters if cluster not in known)
+    clusters = (UserColumn(cluster, ID, "is resampled") for cluster in options.clusters if cluster not in known)
     for column in (*declared, *clusters):
         if answers.has(column.name) and column.type not in (TEXTS, PROBABILITY, SCORE):
             answers = _typed(answers, column, options)
@@ -81,7 +81,7 @@ def checked(
 
 
 def _refuse_misspelled(
-    table: RawTable, known: Sequence[str], options: TableOptions, declared: Sequence[Column]
+    table: RawTable, known: Sequence[str], options: TableOptions, declared: Sequence[UserColumn]
 ) -> None:
     """Refuse a column that is a declared one but for case, spaces and signs: it would be ignored by mistake."""
     plain = {re.sub("[^a-z]", "", name): name for name in known if name not in table.columns}
@@ -135,7 +135,7 @@ def _with_references(table: CheckedTable, column: str, options: TableOptions) ->
     if not table.has(column):
         return table
     if table.frame[column].dtype != pl.List(pl.String):
-        table = _typed(table, Column(column, TEXTS, "", False), options)
+        table = _typed(table, UserColumn(column, TEXTS, "", False), options)
         text, separator = pl.col(column), options.alternatives
         lists = pl.concat_list(text) if separator is None else text.str.split(separator)
         table = table.with_column(pl.when(text.is_not_null()).then(lists).alias(column))
@@ -180,7 +180,7 @@ def _with_confidence(table: CheckedTable, prefix: str, options: TableOptions) ->
     confidence, score = f"{prefix}confidence", f"{prefix}score"
     if not table.has(confidence) and not table.has(score):
         return table
-    for column in (Column(confidence, PROBABILITY, "", False), Column(score, SCORE, "", False)):
+    for column in (UserColumn(confidence, PROBABILITY, "", False), UserColumn(score, SCORE, "", False)):
         if table.has(column.name):
             table = _typed(table, column, options)
     methods = "method" if table.has("method") else pl.lit(0)
@@ -217,7 +217,7 @@ _FILLED = (
 )
 
 
-def _typed(table: CheckedTable, column: Column, options: TableOptions) -> CheckedTable:
+def _typed(table: CheckedTable, column: UserColumn, options: TableOptions) -> CheckedTable:
     """Check one column, and give it its type."""
     values, called, notes = table.frame[column.name], table.column(column.name), []
     if values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):

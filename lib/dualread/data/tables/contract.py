@@ -15,7 +15,7 @@ import polars as pl
 
 from dualread.errors import DataError, did_you_mean
 
-__all__ = ["ANSWERS", "PAIRS", "WIDE", "CheckedTable", "Column", "TableOptions", "plain_ids"]
+__all__ = ["ANSWERS", "PAIRS", "WIDE", "CheckedTable", "TableOptions", "UserColumn", "plain_ids"]
 
 # Begin the columns of a table with one column per method, whose name follows.
 WIDE, WIDE_SCORE = "confidence_", "score_"
@@ -78,7 +78,7 @@ ANSWER_TYPE = ColumnType(
 
 
 @dataclass(frozen=True)
-class Column:
+class UserColumn:
     """A column that is read: name, type, meaning, and whether every row needs a value."""
 
     name: str
@@ -88,20 +88,20 @@ class Column:
 
 
 ANSWERS = (
-    Column("confidence", PROBABILITY, "probability that the answer is correct"),
-    Column("score", SCORE, "in place of confidence: a number of which only the order counts; higher is more sure"),
-    Column("correct", TRUTH, "whether the answer is right; rows without a value are left out and counted", False),
-    Column("answer", TEXT, "the answer; an empty one is wrong", False),
-    Column("reference_answer", TEXTS, "the gold answer, or a list of accepted ones", False),
-    Column("image_id", ID, "the image; intervals resample images, without it every row counts as independent"),
-    Column("question", TEXT, "adds the within-question AUROC"),
-    Column("answer_type", ANSWER_TYPE, "each type also gets metrics of its own"),
-    Column("method", ID, "the method that gave the confidence"),
-    Column("sample_id", ID, "the question's name, once per method; needed with pairs and to compare methods"),
-    Column("dataset", ID, "each data set is evaluated by itself"),
-    Column("split", ID, "as dataset"),
-    Column("study", ID, "the study whose resamples are drawn; a study writes it"),
-    Column("replicates", ID, "the number of resamples; a study writes it"),
+    UserColumn("confidence", PROBABILITY, "probability that the answer is correct"),
+    UserColumn("score", SCORE, "in place of confidence: a number of which only the order counts; higher is more sure"),
+    UserColumn("correct", TRUTH, "whether the answer is right; rows without a value are left out and counted", False),
+    UserColumn("answer", TEXT, "the answer; an empty one is wrong", False),
+    UserColumn("reference_answer", TEXTS, "the gold answer, or a list of accepted ones", False),
+    UserColumn("image_id", ID, "the image; intervals resample images, without it every row counts as independent"),
+    UserColumn("question", TEXT, "adds the within-question AUROC"),
+    UserColumn("answer_type", ANSWER_TYPE, "each type also gets metrics of its own"),
+    UserColumn("method", ID, "the method that gave the confidence"),
+    UserColumn("sample_id", ID, "the question's name, once per method; needed with pairs and to compare methods"),
+    UserColumn("dataset", ID, "each data set is evaluated by itself"),
+    UserColumn("split", ID, "as dataset"),
+    UserColumn("study", ID, "the study whose resamples are drawn; a study writes it"),
+    UserColumn("replicates", ID, "the number of resamples; a study writes it"),
 )
 _OF_DONORS = ("confidence", "score", "correct", "answer", "reference_answer", "image_id")
 PAIRS = tuple(
@@ -137,7 +137,7 @@ class TableOptions:
         """The columns of the cluster in answers and in pairs."""
         return () if self.cluster is None else (self.cluster, f"donor_{self.cluster}")
 
-    def names(self, declared: Sequence[Column]) -> dict[str, str]:
+    def names(self, declared: Sequence[UserColumn]) -> dict[str, str]:
         """Return {declared name: the user's name} for a table; a negated confidence is a score."""
         known = {column.name for column in declared}
         return {
@@ -146,7 +146,7 @@ class TableOptions:
             if name in known or name.startswith((WIDE, WIDE_SCORE))
         }
 
-    def reads(self, column: str, declared: Sequence[Column]) -> bool:
+    def reads(self, column: str, declared: Sequence[UserColumn]) -> bool:
         """Whether the values of a column of the user's table are needed."""
         names = {name for own in self.names(declared).values() for name in (own, own.removeprefix("-"))}
         known = {*(one.name for one in declared), *self.clusters, *self.options, *names}

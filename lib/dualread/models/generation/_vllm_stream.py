@@ -13,7 +13,7 @@ from dualread.seeding import derive_seed
 
 
 @dataclass(kw_only=True)
-class _Row(GrowingCompletion):
+class _VllmCompletion(GrowingCompletion):
     """One completion.
 
     Attributes:
@@ -45,7 +45,7 @@ class VllmStream:
         assert len(layers) < 2, "vLLM shows one layer besides the last one"
         self._core, self._encoder, self._stop, self._forbidden = core, encoder, stop, forbidden
         self._collecting, self._states = collecting, None if collecting is None else core.watch(*layers)
-        self._rows: dict[str, _Row] = {}
+        self._rows: dict[str, _VllmCompletion] = {}
 
     @property
     def n_open(self) -> int:
@@ -65,7 +65,7 @@ class VllmStream:
             parameters["logprobs"] = request.top_log_probs
         given = None
         for index in range(request.decoding.n_samples):
-            row, name = _Row(request=request, index=index, watched=watched), f"{request.name}/{index}"
+            row, name = _VllmCompletion(request=request, index=index, watched=watched), f"{request.name}/{index}"
             of_row = {**parameters, "seed": seed + index}
             if self._states is not None and watched:
                 row.engine_name = self._core.add_watched(name, prompt, of_row, self._states, whole=whole)
@@ -104,7 +104,7 @@ class VllmStream:
                 self._rows[name] = row
         return [*events, *self._finished(ended)]
 
-    def _grown(self, row: _Row, made: Any) -> list[Event]:
+    def _grown(self, row: _VllmCompletion, made: Any) -> list[Event]:
         events: list[Event] = []
         if not row.tokens and row.index == 0:
             last = len(row.request.prompt.token_ids) - 1
@@ -117,14 +117,14 @@ class VllmStream:
         row.finish_reason = made.finish_reason or ""
         return events
 
-    def _lacks_states(self, row: _Row) -> bool:
+    def _lacks_states(self, row: _VllmCompletion) -> bool:
         """Return whether vLLM has to read more: the last token, which is chosen, or an image of another request."""
         if not row.watched or self._states is None or self._collecting is None:
             return False
         last = self._collecting.reads_last(row.tokens, self._encoder.decode, self._stop)
         return last or not self._states.has_image(row.engine_name)
 
-    def _finished(self, rows: Sequence[_Row]) -> list[Finished]:
+    def _finished(self, rows: Sequence[_VllmCompletion]) -> list[Finished]:
         import torch
 
         states, watched = {}, [row for row in rows if row.watched]

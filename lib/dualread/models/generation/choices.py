@@ -9,7 +9,7 @@ import numpy as np
 
 from dualread.errors import ConfigError
 from dualread.grading.spans import character_spans, tokens_within
-from dualread.models.actor import Actor, Request
+from dualread.models.actor import AnsweringActor, Request
 from dualread.schema import answers
 
 _OPEN, _CLOSE = "<confidence>", "</confidence>"
@@ -42,7 +42,7 @@ class ScoredChoices:
 
 
 def score_choices(
-    actor: Actor, requests: Sequence[Request], committed: Sequence[Sequence[int]], wanted: answers.Choices
+    actor: AnsweringActor, requests: Sequence[Request], committed: Sequence[Sequence[int]], wanted: answers.Choices
 ) -> list[ScoredChoices]:
     """Score the choices that a view asks for after each request.
 

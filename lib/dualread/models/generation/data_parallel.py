@@ -19,7 +19,7 @@ import numpy as np
 
 from dualread import devices
 from dualread.errors import DualReadError, in_a_line
-from dualread.models.actor import Actor, Collecting, Completion, Loglikelihoods, Request, SeededDecoding
+from dualread.models.actor import AnsweringActor, Collecting, Completion, Loglikelihoods, Request, SeededDecoding
 from dualread.models.backbones.encode import Encoder
 from dualread.progress import work_on
 
@@ -49,19 +49,19 @@ def partition(requests: Sequence[Request], n: int) -> list[list[int]]:
 
 
 class DataParallelEngine:
-    """Several engines that answer as one; implements `dualread.models.actor.Actor`.
+    """Several engines that answer as one; implements `dualread.models.actor.AnsweringActor`.
 
     Args:
         open_one: Opens the engine of one process. Has to be a function or class at the top level of a module, so that
             it can be pickled.
         arguments: The arguments of `open_one`.
         gpus: The value of CUDA_VISIBLE_DEVICES for each process.
-        encoder, stop: See `Actor`.
+        encoder, stop: See `AnsweringActor`.
     """
 
     def __init__(
         self,
-        open_one: Callable[..., Actor],
+        open_one: Callable[..., AnsweringActor],
         arguments: tuple[Any, ...],
         gpus: Sequence[str],
         encoder: Encoder,
@@ -82,14 +82,14 @@ class DataParallelEngine:
     def answer(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
     ) -> list[list[Completion]]:
-        """Complete `requests`; see `Actor.answer`."""
+        """Complete `requests`; see `AnsweringActor.answer`."""
         more = () if collecting is None else (collecting,)
         return self._call_all("answer", requests, lambda part: ([requests[i] for i in part], decoding, *more))
 
     def loglikelihoods(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
     ) -> list[Loglikelihoods]:
-        """Score the `continuations` of each request; see `Actor.loglikelihoods`."""
+        """Score the `continuations` of each request; see `AnsweringActor.loglikelihoods`."""
         return self._call_all(
             "loglikelihoods",
             requests,
@@ -172,7 +172,11 @@ def send_as_arrays() -> None:
 
 
 def _serve(
-    connection: Connection, gpu: str, open_one: Callable[..., Actor], arguments: tuple[Any, ...], lease: Sequence[int]
+    connection: Connection,
+    gpu: str,
+    open_one: Callable[..., AnsweringActor],
+    arguments: tuple[Any, ...],
+    lease: Sequence[int],
 ) -> None:
     """Open an engine on `gpu` at the first call, and answer calls until the other end of `connection` is closed.
 

@@ -42,7 +42,7 @@ def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = U
 
 
 class TransformersEngine:
-    """Implements `dualread.models.actor.Actor` with `transformers`."""
+    """Implements `dualread.models.actor.AnsweringActor` with `transformers`."""
 
     def __init__(self, opened: Opened, batch_size: int):
         self._opened = opened
@@ -55,7 +55,7 @@ class TransformersEngine:
     def answer(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
     ) -> list[list[Completion]]:
-        """Complete `requests`; see `Actor.answer`."""
+        """Complete `requests`; see `AnsweringActor.answer`."""
         kinds = (Completion, *(collecting.kinds if collecting else ()))
 
         def of_batch(batch: Sequence[int]) -> list[list[Completion]]:
@@ -90,7 +90,7 @@ class TransformersEngine:
     def loglikelihoods(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
     ) -> list[Loglikelihoods]:
-        """Score the `continuations` of each request; see `Actor.loglikelihoods`."""
+        """Score the `continuations` of each request; see `AnsweringActor.loglikelihoods`."""
         from dualread.models.generation._tree import score
 
         by_tree: dict[Any, list[int]] = {}

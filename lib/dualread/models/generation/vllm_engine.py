@@ -14,7 +14,7 @@ from pydantic import Field
 
 from dualread.errors import ConfigError
 from dualread.models.actor import (
-    Actor,
+    AnsweringActor,
     Collecting,
     Completion,
     EncodedRequest,
@@ -53,7 +53,7 @@ class Settings(Section):
     """Run without CUDA graphs, which is slower. A method that reads an inner layer needs it with `replay.from`."""
 
 
-def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> Actor:
+def open_engine(checkpoint: Path, settings: Wire, engine: Wire, facts: Facts = USUAL) -> AnsweringActor:
     """Open `checkpoint` on every visible GPU; `engine` is what `Settings` declares.
 
     Raises:
@@ -80,7 +80,7 @@ def open_in_processes(checkpoint: Path, settings: Wire, engine: Wire, gpus: Sequ
 
 
 class VllmEngine:
-    """Implements `dualread.models.actor.Actor` with vLLM on one device; arguments as in `open_engine`."""
+    """Implements `dualread.models.actor.AnsweringActor` with vLLM on one device; arguments as in `open_engine`."""
 
     def __init__(self, checkpoint: Path, settings: Wire, engine: Wire):
         prepare()
@@ -92,7 +92,7 @@ class VllmEngine:
     def answer(
         self, requests: Sequence[Request], decoding: SeededDecoding, collecting: Collecting | None = None
     ) -> list[list[Completion]]:
-        """Complete `requests`; see `Actor.answer`."""
+        """Complete `requests`; see `AnsweringActor.answer`."""
         if self._stream is None or collecting != self._collecting:
             # One alone watches vLLM: all shards of a job are of one actor.
             self._stream = VllmStream(self._core, self.encoder, self.stop, self._forbidden, collecting)
@@ -165,7 +165,7 @@ class VllmEngine:
     def loglikelihoods(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
     ) -> list[Loglikelihoods]:
-        """Score the `continuations` of each request; see `Actor.loglikelihoods`.
+        """Score the `continuations` of each request; see `AnsweringActor.loglikelihoods`.
 
         vLLM is asked for one token after every proper prefix of a continuation, together with the log-probabilities of
         all ids that follow that prefix.

@@ -23,7 +23,7 @@ _WIDE = 2000  # from this width in pixels on, a picture that is fitted to the pa
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finished:
+class FinishedArtifact:
     """The artifact of a table or a figure."""
 
     name: str
@@ -62,7 +62,7 @@ class Finished:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownTable(Finished):
+class ShownTable(FinishedArtifact):
     """A table: its HTML, and counts of its cells.
 
     Attributes:
@@ -81,7 +81,7 @@ class ShownTable(Finished):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownFigure(Finished):
+class ShownFigure(FinishedArtifact):
     """A figure with the size of its picture."""
 
     width: int
@@ -137,7 +137,7 @@ def figures(study: Path, provenance: Provenance) -> list[ShownFigure]:
     found = []
     for path in sorted(study.glob(f"figures/*/{MANIFEST_NAME}")):
         common = _common(path.parent.name, path.parent, provenance)
-        header = Finished(**common).content("png")[16:24]
+        header = FinishedArtifact(**common).content("png")[16:24]
         width, height = struct.unpack(">II", header)
         found.append(ShownFigure(**common, width=width, height=height))
     return found
@@ -160,7 +160,7 @@ def _common(name: str, folder: Path, provenance: Provenance) -> dict:
 
 def _table(name: str, folder: Path, provenance: Provenance) -> ShownTable:
     common = _common(name, folder, provenance)
-    made = Finished(**common)
+    made = FinishedArtifact(**common)
     parts = tuple(made.content("html").decode().split("\n\n"))
     return ShownTable(**common, parts=parts, **_cells(made.content("csv")))
 
