@@ -102,7 +102,7 @@ def settings_of(module: str, given: Wire) -> Section:
     Raises:
         ConfigError: There is no such reader, or a setting is missing, unknown, or not allowed.
     """
-    return getattr(load(module), "Settings", NoSettings).of(given, f"{module}: settings")
+    return getattr(load(module), "Settings", NoSettings).from_spec(given, f"{module}: settings")
 
 
 def fit(module: str, examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
