@@ -141,7 +141,7 @@ class TrainingSettings(Section):
         """The `Settings` of `rollouts`; None if the trained model samples."""
         if self.rollouts is None:
             return None
-        return settings_class("rollouts", self.rollouts).of(self.rollout_settings or {}, "rollout_settings")
+        return settings_class("rollouts", self.rollouts).from_spec(self.rollout_settings or {}, "rollout_settings")
 
     @property
     def unfit_for_an_engine(self) -> str | None:

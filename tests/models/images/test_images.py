@@ -28,7 +28,7 @@ def picture(width: int = 48, height: int = 36) -> Image.Image:
 
 
 def changed(name: str, strength: float | None = None, *, of: Image.Image | None = None, seed: int = 0) -> np.ndarray:
-    settings = settings_class("images", name).of({} if strength is None else {"strength": strength}, "settings")
+    settings = settings_class("images", name).from_spec({} if strength is None else {"strength": strength}, "settings")
     rng = generator("test", seed)
     return np.asarray(plugins.load("images", name).change(of or picture(), settings, rng))
 

@@ -108,7 +108,7 @@ def _opened(file: Path) -> Image:
 def _changed(picture: Image, content: str, changes: tuple[Change, ...], draw: int) -> Image:
     for module, settings in changes:
         plugin, rng = plugins.load_module(module), generator("image", module, content, draw)
-        chosen = getattr(plugin, "Settings", NoSettings).of(json.loads(settings), f"{module}: settings")
+        chosen = getattr(plugin, "Settings", NoSettings).from_spec(json.loads(settings), f"{module}: settings")
         picture = plugin.change(picture, chosen, rng)
     return picture
 

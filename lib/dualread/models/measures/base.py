@@ -19,7 +19,7 @@ def measure_batch(
     import torch
 
     plugin = plugins.load_module(measure.module)
-    settings = getattr(plugin, "Settings", NoSettings).of(measure.settings, f"{measure.module}: settings")
+    settings = getattr(plugin, "Settings", NoSettings).from_spec(measure.settings, f"{measure.module}: settings")
     made: dict[int, dict[str, np.ndarray]] = {}
     with torch.inference_mode():
         for rows in _passes(opened, prompts, completions):
