@@ -10,7 +10,7 @@ from dualread.apps.answer.study import changes_of, check_examples, chosen_method
 from dualread.errors import ConfigError, DataError
 from tests.apps.answer.test_examples import png
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BACKBONE = {
     "source": {"folder": "/somewhere"},
     "settings": {"dtype": "float32", "attention": "sdpa", "max_prompt_tokens": 100},

@@ -14,7 +14,7 @@ from dualread import evaluate
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 INSPECT = (ROOT / "envs/inspect.txt").read_text().splitlines()[-1]
 
 

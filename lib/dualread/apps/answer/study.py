@@ -18,7 +18,7 @@ from dualread.study.files import laid_over, read
 from dualread.study.shards import StudyShards
 
 BACKBONE, ACTOR, SEED, DATASET = "model", "base", 0, "examples"  # an actor without training has the seed 0
-_CONFIG = Path(__file__).parents[1] / "study" / "config.yaml"
+_CONFIG = Path(__file__).parents[2] / "study" / "config.yaml"
 _FEWEST_IMAGES = 9  # of which the roles of a training split get one each
 _PART_OF = {split: part for part, split in PARTS.items()}
 

@@ -11,7 +11,7 @@ from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation.statistics import drift as module
 from dualread.evaluation.statistics.drift import ConfidenceSample, drift, read_validation, write_validation
 
-GUIDE = Path(__file__).parents[2] / "docs/serve.md"
+GUIDE = Path(__file__).parents[3] / "docs/serve.md"
 
 
 def sample(seed, n_images, per_image=3, shift=0.0, within=0.3):
