@@ -1,6 +1,6 @@
 # How a rule becomes a job.
 #
-# Each other file of this folder describes the artifacts of its stages: for the wildcards of a job, the inputs and the
+# ARTIFACTS (study/artifacts.py) describes the artifacts of each stage: for the wildcards of a job, the inputs and the
 # `spec` of each artifact, which is all that it depends on besides inputs and code. `stage(...)` makes a rule of such a
 # description. Snakemake asks the rule which inputs a job reads and what its parameters are (study/jobs.py): it runs the job
 # again if one of them has changed. The job is one call of `python -m dualread.store.run STAGE JOB` (store/run.py): each
@@ -10,7 +10,8 @@ import os
 import re
 from functools import partial
 
-from dualread.study.artifacts import Run, StudyArtifacts, plugin, run_of
+from dualread.study.artifact_paths import Run
+from dualread.study.artifacts import StudyArtifacts
 from dualread.study.shards import StudyShards
 from dualread.study.tables import StudyTables
 
@@ -36,22 +37,17 @@ wildcard_constraints:
 # --- Where everything is
 
 
-def folder_of(source):
-    return os.path.relpath(REPOSITORY / source.folder)
-
-
 def source_of(dataset, split):
     """Where a data set's official files are: a phantom, or a folder that exists, or what the hub has."""
     source = STUDY.datasets[dataset].source
     if source.phantom:
         return ARTIFACTS.at("phantoms", source.phantom)
-    if source.folder and os.path.isdir(folder_of(source)):
-        return folder_of(source)
+    if source.folder and os.path.isdir(ARTIFACTS.folder(source.folder)):
+        return ARTIFACTS.folder(source.folder)
     return ARTIFACTS.at("downloads", dataset)
 
 
-ARTIFACTS = StudyArtifacts(STUDY, SHARDS, RESULTS, source_of)  # what each artifact is made from
-artifact, of_actor, entry = ARTIFACTS.at, ARTIFACTS.of_actor, ARTIFACTS.entry
+ARTIFACTS = StudyArtifacts(STUDY, SHARDS, RESULTS, source_of, REPOSITORY)
 ANY = Run("{backbone}", "{actor}", "{seed}")  # stands for a job's wildcards in the outputs of its rule
 
 
@@ -59,18 +55,18 @@ ANY = Run("{backbone}", "{actor}", "{seed}")  # stands for a job's wildcards in 
 
 
 def stage(describe, output, *, actor=None, part=None, only={}, after=(), environment=None, resources={}, local=False):
-    """Define the rule of a stage, which has the name of the function `describe`.
+    """Define the rule of a stage, which has the name of the function `describe`, or of that of a `partial`.
 
     `describe` returns, for the wildcards of a job, the inputs that its entries share, and the entries. `output` is the
     artifact that a job makes, or a list of them. `actor`: the rule is for this one alone, because actors differ in
-    their artifacts and a rule's outputs are fixed. `part`: a name that ends the rule's, and that `describe` gets besides
-    the wildcards, where a stage has several rules. `only`: what the wildcards may be. `after`: what has to be there
-    first and is in no key. `environment`: the stamp of one that is not Snakemake's own. A job takes the GPUs that its
-    `resources` ask for. A `local` stage runs where Snakemake runs, on a cluster too.
+    their artifacts and a rule's outputs are fixed. `part`: a name that ends the rule's, where a stage has several
+    rules. `only`: what the wildcards may be. `after`: what has to be there first and is in no key. `environment`: the
+    stamp of one that is not Snakemake's own. A job takes the GPUs that its `resources` ask for. A `local` stage runs
+    where Snakemake runs, on a cluster too.
     """
-    name = describe.__name__
+    name = getattr(describe, "func", describe).__name__
     rule_name = "_".join([name, *filter(None, [actor, part])])
-    jobs = RUN.jobs(rule_name, name, partial(describe, part=part) if part else describe, environment)
+    jobs = RUN.jobs(rule_name, name, describe, environment)
     outputs = [output] if isinstance(output, str) else output
     wildcards = re.findall(r"{\w+}", outputs[0])
     command = RUN.exports + jobs.command(REPOSITORY / "lib", on_gpus="gpu" in resources)

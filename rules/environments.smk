@@ -39,7 +39,7 @@ ENGINE_ENVIRONMENT = environment_of("generation", STUDY.generation.engine)
 # Of what samples for trainings, by the name that backbones give it; None for the trained model itself.
 TRAINING_ENVIRONMENTS = {
     name: environment_of("rollouts", name) if name else None
-    for name in dict.fromkeys(backbone.training.get("rollouts") for backbone in STUDY.backbones.values())
+    for name in dict.fromkeys(map(SHARDS.rollouts_of, STUDY.backbones))
 }
 
 

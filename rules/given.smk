@@ -6,54 +6,9 @@
 #          and features/<same>/ where the likelihood of answers is read
 
 
-from dualread.schema.answers import DescribeServiceSpec, ReadAnswersSpec, ReadLikelihoodsSpec
-from dualread.study.asked import shard_spec
-
-
-def describe_service(w):
-    spec = DescribeServiceSpec(
-        **run_of(w),
-        model=SHARDS.service(w.backbone, w.actor).model,
-        left_out=STUDY.left_out.get(w.actor, {}),
-    )
-    return {}, [entry(of_actor("actors", w), spec)]
-
-
-def read_answers(w):
-    return {}, [
-        entry(
-            ARTIFACTS.of_shard("generations", w, shard),
-            ReadAnswersSpec(
-                **run_of(w),
-                service=SHARDS.service(w.backbone, w.actor),
-                shard=shard_spec(STUDY, w.actor, shard),
-            ),
-            responses=responses_of(w),
-            **ARTIFACTS.shard_inputs(w, shard),
-        )
-        for shard in SHARDS.generated(w.actor)
-    ]
-
-
-def read_likelihoods(w):
-    return {"actor": of_actor("actors", w)}, [
-        entry(
-            ARTIFACTS.of_shard("features", w, shard),
-            ReadLikelihoodsSpec(**run_of(w), shard=shard_spec(STUDY, w.actor, shard)),
-            generations=ARTIFACTS.of_shard("generations", w, shard),
-        )
-        for shard in SHARDS.replayed(w.actor)
-    ]
-
-
-def responses_of(w):
-    """A raw folder, named in every entry: Snakemake tracks those of entries alone."""
-    return os.path.relpath(REPOSITORY / STUDY.actors[w.actor].answers.folder / "responses")
-
-
 stage(
-    describe_service,
-    artifact("actors", "{backbone}", "{actor}", "{seed}"),
+    ARTIFACTS.describe_service,
+    ARTIFACTS.of_actor("actors", ANY),
     only=dict(actor=one_of(SHARDS.given)),
     local=True,
 )
@@ -63,7 +18,7 @@ stage(
 for actor in (actor for actor in SHARDS.answering if actor in SHARDS.given):
 
     stage(
-        read_answers,
+        ARTIFACTS.read_answers,
         [ARTIFACTS.of_shard("generations", ANY, shard) for shard in SHARDS.generated(actor)],
         actor=actor,
         local=True,
@@ -72,7 +27,7 @@ for actor in (actor for actor in SHARDS.answering if actor in SHARDS.given):
     if SHARDS.replayed(actor):
 
         stage(
-            read_likelihoods,
+            ARTIFACTS.read_likelihoods,
             [ARTIFACTS.of_shard("features", ANY, shard) for shard in SHARDS.replayed(actor)],
             actor=actor,
             local=True,
@@ -82,6 +37,6 @@ for actor in (actor for actor in SHARDS.answering if actor in SHARDS.given):
 # What `dualread ask` reads: the questions of the study, and their donors.
 rule questions:
     input:
-        list(ARTIFACTS.manifests(EVERYTHING).values()),
-        list(ARTIFACTS.pairs(EVERYTHING).values()),
-        artifact("leakage"),
+        list(ARTIFACTS.manifests().values()),
+        list(ARTIFACTS.pairs().values()),
+        ARTIFACTS.at("leakage"),

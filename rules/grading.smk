@@ -8,6 +8,6 @@ for actor in SHARDS.answering:
 
     stage(
         ARTIFACTS.grade,
-        [of_actor("graded", ANY, *shard) for shard in SHARDS.shards(actor)],
+        [ARTIFACTS.of_actor("graded", ANY, *shard) for shard in SHARDS.shards(actor)],
         actor=actor,
     )

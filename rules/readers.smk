@@ -8,14 +8,14 @@ for actor in SHARDS.answering:
 
     stage(
         ARTIFACTS.fit_readers,
-        [of_actor("readers", ANY, method) for method in SHARDS.methods_of(actor)],
-        after=artifact("leakage"),
+        [ARTIFACTS.of_actor("readers", ANY, method) for method in SHARDS.methods_of(actor)],
+        after=ARTIFACTS.at("leakage"),
         actor=actor,
         resources=dict(model_slots=1),
     )
 
     stage(
         ARTIFACTS.score_answers,
-        [of_actor("predictions", ANY, method) for method in SHARDS.methods_of(actor)],
+        [ARTIFACTS.of_actor("predictions", ANY, method) for method in SHARDS.methods_of(actor)],
         actor=actor,
     )

@@ -20,11 +20,11 @@ REPORT_CODE = [
 
 rule report:
     input:
-        [artifact("tables", table) for table in STUDY.tables],
-        artifact("tables", "preview"),
-        [artifact("figures", figure) for figure in STUDY.figures],
-        artifact("data"),
-        artifact("leakage"),
+        [ARTIFACTS.at("tables", table) for table in STUDY.tables],
+        ARTIFACTS.at("tables", "preview"),
+        [ARTIFACTS.at("figures", figure) for figure in STUDY.figures],
+        ARTIFACTS.at("data"),
+        ARTIFACTS.at("leakage"),
         RECORDS,
         DIFFICULTY,
         code=REPORT_CODE,

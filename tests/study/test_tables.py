@@ -77,3 +77,10 @@ def test_each_method_is_compared_with_all_nulls_in_distribution(config):
         ContrastSpec(name="nulls", method=method, baselines=("psr", "own"), **places) for method in ("per", "dualread")
     ]
     assert tables.against([], ["per"]) == []
+
+
+def test_tables_are_compared_with_the_paper_where_the_study_has_a_backbone_of_it(config):
+    config["tables"] = {"main": {}, "data": {}, "intervals": {}}
+    assert tables_of(config).in_paper() == []
+    config["backbones"]["qwen3-vl-2b"] = config["backbones"].pop("qwen")
+    assert tables_of(config).in_paper() == ["main", "data"]

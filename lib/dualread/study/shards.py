@@ -51,6 +51,17 @@ class StudyShards:
         """Return the actor whose checkpoint answers: itself, or the one that it is the same as."""
         return self._config.actors[actor].same_as or actor
 
+    def rollouts_of(self, backbone: str) -> str | None:
+        """Return what samples for the trainings on a backbone; None if the trained model itself does."""
+        return self._config.backbones[backbone].training.get("rollouts")
+
+    def trainings(self) -> dict[tuple[str | None, int], list[str]]:
+        """Return the backbones by what samples for their trainings, and by the number of nodes of each training."""
+        backbones: dict[tuple[str | None, int], list[str]] = {}
+        for name, backbone in self._config.backbones.items():
+            backbones.setdefault((self.rollouts_of(name), backbone.training.get("nodes", 1)), []).append(name)
+        return backbones
+
     def methods_of(self, actor: str) -> list[str]:
         """Return the methods that read the actor's answers, parents before their children."""
         return [name for name, method in self._config.methods.items() if method.actor == actor]

@@ -8,6 +8,13 @@ from dualread.schema.metrics import ContrastSpec
 from dualread.schema.study import Config
 from dualread.study.references import MEANS
 
+# The backbones of the paper; and our tables that it has too, each with its name in the paper.
+PAPER_BACKBONES = frozenset({"qwen3-vl-2b", "medgemma-1.5-4b"})
+PAPER_TABLES = {
+    "data": "dataset_audit",
+    **{name: name for name in ("main", "cascade", "ood_acc", "calib", "reliability", "ccg_ood", "ccg", "ccg_denom")},
+    **{name: name for name in ("sc_tradeoff", "channel", "paired")},
+}
 # A figure shows these against the nulls.
 AGAINST_NULLS = ("auroc", "natural_ccg_auc")
 
@@ -29,6 +36,16 @@ class StudyTables:
         actors = {self._config.methods[method].actor for method in self.rows(table)}
         reads_metrics = plugins.declared("tables", table, "READS") is None
         return actors.pop() if reads_metrics and len(actors) == 1 else None
+
+    def in_paper(self) -> list[str]:
+        """Return the tables that the paper has too; none if the study has none of the paper's backbones."""
+        is_of_paper = not PAPER_BACKBONES.isdisjoint(self._config.backbones)
+        return [name for name in self._config.tables if name in PAPER_TABLES] if is_of_paper else []
+
+    def ood_means(self) -> dict[str, tuple[str, ...]]:
+        """Return the members of the means over out-of-distribution data sets: of answers, and of donor pairs."""
+        ood = tuple(name for name in self._config.datasets if name != self._in_distribution)
+        return {"ood": ood, "ood_ccg": tuple(name for name in ood if self._config.datasets[name].pairing)}
 
     def contrasts(self) -> list[ContrastSpec]:
         """Return what is compared: the study's contrasts, and a table's `method` with every other row of the table."""

@@ -7,11 +7,11 @@ import polars as pl
 
 from dualread.artifacts.tables import from_rows
 from dualread.plugins import load
-from dualread.reporting.comparison import TABLES
 from dualread.reporting.comparison.cells import ComparedStudy
 from dualread.reporting.tables.published import published_cells
 from dualread.schema.columns import DATA
 from dualread.stages import build_table
+from dualread.study.tables import PAPER_TABLES
 from tests.reporting.tables import cases, contrasts
 from tests.reporting.tables.layouts import datasets, layout, method
 from tests.specs import changed
@@ -31,7 +31,7 @@ STUDY = ComparedStudy(
 def tables():
     """Return the CSV of each table as the comparison gets it, all columns as text."""
     shown = layout([method(name) for name in ("dualread", "rlcr", "per", "p_state")], datasets=datasets(*OOD6))
-    made = {name: cases.paper(name) for name in TABLES if name not in ("data", "paired")}
+    made = {name: cases.paper(name) for name in PAPER_TABLES if name not in ("data", "paired")}
     shown_contrasts = changed(shown, contrasts=("rlcr", "p_state"))
     made["paired"] = build_table.build(load("tables", "paired"), _contrasts(), shown_contrasts)
     made["data"] = build_table.build(load("tables", "data"), _data(), shown)

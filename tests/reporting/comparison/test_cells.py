@@ -1,9 +1,9 @@
 import polars as pl
 import pytest
 
-from dualread.reporting.comparison import BACKBONES, TABLES, compared
 from dualread.reporting.comparison.cells import VERDICTS, ComparedStudy, compare, verdict
 from dualread.reporting.tables.published import PaperPlace, Printed, published_cells
+from dualread.study.tables import PAPER_BACKBONES, PAPER_TABLES
 from tests.reporting.comparison.study import STUDY, replaced, tables
 
 PLACE = list(PaperPlace._fields)
@@ -147,13 +147,7 @@ def test_a_role_of_a_split_is_not_the_split(ours):
     assert row["ours"] == 4919.0  # and neither the 4819 of its role fit nor the 50 of the others
 
 
-def test_which_studies_are_compared():
-    names = ["main", "data", "intervals"]
-    assert compared({"qwen3-vl-2b": {}, "mine": {}}, dict.fromkeys(names)) == ["main", "data"]
-    assert compared({"qwen3-vl-tiny": {}}, dict.fromkeys(names)) == []
-
-
 def test_the_names_that_the_workflow_goes_by_are_those_of_the_published_cells():
     places = published_cells()
-    assert {place.backbone for place in places if place.backbone} == BACKBONES
-    assert {place.table for place in places} == set(TABLES.values())
+    assert {place.backbone for place in places if place.backbone} == PAPER_BACKBONES
+    assert {place.table for place in places} == set(PAPER_TABLES.values())

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dualread.apps.answer.study import ACTOR, BACKBONE, DATASET, SEED
-from dualread.schema.backbones import CopyCheckpointSpec, ProbeCheckpointSpec
-from dualread.schema.base import NoSpec, Repository
+from dualread.schema.base import NoSpec
 from dualread.schema.study import Config
 from dualread.store.job import Entry
-from dualread.study.artifacts import Run, StudyArtifacts
+from dualread.study.artifact_paths import Run
+from dualread.study.artifacts import StudyArtifacts
 from dualread.study.jobs import Description
 from dualread.study.shards import Shard, ShardOrView, StudyShards
 
@@ -67,17 +67,15 @@ class Jobs:
         if len(self._sources) > 1:
             leakage = of.manifests((DATASET, split) for split in sorted(self._sources))
             yield "check_leakage", _entries((leakage, [of.entry(of.at("leakage"), NoSpec())]))
-        yield "copy_checkpoint", _entries(self._checkpoint())
-        probed = ProbeCheckpointSpec(backbone=BACKBONE, model=self._study.backbones[BACKBONE].opening())
-        facts = of.entry(of.facts_of(_RUN), probed, actor=of.checkpoint_of(_RUN))
-        yield "probe_checkpoint", _entries(({}, [facts]))
+        yield "copy_checkpoint", _entries(of.copy_checkpoint(_RUN))
+        yield "probe_checkpoint", _entries(of.probe_checkpoint(_RUN))
         yield "generate", _entries(of.generate(_RUN, self._asked(shards.generated(ACTOR))))
         yield "grade", _entries(of.grade(_RUN, self._asked(shards.shards(ACTOR))))
         if replayed := self._replayed():
             yield "replay", _entries(of.replay(_RUN, replayed))
         yield "fit_readers", _entries(of.fit_readers(_RUN, self._methods))
         yield "score_answers", _entries(of.score_answers(_RUN, **wanted))
-        yield "export_answers", _entries(of.export_answers(_RUN, **wanted))
+        yield "export_answers", _entries(of.export_answers(_RUN, runs=[_RUN], **wanted))
 
     def _scored(self, method: str) -> list[Shard]:
         wanted = self._splits if method in self._wanted else ()
@@ -102,14 +100,6 @@ class Jobs:
         read = {shard for method in of_states for shard in (*self._scored(method), self._shards.fitted_shard(method))}
         asked = self._asked(self._shards.replayed(ACTOR))
         return [shard for shard in asked if len(shard) == 4 or shard in read]
-
-    def _checkpoint(self) -> Description:
-        backbone, of = self._study.backbones[BACKBONE], self._artifacts
-        source, model = backbone.source, backbone.opening()
-        repository = Repository(hub=source.hub, revision=str(source.revision)) if source.hub else None
-        folder = None if source.hub else str(source.folder)
-        spec = CopyCheckpointSpec(model=model, repository=repository)
-        return {}, [of.entry(of.checkpoint_of(_RUN), spec, source=folder)]
 
 
 def _entries(described: Description) -> list[Entry]:
