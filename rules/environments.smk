@@ -56,7 +56,11 @@ rule make_environment:
         envs=lambda wildcards, output: REPOSITORY / "envs",
         python=lambda wildcards, output: sys.executable,
     shell:
-        RECIPE
+        # What a killed pip leaves among temporary files is then removed with the unfinished environment.
+        """
+export TMPDIR="$(realpath {params.folder:q})"
+"""
+        + RECIPE
 
 
 # `snakemake --cores 1 environments` makes the environments of the study's engines and prints where they are.

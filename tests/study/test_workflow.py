@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,7 +41,7 @@ def test_a_version_without_what_right_results_need_is_refused():
         insides.check_insides(there, "9.31.0")
 
 
-def test_what_only_saves_time_is_done_without_and_said(capsys):
+def test_what_only_saves_time_is_done_without_and_said(capsys, tmp_path):
     empty = SimpleNamespace()
     insides.end_on_sigterm(empty)
     insides.start_jobs_at_once(empty)
@@ -48,8 +49,9 @@ def test_what_only_saves_time_is_done_without_and_said(capsys):
     insides.limit(empty, "gpu", 2)
     assert insides.jobs_here(empty, {}) == []
     insides.give_rules_the_resources_of_their_stage(SimpleNamespace(is_main_process=True), ["rlvr"], dict)
+    insides.move_temporary_folders(empty, tmp_path)
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == 6
+    assert len(said) == 7
     assert said[2] == "this Snakemake has no `SimpleNamespace.dag`: no table comes before the others"
 
 
@@ -150,6 +152,11 @@ def test_what_the_functions_rely_on_is_in_the_installed_version():
     assert "error and not self.dag.workflow.execution_settings.keep_incomplete" in (folder / "jobs.py").read_text()
     shell = (folder / "shell.py").read_text()
     assert set(re.findall(r'envvars\["(\w+)"\] = threads', shell)) == set(insides.job_environment({}))
+    assert (
+        'self._snakemake_tmp_dir = tempfile.TemporaryDirectory(prefix="snakemake")'
+        in (folder / "workflow.py").read_text()
+    )
+    assert "self.runtime_cache = tempfile.TemporaryDirectory(" in (folder / "sourcecache.py").read_text()
     assert "signal.signal(signal.SIGTERM, self.exit_gracefully)" in scheduler
     assert "if self.job_rate_limiter is not None" in scheduler
     assert "if self.job_rate_limiter is None" in scheduler
@@ -161,6 +168,39 @@ def test_the_lock_of_a_killed_process_is_removed(tmp_path):
     lock.write_text("x")
     locks.free_dead_locks(tmp_path).close()
     assert not lock.exists()
+
+
+@pytest.fixture
+def running(tmp_path):
+    """A Snakemake that has made its two folders for the time of a run."""
+    (tmp_path / "made").mkdir()
+    made = [tempfile.TemporaryDirectory(dir=tmp_path / "made") for _ in range(2)]
+    running = SimpleNamespace(_snakemake_tmp_dir=made[0], sourcecache=SimpleNamespace(runtime_cache=made[1]))
+    yield running
+    running._snakemake_tmp_dir.cleanup()
+    running.sourcecache.runtime_cache.cleanup()
+
+
+def test_folders_of_a_killed_run_are_removed_by_the_next_one(running, tmp_path):
+    place = tmp_path / ".snakemake"
+    Path(running.sourcecache.runtime_cache.name, "Snakefile").touch()  # it is read again when it is needed
+    lock = locks.free_dead_locks(place)
+    insides.move_temporary_folders(running, place / locks.TEMPORARY)
+    made = [running._snakemake_tmp_dir.name, running.sourcecache.runtime_cache.name]
+    assert not list((tmp_path / "made").iterdir())
+    locks.free_dead_locks(place).close()  # of another run, as long as this one lives
+    assert sorted(made) == sorted(map(str, (place / locks.TEMPORARY).iterdir()))
+    lock.close()
+    locks.free_dead_locks(place).close()
+    assert not list((place / locks.TEMPORARY).iterdir())
+
+
+def test_folders_that_hold_something_stay_where_snakemake_has_made_them(running, tmp_path):
+    folder = running._snakemake_tmp_dir.name
+    Path(folder, "source-cache").mkdir()
+    insides.move_temporary_folders(running, tmp_path / "temporary")
+    assert len(list((tmp_path / "made").iterdir())) == 2
+    assert running._snakemake_tmp_dir.name == folder
 
 
 def test_the_lock_of_a_living_process_stays(tmp_path):

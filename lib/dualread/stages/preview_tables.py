@@ -74,7 +74,8 @@ def compute(spec: PreviewTablesSpec, inputs: Mapping[str, Path], out: Path) -> s
     folders = {name: inputs[name] for name in spec.tables}
     pages = (rf"\typeout{{TABLE {name}}}\input{{{name}.tex}}%" for name in folders)
     source = "\n".join([_PREAMBLE, *pages, r"\end{document}", ""])
-    with TemporaryDirectory() as folder:
+    # In the store, where `store gc` removes what a killed process has left.
+    with TemporaryDirectory(prefix="scratch-", dir=out) as folder:
         work = Path(folder)
         (work / "preview.tex").write_text(source, encoding="utf-8")
         for name, path in folders.items():

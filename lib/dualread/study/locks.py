@@ -4,18 +4,21 @@ import atexit
 import contextlib
 import fcntl
 import os
+import shutil
 from pathlib import Path
 from typing import IO
 
 from dualread.errors import ConfigError
 from dualread.store.record import HOST, is_alive
 
+TEMPORARY = "temporary"  # in Snakemake's folder: what is removed when a run ends, or when the next one begins
+
 
 def free_dead_locks(folder: Path) -> IO[str]:
     """Hold a lock of our own in Snakemake's `folder` until this process ends; remove Snakemake's if nobody else does.
 
-    A SIGKILL leaves Snakemake's lock behind, and every later run would ask for --unlock first. The caller keeps the
-    returned file open for as long as the lock has to hold.
+    A SIGKILL leaves Snakemake's lock behind, and every later run would ask for --unlock first; what it leaves in
+    `TEMPORARY` is removed as well. The caller keeps the returned file open for as long as the lock has to hold.
     """
     folder.mkdir(exist_ok=True)
     running = (folder / "running").open("a+")
@@ -27,6 +30,8 @@ def free_dead_locks(folder: Path) -> IO[str]:
         if running.read() in ("", HOST):
             for lock in folder.glob("locks/*.lock"):
                 lock.unlink(missing_ok=True)
+            for left in (folder / TEMPORARY).glob("*"):
+                shutil.rmtree(left, ignore_errors=True)
             running.truncate(0)
             running.write(HOST)
             running.flush()

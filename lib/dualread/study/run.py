@@ -37,7 +37,7 @@ from dualread.study.failures import reasons
 from dualread.study.files import selection
 from dualread.study.found import StoredArtifacts
 from dualread.study.jobs import Description, RuleJobs, once
-from dualread.study.locks import free_dead_locks, hold
+from dualread.study.locks import TEMPORARY, free_dead_locks, hold
 from dualread.study.shards import StudyShards
 from dualread.study.stale import Plan
 from dualread.study.work import cluster_resources, seconds_of_jobs
@@ -53,6 +53,7 @@ from dualread.study.workflow import (
     jobs_of,
     limit,
     makes_results,
+    move_temporary_folders,
     name_in,
     plan_folder,
     plan_with,
@@ -162,6 +163,7 @@ class StudyRun:
         if not runs_here(self._workflow):
             return
         self._locks.append(free_dead_locks(Path(".snakemake")))
+        move_temporary_folders(self._workflow, Path(".snakemake", TEMPORARY))
         results = Path(self._results)
         check_folders(results, self._store.root, Path("tables"), Path("figures"))
         check_writable(self._store.root)

@@ -13,6 +13,7 @@ import getpass
 import os
 import re
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -143,6 +144,22 @@ def runs_here(workflow: Any) -> bool:
 def makes_results(workflow: Any) -> bool:
     """Return, when it plans, whether this process makes what it plans: it is a run, not an inquiry like --summary."""
     return runs_here(workflow) and getattr(workflow, "_executor_plugin", True) is not None
+
+
+def move_temporary_folders(workflow: Any, folder: Path) -> None:
+    """Move the folders that Snakemake has for the time of a run into `folder`.
+
+    It makes one among the temporary files, and one with the text of all rules in the user's cache. There, a SIGKILL
+    would leave them for good. What is in use stays: paths that another workflow may know, and a cache for jobs.
+    """
+    with _or_without("when it is killed, it leaves folders among temporary files and in the user's cache"):
+        if is_module(workflow) or os.listdir(workflow._snakemake_tmp_dir.name):
+            return
+        folder.mkdir(exist_ok=True)
+        for owner, name in ((workflow, "_snakemake_tmp_dir"), (workflow.sourcecache, "runtime_cache")):
+            made = getattr(owner, name)
+            setattr(owner, name, tempfile.TemporaryDirectory(dir=folder.absolute(), ignore_cleanup_errors=True))
+            made.cleanup()
 
 
 def plan_folder(workflow: Any, results: str) -> str:
