@@ -61,23 +61,23 @@ class Jobs:
 
     def __iter__(self) -> Iterator[Job]:
         """Yield stage and entries of each job, in order."""
-        of, shards, wanted = self._artifacts, self._shards, {"methods": self._wanted, "splits": self._splits}
-        manifests = [entry for split in self._sources for entry in of.build_manifest(_Split(split))[1]]
+        artifacts, shards, wanted = self._artifacts, self._shards, {"methods": self._wanted, "splits": self._splits}
+        manifests = [entry for split in self._sources for entry in artifacts.build_manifest(_Split(split))[1]]
         yield "build_manifest", _entries(({}, manifests))
         if len(self._sources) > 1:
-            leakage = of.manifests((DATASET, split) for split in sorted(self._sources))
-            yield "check_leakage", _entries((leakage, [of.entry(of.at("leakage"), NoSpec())]))
+            leakage = artifacts.manifests((DATASET, split) for split in sorted(self._sources))
+            yield "check_leakage", _entries((leakage, [artifacts.entry(artifacts.at("leakage"), NoSpec())]))
         yield "copy_checkpoint", _entries(self._checkpoint())
         probed = ProbeCheckpointSpec(backbone=BACKBONE, model=self._study.backbones[BACKBONE].opening())
-        facts = of.entry(of.facts_of(_RUN), probed, actor=of.checkpoint_of(_RUN))
+        facts = artifacts.entry(artifacts.facts_of(_RUN), probed, actor=artifacts.checkpoint_of(_RUN))
         yield "probe_checkpoint", _entries(({}, [facts]))
-        yield "generate", _entries(of.generate(_RUN, self._asked(shards.generated(ACTOR))))
-        yield "grade", _entries(of.grade(_RUN, self._asked(shards.shards(ACTOR))))
+        yield "generate", _entries(artifacts.generate(_RUN, self._asked(shards.generated(ACTOR))))
+        yield "grade", _entries(artifacts.grade(_RUN, self._asked(shards.shards(ACTOR))))
         if replayed := self._replayed():
-            yield "replay", _entries(of.replay(_RUN, replayed))
-        yield "fit_readers", _entries(of.fit_readers(_RUN, self._methods))
-        yield "score_answers", _entries(of.score_answers(_RUN, **wanted))
-        yield "export_answers", _entries(of.export_answers(_RUN, **wanted))
+            yield "replay", _entries(artifacts.replay(_RUN, replayed))
+        yield "fit_readers", _entries(artifacts.fit_readers(_RUN, self._methods))
+        yield "score_answers", _entries(artifacts.score_answers(_RUN, **wanted))
+        yield "export_answers", _entries(artifacts.export_answers(_RUN, **wanted))
 
     def _scored(self, method: str) -> list[Shard]:
         wanted = self._splits if method in self._wanted else ()
@@ -104,12 +104,12 @@ class Jobs:
         return [shard for shard in asked if len(shard) == 4 or shard in read]
 
     def _checkpoint(self) -> Description:
-        backbone, of = self._study.backbones[BACKBONE], self._artifacts
+        backbone, artifacts = self._study.backbones[BACKBONE], self._artifacts
         source, model = backbone.source, backbone.opening()
         repository = Repository(hub=source.hub, revision=str(source.revision)) if source.hub else None
         folder = None if source.hub else str(source.folder)
         spec = CopyCheckpointSpec(model=model, repository=repository)
-        return {}, [of.entry(of.checkpoint_of(_RUN), spec, source=folder)]
+        return {}, [artifacts.entry(artifacts.checkpoint_of(_RUN), spec, source=folder)]
 
 
 def _entries(described: Description) -> list[Entry]:
