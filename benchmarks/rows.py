@@ -58,9 +58,8 @@ from dualread.artifacts.tables import read_table, write_parts, write_table
 from dualread.data.datasets.base import Loaded, Row
 from dualread.data.datasets.table import load_rows
 from dualread.data.questions.audit import refuse_broken
-from dualread.data.questions.build import build
+from dualread.data.questions.build import build, digest
 from dualread.data.questions.pictures import ImageFile
-from dualread.data.questions.pin import digest
 from dualread.data.questions.select import select
 from dualread.models.conditions import asked
 from dualread.readers.artifact import save_reader

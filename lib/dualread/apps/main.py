@@ -6,7 +6,7 @@ import importlib.metadata
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import redirect_stdout
 from typing import Any, NoReturn, TextIO, cast
 
@@ -65,7 +65,7 @@ class _Parser(argparse.ArgumentParser):
         """Report `message` as the base class does, and say so if an option may have taken the word that is missing."""
         several = [a.option_strings[0] for a in self._actions if a.option_strings and a.nargs == "+"]
         words = [str(a.metavar) for a in self._actions if not a.option_strings and isinstance(a.metavar, str)]
-        if several and words and ("are required" in message or any(f"argument {one}:" in message for one in several)):
+        if several and words and ("are required" in message or any(f"argument {flag}:" in message for flag in several)):
             listed = f"{several[0]} takes" if len(several) == 1 else f"{', '.join(several)} take"
             message += (
                 f". {listed} every word that follows: write {words[0]} first, as in `{self.prog} {words[0]} ...`."
@@ -129,26 +129,22 @@ def _missing(module: str, verb: str) -> str:
     package = module.partition(".")[0]
     package = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}.get(package, package.replace("_", "-"))
     declared = importlib.metadata.requires("dualread") or ()
-    found = [extra for extra in ("", *_extras(declared)) if package in _installed_with(extra, declared)]
-    if not found:
+    known = dict.fromkeys(match[1] for requirement in declared if (match := _OF_EXTRA.search(requirement)))
+    extras = [extra for extra in ("", *known) if package in _installed_with(extra, declared)]
+    if not extras:
         return f"{package} is not installed. Run: pip install {package}."
     usual = next((_EXTRAS[group] for group, verbs in _VERBS.items() if verb in verbs and group in _EXTRAS), "")
-    extra = usual if usual in found and found[0] else found[0]
+    extra = usual if usual in extras and extras[0] else extras[0]
     return f"{package} is not installed. Run: pip install 'dualread{f'[{extra}]' if extra else ''}'."
-
-
-def _extras(declared: Iterable[str]) -> list[str]:
-    """Return the extras that requirements of a package name, in their order."""
-    return list(dict.fromkeys(match[1] for one in declared if (match := _OF_EXTRA.search(one))))
 
 
 def _installed_with(extra: str, declared: Collection[str]) -> set[str]:
     """Return the packages that an extra adds, with those of the extras that it contains; "": that are always there."""
-    found: set[str] = set()
+    packages: set[str] = set()
     for requirement in declared:
-        match, of = re.match(r"([\w-]+)(?:\[([\w,]+)\])?", requirement), _OF_EXTRA.search(requirement)
-        if match and (of[1] if of else "") == extra:
-            found.add(match[1].lower())
+        match, condition = re.match(r"([\w-]+)(?:\[([\w,]+)\])?", requirement), _OF_EXTRA.search(requirement)
+        if match and (condition[1] if condition else "") == extra:
+            packages.add(match[1].lower())
             for contained in match[2].split(",") if match[2] and match[1] == "dualread" else ():
-                found |= _installed_with(contained, declared)
-    return found
+                packages |= _installed_with(contained, declared)
+    return packages

@@ -12,9 +12,8 @@ from dualread import plugins
 from dualread.artifacts.tables import write_rows, write_table
 from dualread.data.datasets.base import Loaded
 from dualread.data.questions.audit import HARD_TO_SEE, refuse_broken
-from dualread.data.questions.build import build
+from dualread.data.questions.build import build, digest, refuse_another
 from dualread.data.questions.pictures import Pictures
-from dualread.data.questions.pin import digest, refuse_another
 from dualread.data.questions.select import select
 from dualread.progress import say
 from dualread.schema.columns import MANIFEST, THUMBNAILS

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from dualread.apps.evaluate.evaluation import evaluate
-from dualread.apps.evaluate.screen import WIDTH, screen, short, verdicts
+from dualread.apps.evaluate.screen import WIDTH, short, summary, verdicts
 from tests.apps.evaluate.tables import ANSWERS, PAIRS, write
 from tests.apps.evaluate.test_page import many
 
@@ -106,12 +106,12 @@ def test_many_methods_fit_one_screen_and_warnings_are_counted():
 )
 def test_every_line_fits_and_says_the_numbers(tmp_path, names):
     found = found_in(tmp_path, many(names))
-    lines = [line.text for line in screen(found)]
+    lines = [line.text for line in summary(found)]
     assert max(map(len, lines)) <= WIDTH
     assert lines[0].startswith("mine.csv: 60 answers, 60 images")
     aurocs = found.metrics.filter(metric="auroc", subset="all")["estimate"]
     assert sum(short(aurocs[0]) in line.split() for line in lines) == len(names)  # it is the same for all
-    good = [line for line in screen(found) if line.kind == "good" and line.text.startswith("auroc")]
+    good = [line for line in summary(found) if line.kind == "good" and line.text.startswith("auroc")]
     assert [line.text[line.start :].startswith("right answers get more confidence") for line in good] == [True]
 
 
@@ -124,7 +124,7 @@ def test_of_several_methods_each_interval_stands_beside_its_value(tmp_path):
         }.items()
     ).write_csv()
     found = found_in(tmp_path, text)
-    head, *rows = [line.text for line in screen(found)][1:4]
+    head, *rows = [line.text for line in summary(found)][1:4]
     assert head.split() == ["method", "accuracy", "auroc", "ece15", "aurc"]
     assert rows[1].split()[:4] == ["same", ".500", rows[1].split()[2], ".500"]
     (low, high) = found.metrics.filter(method="same", metric="accuracy", subset="all").select("low", "high").row(0)

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.data.datasets._multiple_choice import askable
-from dualread.data.datasets.base import Row
+from dualread.data.datasets.base import Row, askable
 
 REASON = "gold is none"
 

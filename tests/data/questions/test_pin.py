@@ -4,7 +4,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dualread.data.questions.pin import digest, refuse_another
+from dualread.data.questions.build import digest, refuse_another
 from dualread.errors import DataError
 
 MANIFEST = pl.DataFrame(

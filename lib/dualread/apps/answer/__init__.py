@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     if out is None:
         return options.refuse("the following arguments are required: --out FILE")
     check_table_suffix(out)
-    found = confidences(
+    answers = confidences(
         options.model,
         options.questions,
         options.methods,
@@ -80,8 +80,8 @@ def run(options: argparse.Namespace) -> int:
         settings=options.configfile,
         folder=options.folder,
     )
-    write_table(found, out)
-    known = found["correct"].drop_nulls()
+    write_table(answers, out)
+    known = answers["correct"].drop_nulls()
     graded = f", {known.mean():.1%} of {len(known)} correct" if len(known) else ""
-    print(f"wrote {options.out}: {len(found)} answers{graded}. Next: dualread evaluate {options.out}")
+    print(f"wrote {options.out}: {len(answers)} answers{graded}. Next: dualread evaluate {options.out}")
     return 0

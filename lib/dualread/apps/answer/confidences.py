@@ -97,7 +97,8 @@ def confidences(
     known = known_methods(changes)
     chosen = chosen_methods(methods, known)
     named = [methods] if isinstance(methods, str) else [str(name) for name in methods]
-    home = _home(folder)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = (cache / "dualread" if folder is None else Path(folder)).absolute()
     with_model = look(_place(checkpoint, home)).entry
     backbone = {name: with_model[name] for name in ("source", "settings")}
     how = {"prompt": prompt, "batch_size": batch_size, "max_completion_tokens": max_completion_tokens}
@@ -107,10 +108,10 @@ def confidences(
     everything = study_of(backbone, chosen_methods(known, known), changes=changes, **how)
     unfitted = set(known) - {name for names in needed_parts(everything, ()).values() for name in names}
     check_examples(asked, needed, [name for name in known if name in unfitted])
-    found = _answers(study, asked, needed, wanted, list(dict.fromkeys(named)), home)
+    answers = _answers(study, asked, needed, wanted, list(dict.fromkeys(named)), home)
     if type(examples).__module__.partition(".")[0] == "pandas":
-        return sys.modules["pandas"].DataFrame(found.to_dict(as_series=False))  # whoever gave such a frame has it
-    return found
+        return sys.modules["pandas"].DataFrame(answers.to_dict(as_series=False))  # whoever gave such a frame has it
+    return answers
 
 
 def _answers(
@@ -161,8 +162,8 @@ def _frame(long: pl.DataFrame, asked: Sequence[UserExample], methods: Sequence[s
     """Return one row per example from the table of answers, which has one per method and example."""
     answers = long.unique("sample_id").select(_OF_ANSWERS)
     for method in methods:
-        own = long.filter(method=method).select("sample_id", pl.col("confidence").alias(f"{WIDE}{method}"))
-        answers = answers.join(own, on="sample_id", how="left", validate="1:1")
+        of_method = long.filter(method=method).select("sample_id", pl.col("confidence").alias(f"{WIDE}{method}"))
+        answers = answers.join(of_method, on="sample_id", how="left", validate="1:1")
     known = pl.DataFrame(
         {
             "sample_id": [f"{DATASET}/{PARTS[example.part]}/{example.sample_id}" for example in asked],
@@ -172,38 +173,33 @@ def _frame(long: pl.DataFrame, asked: Sequence[UserExample], methods: Sequence[s
             "says_type": ["answer_type" in example.record for example in asked],
         }
     )
-    found = known.join(answers, on="sample_id", how="left", validate="1:1", maintain_order="left")
+    joined = known.join(answers, on="sample_id", how="left", validate="1:1", maintain_order="left")
     has_reference = pl.col("has_reference")
-    found = found.with_columns(
+    joined = joined.with_columns(
         pl.when(has_reference).then("reference_answer"),
         pl.when(has_reference).then("correct"),
         pl.when(has_reference | pl.col("says_type")).then("answer_type"),
         sample_id="name",
     )
-    why = [why_no_answer(answer, canonical(answer or "")) for answer in found["answer"]]
-    found = found.with_columns(reason=pl.Series(why, dtype=pl.String))
-    found = found.with_columns(pl.when(pl.col("reason").is_null()).then(pl.col(f"^{WIDE}.*$")))
-    own = {name: None for example in asked for name in example.others}
+    why = [why_no_answer(answer, canonical(answer or "")) for answer in joined["answer"]]
+    joined = joined.with_columns(reason=pl.Series(why, dtype=pl.String))
+    joined = joined.with_columns(pl.when(pl.col("reason").is_null()).then(pl.col(f"^{WIDE}.*$")))
+    other_columns = {name: None for example in asked for name in example.others}
     others = [
         pl.Series(name, [example.others.get(name) for example in asked], strict=False)
-        for name in own
-        if name not in found.columns
+        for name in other_columns
+        if name not in joined.columns
     ]
-    chosen = found.select("sample_id", "part", *_OF_ANSWERS[1:], pl.col(f"^{WIDE}.*$"), "reason")
+    chosen = joined.select("sample_id", "part", *_OF_ANSWERS[1:], pl.col(f"^{WIDE}.*$"), "reason")
     return chosen.with_columns(others)
 
 
 def _asked(examples: Any, fit: Any, validation: Any) -> list[UserExample]:
-    found = read_examples(examples, "examples")
-    for part, given in (("fit", fit), ("validation", validation)):
-        if given is not None:
-            found += read_examples(given, part, part=part)
-    return numbered(found)
-
-
-def _home(folder: str | Path | None) -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return (Path(cache, "dualread") if folder is None else Path(folder)).absolute()
+    read = read_examples(examples, "examples")
+    for part, source in (("fit", fit), ("validation", validation)):
+        if source is not None:
+            read += read_examples(source, part, part=part)
+    return numbered(read)
 
 
 def _place(checkpoint: Any, home: Path) -> str:
@@ -214,7 +210,7 @@ def _place(checkpoint: Any, home: Path) -> str:
             (actor if actor.is_dir() else Path(checkpoint)).absolute() if Path(checkpoint).exists() else checkpoint
         )
     opened = list(checkpoint) if isinstance(checkpoint, tuple | list) else []
-    if len(opened) != 2 or not all(hasattr(one, "save_pretrained") for one in opened):
+    if len(opened) != 2 or not all(hasattr(part, "save_pretrained") for part in opened):
         raise DataError(
             f"checkpoint: {type(checkpoint).__name__}. Expected a folder, owner/name of the hub, or a tuple of an"
             " opened model of transformers and its processor."
@@ -222,8 +218,8 @@ def _place(checkpoint: Any, home: Path) -> str:
     saved = home / "checkpoints"
     saved.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=saved, prefix=".") as temporary:
-        for one in opened:
-            one.save_pretrained(temporary)
+        for part in opened:
+            part.save_pretrained(temporary)
         target = saved / raw_digest(Path(temporary))[:32]
         if not target.exists():
             shutil.copytree(temporary, target)

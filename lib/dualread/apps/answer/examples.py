@@ -70,11 +70,11 @@ class UserExample:
         return self.record["id"]
 
 
-def read_examples(given: Any, name: str, *, part: str | None = None) -> list[UserExample]:
+def read_examples(examples: Any, name: str, *, part: str | None = None) -> list[UserExample]:
     """Return the examples of a frame (polars, pandas, pyarrow, datasets), an iterable of dicts, or a file.
 
     Args:
-        given: The examples. Paths of images are relative to the file, or to the current folder.
+        examples: The examples. Paths of images are relative to the file, or to the current folder.
         name: What messages call them, unless they are a file.
         part: The part of all of them; by default, each says its own, or is of `test`.
 
@@ -82,20 +82,20 @@ def read_examples(given: Any, name: str, *, part: str | None = None) -> list[Use
         DataError: They cannot be read, there are none, or a row lacks its image or question or has a wrong value; the
             message lists up to ten rows.
     """
-    if isinstance(given, str | Path):
-        folder, lines = Path(given).parent, unfolded(read_table(Path(given))[0])
+    if isinstance(examples, str | Path):
+        folder, lines = Path(examples).parent, unfolded(read_table(Path(examples))[0])
     else:
         file = Path(name)
-        records = enumerate(_records(given, name))
+        records = enumerate(_records(examples, name))
         folder = Path()
         lines = unfolded([OwnRow(file=file, unit="row", number=i, record=record) for i, record in records])
     if not lines:
         raise DataError(f"{name}: no examples. Expected rows with an image and a question.")
     lines = in_form([replace(line, record=_named(line.record)) for line in lines])
     pictures = _Pictures(folder)
-    found = [_example(line, pictures, part) for line in lines]
-    refuse(one for one in found if isinstance(one, str))
-    return [one for one in found if isinstance(one, UserExample)]
+    results = [_example(line, pictures, part) for line in lines]
+    refuse(result for result in results if isinstance(result, str))
+    return [result for result in results if isinstance(result, UserExample)]
 
 
 def numbered(examples: Sequence[UserExample]) -> list[UserExample]:
@@ -129,10 +129,10 @@ def write(examples: Iterable[UserExample], folder: Path) -> Path:
     """
     ordered = sorted(examples, key=lambda example: example.sample_id)
     records = [{**example.record, "split": PARTS[example.part]} for example in ordered]
-    own = folder / digest_of(records)[:32]
-    (own / "images").mkdir(parents=True, exist_ok=True)
+    target = folder / digest_of(records)[:32]
+    (target / "images").mkdir(parents=True, exist_ok=True)
     for example in ordered:
-        file, _ = locate(own / example.record["image"])
+        file, _ = locate(target / example.record["image"])
         if isinstance(example.image, bytes):
             if not file.is_file():
                 file.write_bytes(example.image)
@@ -140,30 +140,30 @@ def write(examples: Iterable[UserExample], folder: Path) -> Path:
             file.unlink(missing_ok=True)
             file.symlink_to(example.image.absolute())
     text = "".join(f"{json.dumps(record, ensure_ascii=False, sort_keys=True)}\n" for record in records)
-    if not (own / _TABLE).is_file() or (own / _TABLE).read_text(encoding="utf-8") != text:
-        replace_text(own / _TABLE, text)
-    return own
+    if not (target / _TABLE).is_file() or (target / _TABLE).read_text(encoding="utf-8") != text:
+        replace_text(target / _TABLE, text)
+    return target
 
 
-def _records(given: Any, name: str) -> Iterator[dict[str, Any]]:
+def _records(examples: Any, name: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a frame of any package, or of an iterable of dicts, with None for missing values."""
-    if isinstance(given, pl.LazyFrame):
-        given = given.collect()
-    if isinstance(given, pl.DataFrame):
-        rows: Iterable[Any] = given.iter_rows(named=True)
-    elif hasattr(given, "iloc") and hasattr(given, "to_dict"):  # pandas
-        rows = given.to_dict("records")
-    elif hasattr(given, "to_pylist"):  # pyarrow
-        rows = given.to_pylist()
-    elif isinstance(given, Mapping):
-        columns = {str(column): list(values) for column, values in given.items() if not isinstance(values, str)}
-        if len(columns) < len(given) or len({len(values) for values in columns.values()}) > 1:
+    if isinstance(examples, pl.LazyFrame):
+        examples = examples.collect()
+    if isinstance(examples, pl.DataFrame):
+        rows: Iterable[Any] = examples.iter_rows(named=True)
+    elif hasattr(examples, "iloc") and hasattr(examples, "to_dict"):  # pandas
+        rows = examples.to_dict("records")
+    elif hasattr(examples, "to_pylist"):  # pyarrow
+        rows = examples.to_pylist()
+    elif isinstance(examples, Mapping):
+        columns = {str(column): list(values) for column, values in examples.items() if not isinstance(values, str)}
+        if len(columns) < len(examples) or len({len(values) for values in columns.values()}) > 1:
             raise DataError(f"{name}: a mapping, whose columns are no lists of one length. {_EXPECTED}")
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-    elif isinstance(given, Iterable):  # a list of dicts, and a data set of Hugging Face
-        rows = given
+    elif isinstance(examples, Iterable):  # a list of dicts, and a data set of Hugging Face
+        rows = examples
     else:
-        raise DataError(f"{name}: {type(given).__name__}. {_EXPECTED}")
+        raise DataError(f"{name}: {type(examples).__name__}. {_EXPECTED}")
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise DataError(f"{name}: row {i} is a {type(row).__name__}. {_EXPECTED}")
@@ -184,18 +184,19 @@ def _named(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record with the names that the loader `table` has for id and reference answers."""
     named = dict(record)
     for ours, names in (("id", _IDS), ("reference_answers", _REFERENCES)):
-        own = next((name for name in names if record.get(name) is not None), None)
-        named[ours] = None if own is None else record[own]
+        column = next((name for name in names if record.get(name) is not None), None)
+        named[ours] = None if column is None else record[column]
     return named
 
 
 def _example(line: OwnRow, pictures: "_Pictures", part: str | None) -> UserExample | str:
     """Return the example of a row, or what is wrong with it."""
     record = line.record
-    own = record.get("part", record.get("split"))
-    own = part or {"train": "fit", None: "test"}.get(own, own)
-    if own not in PARTS:
-        return f"{line.place}: part is {own!r}, expected {', '.join(PARTS)}.{did_you_mean(own, PARTS)} Correct it."
+    part_name = record.get("part", record.get("split"))
+    part_name = part or {"train": "fit", None: "test"}.get(part_name, part_name)
+    if part_name not in PARTS:
+        meant = did_you_mean(part_name, PARTS)
+        return f"{line.place}: part is {part_name!r}, expected {', '.join(PARTS)}.{meant} Correct it."
     question = record.get("question")
     if not isinstance(question, str) or not question.strip():
         return f"{line.place}: question is {question!r}, expected a text. Add it."
@@ -211,7 +212,7 @@ def _example(line: OwnRow, pictures: "_Pictures", part: str | None) -> UserExamp
     kept = {column: record[column] for column in _OPTIONAL if record.get(column) is not None}
     return UserExample(
         place=line.place,
-        part=own,
+        part=part_name,
         record={
             "id": content if record["id"] is None else str(record["id"]),
             "question": question,
@@ -238,29 +239,29 @@ class _Pictures:
         self._known: dict[Any, tuple[str, Path | bytes]] = {}
         self._kept: list[Any] = []  # so that no other object gets the id of one of them
 
-    def named(self, given: Any) -> tuple[str, Path | bytes]:
+    def named(self, image: Any) -> tuple[str, Path | bytes]:
         """Return the name of an image among the examples, and its file or bytes.
 
         Raises:
             DataError: It cannot be read.
         """
-        if isinstance(given, Mapping):
-            given = given.get("path") if given.get("bytes") is None else given["bytes"]
-        key = given if isinstance(given, str | Path) else id(given)
+        if isinstance(image, Mapping):
+            image = image.get("path") if image.get("bytes") is None else image["bytes"]
+        key = image if isinstance(image, str | Path) else id(image)
         if key not in self._known:
-            self._known[key] = self._read(given)
-            self._kept.append(given)
+            self._known[key] = self._read(image)
+            self._kept.append(image)
         return self._known[key]
 
-    def _read(self, given: Any) -> tuple[str, Path | bytes]:
-        if isinstance(given, str | Path):
-            file, frame = locate(self._folder / given)
+    def _read(self, image: Any) -> tuple[str, Path | bytes]:
+        if isinstance(image, str | Path):
+            file, frame = locate(self._folder / image)
             if not file.is_file():
-                raise DataError(f"image {str(given)!r}: no such file. Expected a path from {self._folder.absolute()}.")
+                raise DataError(f"image {str(image)!r}: no such file. Expected a path from {self._folder.absolute()}.")
             name = f"{sha256_file(file)}{file.suffix.lower()}"
             return (name if frame is None else f"{name}#{frame}"), file
-        is_file = isinstance(given, bytes | bytearray | memoryview)
-        content = bytes(given) if is_file else _png(read(given).image)
+        is_file = isinstance(image, bytes | bytearray | memoryview)
+        content = bytes(image) if is_file else _png(read(image).image)
         return f"{hashlib.sha256(content).hexdigest()}.image", content
 
 

@@ -61,21 +61,21 @@ class Jobs:
 
     def __iter__(self) -> Iterator[Job]:
         """Yield stage and entries of each job, in order."""
-        of, shards, wanted = self._artifacts, self._shards, {"methods": self._wanted, "splits": self._splits}
-        manifests = [entry for split in self._sources for entry in of.build_manifest(_Split(split))[1]]
+        artifacts, shards, wanted = self._artifacts, self._shards, {"methods": self._wanted, "splits": self._splits}
+        manifests = [entry for split in self._sources for entry in artifacts.build_manifest(_Split(split))[1]]
         yield "build_manifest", _entries(({}, manifests))
         if len(self._sources) > 1:
-            leakage = of.manifests((DATASET, split) for split in sorted(self._sources))
-            yield "check_leakage", _entries((leakage, [of.entry(of.at("leakage"), NoSpec())]))
-        yield "copy_checkpoint", _entries(of.copy_checkpoint(_RUN))
-        yield "probe_checkpoint", _entries(of.probe_checkpoint(_RUN))
-        yield "generate", _entries(of.generate(_RUN, self._asked(shards.generated(ACTOR))))
-        yield "grade", _entries(of.grade(_RUN, self._asked(shards.shards(ACTOR))))
+            leakage = artifacts.manifests((DATASET, split) for split in sorted(self._sources))
+            yield "check_leakage", _entries((leakage, [artifacts.entry(artifacts.at("leakage"), NoSpec())]))
+        yield "copy_checkpoint", _entries(artifacts.copy_checkpoint(_RUN))
+        yield "probe_checkpoint", _entries(artifacts.probe_checkpoint(_RUN))
+        yield "generate", _entries(artifacts.generate(_RUN, self._asked(shards.generated(ACTOR))))
+        yield "grade", _entries(artifacts.grade(_RUN, self._asked(shards.shards(ACTOR))))
         if replayed := self._replayed():
-            yield "replay", _entries(of.replay(_RUN, replayed))
-        yield "fit_readers", _entries(of.fit_readers(_RUN, self._methods))
-        yield "score_answers", _entries(of.score_answers(_RUN, **wanted))
-        yield "export_answers", _entries(of.export_answers(_RUN, runs=[_RUN], **wanted))
+            yield "replay", _entries(artifacts.replay(_RUN, replayed))
+        yield "fit_readers", _entries(artifacts.fit_readers(_RUN, self._methods))
+        yield "score_answers", _entries(artifacts.score_answers(_RUN, **wanted))
+        yield "export_answers", _entries(artifacts.export_answers(_RUN, runs=[_RUN], **wanted))
 
     def _scored(self, method: str) -> list[Shard]:
         wanted = self._splits if method in self._wanted else ()

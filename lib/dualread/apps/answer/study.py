@@ -39,19 +39,19 @@ def known_methods(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """
     config = laid_over(read(_CONFIG), changes)
     entries = {name: entry for name, entry in config["methods"].items() if entry is not None}
-    own = {name: entry for name, entry in entries.items() if name == entry.get("actor")}
-    others = {name: entry for name, entry in entries.items() if name not in own}
+    of_actors = {name: entry for name, entry in entries.items() if name == entry.get("actor")}
+    others = {name: entry for name, entry in entries.items() if name not in of_actors}
     most = Counter(entry.get("actor", ACTOR) for entry in others.values()).most_common(1)[0][0]
-    found = {entry["reader"]: entry for entry in own.values()}
-    found |= {name: entry for name, entry in others.items() if entry.get("actor", ACTOR) in (most, ACTOR)}
-    called = {name: entry["reader"] for name, entry in own.items()}
+    methods = {entry["reader"]: entry for entry in of_actors.values()}
+    methods |= {name: entry for name, entry in others.items() if entry.get("actor", ACTOR) in (most, ACTOR)}
+    called = {name: entry["reader"] for name, entry in of_actors.items()}
 
     def of_base(entry: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {key: one for key, one in entry.items() if key not in ("actor", "tuned_on", "cost")}
+        kept = {key: value for key, value in entry.items() if key not in ("actor", "tuned_on", "cost")}
         parents = {role: called.get(parent, parent) for role, parent in (entry.get("parents") or {}).items()}
         return {**kept, **({"parents": parents} if parents else {})}
 
-    return {name: of_base(entry) for name, entry in found.items()}
+    return {name: of_base(entry) for name, entry in methods.items()}
 
 
 def chosen_methods(wanted: Iterable[str] | Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -65,7 +65,7 @@ def chosen_methods(wanted: Iterable[str] | Mapping[str, Any], known: Mapping[str
         ConfigError: A method is unknown, or builds on itself.
     """
     names = [wanted] if isinstance(wanted, str) else list(wanted)
-    own = {str(name): entry for name, entry in wanted.items() if entry} if isinstance(wanted, Mapping) else {}
+    described = {str(name): entry for name, entry in wanted.items() if entry} if isinstance(wanted, Mapping) else {}
     chosen: dict[str, dict[str, Any]] = {}
 
     def add(name: str, below: tuple[str, ...]) -> None:
@@ -73,7 +73,7 @@ def chosen_methods(wanted: Iterable[str] | Mapping[str, Any], known: Mapping[str
             raise ConfigError(
                 f"methods: {name!r} builds on itself ({' on '.join([*below, name])}). Name another parent."
             )
-        entry: Any = own.get(name, known.get(name))
+        entry: Any = described.get(name, known.get(name))
         if entry is None and name in plugins.known("readers"):
             entry = {"reader": name}
         if entry is None:
@@ -188,26 +188,26 @@ def check_examples(
             too few images in the part `fit`.
     """
     for part, methods in needed.items():
-        found = [example for example in examples if example.part == part]
-        without = [example.place for example in found if not example.has_reference]
+        of_part = [example for example in examples if example.part == part]
+        without = [example.place for example in of_part if not example.has_reference]
         fitted = f"{', '.join(methods)} {'are' if len(methods) > 1 else 'is'} fitted on"
         others = f" These methods are fitted on nothing: {', '.join(unfitted)}."
-        if not found and methods:
+        if not of_part and methods:
             raise DataError(
                 f"{fitted} answers to the part {part!r}, of which there is no example. Give examples with reference"
                 f" answers, and say of which part each is in a column `part` (fit, validation, test), or give those of"
                 f" one part as `{part}`.{others}"
             )
-        if not found:
+        if not of_part:
             raise DataError(
                 f"no example of the part {part!r}, whose answers are wanted. Give some, or choose other `parts`."
             )
         if without and methods:
             raise DataError(
-                f"{fitted} the part {part!r}, where {len(without)} of {len(found)} examples have no reference answer,"
+                f"{fitted} the part {part!r}, where {len(without)} of {len(of_part)} examples have no reference answer,"
                 f" such as {without[0]}. Add their reference answers, or leave them out.{others}"
             )
-        images = {example.record["image"] for example in found}
+        images = {example.record["image"] for example in of_part}
         if part == "fit" and methods and len(images) < _FEWEST_IMAGES:
             raise DataError(
                 f"{fitted} the part {part!r}, which has {len(images)} images. Expected at least {_FEWEST_IMAGES}: most"

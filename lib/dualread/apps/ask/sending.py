@@ -61,8 +61,8 @@ class Endpoint:
             content = secret.encode()
             forms |= {secret, json.dumps(secret)[1:-1], quote(secret, safe=""), quote_plus(secret), content.hex()}
             for before in range(3):  # four characters per three bytes; those that depend on what is beside are left out
-                whole = base64.b64encode(b"." * before + content).decode()
-                inside = whole[-(-before * 8 // 6) : (before + len(content)) * 8 // 6]
+                encoded = base64.b64encode(b"." * before + content).decode()
+                inside = encoded[-(-before * 8 // 6) : (before + len(content)) * 8 // 6]
                 forms |= {inside, inside.translate(str.maketrans("+/", "-_"))}
         return sorted((form for form in forms if len(form) > 3), key=len, reverse=True)
 
@@ -104,7 +104,7 @@ def send(asking: ToSend, service: Endpoint, limits: SendingLimits, url_of: Image
         with alone(folder), _appended(files[0]) as kept, _appended(files[1]) as rejected:
             while True:
                 to_ask = ((batch, request) for batch in asking.batches(folder) for request in batch.open())
-                todo = list(islice((one for one in to_ask if one[1].custom_id not in sent), _MOST_IN_A_ROUND))
+                todo = list(islice((pair for pair in to_ask if pair[1].custom_id not in sent), _MOST_IN_A_ROUND))
                 if not todo:
                     break
                 say(f"{service.hidden(service.address)}: {len(todo)} requests")
@@ -207,8 +207,8 @@ class _Sender:
             if self._service.is_in(json.dumps(kept, ensure_ascii=False)):
                 raise ReplyError("holds the key that was sent")
         except (ReplyError, ValueError, RecursionError) as error:
-            said = str(error) if isinstance(error, ReplyError) else "is no JSON"
-            reason = self._service.hidden(f"the reply {said}")
+            problem = str(error) if isinstance(error, ReplyError) else "is no JSON"
+            reason = self._service.hidden(f"the reply {problem}")
             _write(
                 self._rejected, {"custom_id": request.custom_id, "reason": reason, "said": self._service.hidden(text)}
             )

@@ -105,14 +105,14 @@ class Asking:
         answers: dict[ShardOrView, dict[str, str]] = {}
         unanswered: dict[ShardOrView, int] = {}
         for shard in self._shards.generated(actor):
-            spec, found = shard_spec(self.config, actor, shard), Found(responses)
+            spec, replied = shard_spec(self.config, actor, shard), Found(responses)
             about = answers[shard[:3]] if spec.answer_contract is not None else None
             requests = partial(self._requests, shard, spec, service, about)
-            replies = found.replies(requests())
+            replies = replied.replies(requests())
             if len(shard) == 3:
                 contract = contract_of(self.config, actor, shard[0], shard[2])
                 answers[shard] = _answers(replies, contract)
-                unanswered[shard] = found.n_missing
+                unanswered[shard] = replied.n_missing
             else:
                 deque(replies, maxlen=0)  # looks them all up
             yield RequestBatch(
@@ -121,14 +121,16 @@ class Asking:
                 shard=shard,
                 manifest=self._images(shard),
                 requests=requests,
-                found=found,
+                found=replied,
                 waiting=unanswered[shard[:3]] if about is not None else 0,
             )
 
     def _requests(
         self, shard: ShardOrView, spec: ShardSpec, service: Service, about: Mapping[str, str] | None
     ) -> Iterator[ServiceRequest]:
-        manifest, pairs = self._tables(shard)
+        manifest, pairs = read_table(self._place("manifests", shard) / "manifest.parquet", MANIFEST), None
+        if self._shards.needs_pairs(shard[2]):
+            pairs = read_table(self._place("pairs", shard) / "pairs.parquet", PAIRS)
         questions = asked(
             manifest,
             prompt=spec.prompt.name,
@@ -139,12 +141,6 @@ class Asking:
             answers=about,
         )
         return requests_of(spec, service, questions)
-
-    def _tables(self, shard: ShardOrView) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        manifest = read_table(self._place("manifests", shard) / "manifest.parquet", MANIFEST)
-        if not self._shards.needs_pairs(shard[2]):
-            return manifest, None
-        return manifest, read_table(self._place("pairs", shard) / "pairs.parquet", PAIRS)
 
     def _images(self, shard: ShardOrView) -> Path:
         place = self._place("manifests", shard)

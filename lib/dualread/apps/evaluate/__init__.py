@@ -222,7 +222,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate the files that `options` names; return the exit code."""
-    from dualread.apps.evaluate import evaluation, files, report
+    from dualread.apps.evaluate import files, report
+    from dualread.apps.evaluate.evaluation import evaluate
 
     if options.expect is not None:
         if options.predictions is not None:
@@ -232,7 +233,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.predictions is None:
         options.refuse("the following arguments are required: PREDICTIONS, or --expect ACCURACY AUROC")
-    found = evaluation.evaluate(
+    evaluation = evaluate(
         options.predictions,
         options.pairs,
         cluster=options.cluster,
@@ -256,13 +257,13 @@ def run(options: argparse.Namespace) -> int:
         datasets=options.dataset,
     )
     if options.all:
-        for text in (*found.notes, *report.lines(found, seed=options.seed)):
+        for text in (*evaluation.notes, *report.lines(evaluation, seed=options.seed)):
             print(text)
     else:
-        for line in report.first(found, seed=options.seed):
+        for line in report.first(evaluation, seed=options.seed):
             _show(line)
     if options.out is not None:
-        written = files.write(found, options.out)
+        written = files.write(evaluation, options.out)
         print(f"wrote {options.out}: {', '.join(written)}")
         if missing := files.without_figures():
             print(missing)
@@ -281,12 +282,12 @@ def _show(line: "ScreenLine") -> None:
 
 def _columns(words: list[str]) -> dict[str, str]:
     """Return {name: the user's name} from words such as "confidence=score"."""
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for word in words:
-        name, equals, own = word.partition("=")
-        if not (name and equals and own):
+        name, equals, column = word.partition("=")
+        if not (name and equals and column):
             raise ConfigError(f"--columns {word}: expected NAME=YOURS, such as confidence=p_true.")
-        if name in found:
-            raise ConfigError(f"--columns: {name}={found[name]} and {name}={own}; expected one column per name.")
-        found[name] = own
-    return found
+        if name in columns:
+            raise ConfigError(f"--columns: {name}={columns[name]} and {name}={column}; expected one column per name.")
+        columns[name] = column
+    return columns

@@ -10,7 +10,7 @@ import polars as pl
 from dualread.apps.evaluate.evaluation_data import EvaluationData, evaluation_data
 from dualread.apps.evaluate.graded import grading_lines
 from dualread.apps.evaluate.metrics import differences, measure, on_common_questions
-from dualread.apps.evaluate.screen import screen
+from dualread.apps.evaluate.screen import summary
 from dualread.apps.evaluate.tables import LogOptions, read_tables
 from dualread.apps.evaluate.thresholds import (
     Certainty,
@@ -69,11 +69,11 @@ class Evaluation:
         return pl.concat(named, how="diagonal_relaxed")
 
     def __str__(self) -> str:
-        """Return the lines of `screen`, what was graded, and the first warning."""
-        said = [*(line.text for line in screen(self)), "", *grading_lines(self.graded)]
+        """Return the lines of `summary`, what was graded, and the first warning."""
+        lines = [*(line.text for line in summary(self)), "", *grading_lines(self.graded)]
         if self.warnings:
-            said.append(f"{len(self.warnings)} warnings in .warnings, the first: {self.warnings[0]:.60}")
-        return printable("\n".join(said))
+            lines.append(f"{len(self.warnings)} warnings in .warnings, the first: {self.warnings[0]:.60}")
+        return printable("\n".join(lines))
 
     __repr__ = __str__
 
@@ -150,7 +150,7 @@ def evaluate(
     if options and log_format is not None:
         raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
     compare = [normalize("NFC", name) for name in ([compare] if isinstance(compare, str) else compare or ())]
-    columns = {str(name): str(own) for name, own in (columns or {}).items()}  # pandas may have numbers as names
+    columns = {str(name): str(column) for name, column in (columns or {}).items()}  # pandas may have numbers as names
     if alternatives == "":
         raise ConfigError("--alternatives: is empty, expected what separates alternatives, such as '|'.")
     if decimal not in (".", ","):
@@ -190,22 +190,22 @@ def evaluate(
     parts = evaluation_data(read.answers, read.pairs, cluster=cluster)
     choosers = [] if read.calibration is None else evaluation_data(read.calibration, cluster=cluster)
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
-    compared, left = None, []
+    compared, uncompared = None, []
     if compare:
-        common = [on_common_questions(one, compare, replicates=replicates, seed=seed) for one in measured]
-        compared = pl.concat(differences(one, compare[0], compare[1:]) for one, _ in common)
-        left = [said for _, said in common if said]
+        common = [on_common_questions(part, compare, replicates=replicates, seed=seed) for part in measured]
+        compared = pl.concat(differences(part, compare[0], compare[1:]) for part, _ in common)
+        uncompared = [text for _, text in common if text]
     kept = None
     if targets:
         kept = pl.concat(thresholds(cells, choosers, target_risks=targets, certainty=certainty) for cells in parts)
-    warnings = [said for cells in (*parts, *choosers) for said in cells.warnings] + left
-    if compared is not None and (said := _too_few_resamples(compared, replicates)):
-        warnings.append(said)
+    warnings = [text for cells in (*parts, *choosers) for text in cells.warnings] + uncompared
+    if compared is not None and (text := _too_few_resamples(compared, replicates)):
+        warnings.append(text)
     if targets:
         doubts = (shared_questions, shared_images, *((more_than_calibrated,) if max_per_image is None else ()))
-        warnings += [said for cells in parts for doubt in doubts if (said := doubt(cells, chooser_of(cells, choosers)))]
+        warnings += [text for cells in parts for doubt in doubts if (text := doubt(cells, chooser_of(cells, choosers)))]
     return Evaluation(
-        metrics=pl.concat(one.metrics for one in measured),
+        metrics=pl.concat(part.metrics for part in measured),
         differences=compared,
         thresholds=kept,
         warnings=warnings,
@@ -218,11 +218,7 @@ def evaluate(
 
 
 def _replicates(answers: CheckedTable) -> int:
-    """Return the number of resamples that a table says, or else the usual one.
-
-    Raises:
-        DataError: It says several, or something else.
-    """
+    """Return the number of resamples that a table says, one in all rows, or else the usual one."""
     if not answers.has("replicates"):
         return REPLICATES
     texts = answers.frame["replicates"].cast(pl.String)

@@ -235,10 +235,8 @@ def _refuse_twice(table: CheckedTable, frame: pl.DataFrame) -> None:
 
 
 def _refuse_same_gold(pairs: CheckedTable, donors: pl.DataFrame, answers: pl.DataFrame) -> None:
-    """Refuse pairs whose gold answers are equal, or must be because one answer is marked as right on both images.
-
-    The donor's gold answer is that of the pairs, or else that of the same question about its image in the answers.
-    """
+    """Refuse pairs whose gold answers are equal, or must be because one answer is marked as right on both images."""
+    # The donor's gold answer is that of the pairs, or else that of the same question about its image in the answers.
     columns = [name for name in ("golds", "question_key", "canonical_answer", "correct") if name in answers.columns]
     rows = donors.join(answers.select(*_KEY, *columns), on=_KEY, how="left", suffix="_source", maintain_order="left")
     problems = []

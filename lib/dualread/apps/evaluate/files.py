@@ -19,7 +19,7 @@ PAGE = "evaluate.html"
 _LONGEST_NAME = 80  # characters of a data set in the name of a file
 
 
-def write(found: Evaluation, folder: Path) -> list[str]:
+def write(evaluation: Evaluation, folder: Path) -> list[str]:
     """Write metrics.csv, differences.csv, thresholds.csv, graded.csv and figures; replace files of these names.
 
     The figures are a forest plot, a reliability diagram and a risk-coverage plot per data set, each as .pdf, .png and
@@ -32,8 +32,8 @@ def write(found: Evaluation, folder: Path) -> list[str]:
     Raises:
         DataError: The folder cannot be written.
     """
-    tables = {"metrics": found.metrics, "differences": found.differences, "thresholds": found.thresholds}
-    tables["graded"] = found.graded
+    tables = {"metrics": evaluation.metrics, "differences": evaluation.differences, "thresholds": evaluation.thresholds}
+    tables["graded"] = evaluation.graded
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def write(found: Evaluation, folder: Path) -> list[str]:
                 as_texts(table).write_csv(folder / f"{name}.csv")
                 written.append(f"{name}.csv")
         if without_figures() is None:
-            written += _all_figures(found, folder)
+            written += _all_figures(evaluation, folder)
     except OSError as error:
         raise DataError(f"--out {folder}: cannot be written ({error.strerror}). Choose another folder.") from error
     return written
@@ -60,19 +60,13 @@ def as_texts(table: pl.DataFrame) -> pl.DataFrame:
     return for_spreadsheets(table).with_columns(pl.selectors.string().str.replace_all(r"[\x00-\x1f\x7f]", " "))
 
 
-def _floors(found: Evaluation, cells: EvaluationData) -> dict[str, float | None]:
-    """Return the noise floor of the ECE of each method."""
-    rows = cells.rows_of(found.metrics).filter(subset="all", metric=NOISE_FLOOR)
-    return dict(rows.select("method", "estimate").iter_rows())
-
-
 def _suffix(dataset: str | None, taken: Sequence[str]) -> str:
     """Return the end of the names of a data set's files, unlike those of the others."""
     name = "" if dataset is None else "_" + re.sub(r"[^\w.-]+", "_", dataset)[:_LONGEST_NAME]
     return f"{name}_{len(taken) + 1}" if name in taken else name
 
 
-def _all_figures(found: Evaluation, folder: Path) -> list[str]:
+def _all_figures(evaluation: Evaluation, folder: Path) -> list[str]:
     from matplotlib import rcParams  # here, because a table does not need matplotlib
 
     from dualread.apps.evaluate import page
@@ -82,14 +76,14 @@ def _all_figures(found: Evaluation, folder: Path) -> list[str]:
     with house_style():
         rcParams["text.parse_math"] = False  # a name may hold dollar signs
         suffixes: list[str] = []
-        for cells in found.parts:
+        for cells in evaluation.parts:
             suffixes.append(_suffix(cells.dataset, suffixes))
-            written += _figures(found, cells, folder, suffixes[-1])
-    (folder / PAGE).write_text(page.render(found, folder, suffixes), encoding="utf-8")
+            written += _figures(evaluation, cells, folder, suffixes[-1])
+    (folder / PAGE).write_text(page.render(evaluation, folder, suffixes), encoding="utf-8")
     return [*written, PAGE]
 
 
-def _figures(found: Evaluation, cells: EvaluationData, folder: Path, suffix: str) -> list[str]:
+def _figures(evaluation: Evaluation, cells: EvaluationData, folder: Path, suffix: str) -> list[str]:
     from dualread.apps.evaluate.page import values_of
     from dualread.reporting import forest as forest_plot
     from dualread.reporting.figures import forest, risk_coverage
@@ -97,14 +91,20 @@ def _figures(found: Evaluation, cells: EvaluationData, folder: Path, suffix: str
     from dualread.reporting.figures.reliability_diagram import diagram
 
     title = Path(cells.source).name + ("" if cells.dataset is None else f", {cells.dataset}")
-    drawings, floors = {}, _floors(found, cells)
+    drawings = {}
     answers = {name: evaluated.answers for name, evaluated in cells.methods.items() if name not in cells.ranked}
     if answers:
+        rows = cells.rows_of(evaluation.metrics).filter(subset="all", metric=NOISE_FLOOR)
+        floors = dict(rows.select("method", "estimate").iter_rows())
         drawings["reliability"] = diagram(answers, unit=cells.unit, floors=floors), f"Reliability of {title}"
     methods = list(cells.methods)[: len(COLORS)]  # as many as there are lines that can be told apart
-    drawing = risk_coverage.draw({"answers": _all_answers(cells, methods)}, _layout(title, methods))
+    place = {"backbone": pl.lit(""), "dataset": pl.lit(""), "seed": pl.lit(0)}
+    every = pl.concat(
+        cells.methods[name].answers.select("confidence", "correct", method=pl.lit(name), **place) for name in methods
+    )
+    drawing = risk_coverage.draw({"answers": every}, _layout(title, methods))
     drawings["risk_coverage"] = drawing, f"Risk and coverage of {title}"
-    values = values_of(found, cells)
+    values = values_of(evaluation, cells)
     if not values.is_empty():
         plot = forest.page(values, title, ends=forest_plot.scale(values), units=f"{cells.unit}s")
         drawings["forest"] = Drawing(figure=plot, values=values), f"Methods in {title}"
@@ -112,13 +112,6 @@ def _figures(found: Evaluation, cells: EvaluationData, folder: Path, suffix: str
         drawing = replace(drawing, values=as_texts(drawing.values))
         save(drawing, folder, name + suffix, title=title_of_figure)
     return [f"{name}{suffix}.pdf, .png, .csv" for name in drawings]
-
-
-def _all_answers(cells: EvaluationData, methods: list[str]) -> pl.DataFrame:
-    place = {"backbone": pl.lit(""), "dataset": pl.lit(""), "seed": pl.lit(0)}
-    return pl.concat(
-        cells.methods[name].answers.select("confidence", "correct", method=pl.lit(name), **place) for name in methods
-    )
 
 
 def _layout(title: str, methods: list[str]) -> FigureLayout:

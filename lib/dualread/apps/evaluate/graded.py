@@ -134,5 +134,5 @@ def grading_lines(rows: pl.DataFrame) -> Iterator[str]:
         ]
         half = (len(texts) + 1) // 2
         yield from (
-            f"{left:<50}{right}".rstrip() for left, right in zip_longest(texts[:half], texts[half:], fillvalue="")
+            f"{first:<50}{second}".rstrip() for first, second in zip_longest(texts[:half], texts[half:], fillvalue="")
         )

@@ -130,7 +130,7 @@ def _frame(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> pl.DataFr
     """Return these columns; of documented ones, those that are filled: a question in all rows, others in any."""
     series = [pl.Series(name, [row.get(name) for row in rows], _TYPES.get(name, pl.String)) for name in names]
     most = {name: 0 if name == "question" else len(rows) - 1 for name in _COLUMNS}  # rows without a value
-    frame = pl.DataFrame([one for one in series if one.null_count() <= most.get(one.name, len(rows))])
+    frame = pl.DataFrame([column for column in series if column.null_count() <= most.get(column.name, len(rows))])
     if "image_id" in frame.columns:
         frame = frame.with_columns(pl.col("image_id").fill_null("question " + pl.col("sample_id")))
     return frame
@@ -138,7 +138,7 @@ def _frame(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> pl.DataFr
 
 def _read(path: Path, log_format: str) -> tuple[Log, str]:
     """Return the log, and how to have the harness log a confidence."""
-    name, known = log_format.replace("-", "_"), [one.replace("_", "-") for one in plugins.known("logs")]
+    name, known = log_format.replace("-", "_"), [harness.replace("_", "-") for harness in plugins.known("logs")]
     if log_format.replace("_", "-") not in known:
         meant = did_you_mean(log_format, known)
         raise ConfigError(f"--from {log_format}: there is no such harness. Known: {', '.join(known)}.{meant}")
@@ -157,8 +157,8 @@ def _read(path: Path, log_format: str) -> tuple[Log, str]:
         ValueError,
         pl.exceptions.PolarsError,
     ) as error:
-        said = in_a_line(error)[:200]
-    raise DataError(f"{path}: is not as {log_format} writes it ({said}). Is it complete, and of this harness?")
+        problem = in_a_line(error)[:200]
+    raise DataError(f"{path}: is not as {log_format} writes it ({problem}). Is it complete, and of this harness?")
 
 
 def _chosen(path: Path, log: Log, score: str | None) -> str | None:
@@ -188,10 +188,10 @@ def _row(path: Path, sample: LoggedSample, chosen: str | None) -> dict[str, Any]
     return {
         **dict.fromkeys(_COLUMNS),
         **dict(sample.others),
-        **{full: text for name, one in sample.scores.items() for full, text in flat(f"score.{name}", one).items()},
+        **{full: text for name, entry in sample.scores.items() for full, text in flat(f"score.{name}", entry).items()},
         **{"sample_id": sample.sample_id, "question": sample.question, "image_id": sample.image},
         **{"answer": answer_to(sample, read[0]), "correct": correct},
-        "reference_answer": [_option(sample, one) for one in sample.references] or None,
+        "reference_answer": [_option(sample, reference) for reference in sample.references] or None,
     }
 
 
@@ -251,13 +251,13 @@ def read_stated(path: Path, texts: Sequence[str | None], scale: int | None) -> l
     if scale not in (None, 1, 10, 100):
         raise ConfigError(f"--stated-scale {scale}: expected 1, 10 or 100.")
     read = [None if text is None else _NUMBER.fullmatch(text) for text in texts]
-    plain = [float(found[1]) for found in read if found and not found[2] and float(found[1]) > 0]
+    plain = [float(match[1]) for match in read if match and not match[2] and float(match[1]) > 0]
     if scale is None and plain and (max(plain) <= 10 or min(plain) < 1):
         raise ConfigError(
             f"{path}: its stated confidences, such as {min(plain):g} and {max(plain):g}, may reach to 1, 10 or 100. Say"
             " which: --stated-scale 1, 10 or 100. What is above is left out."
         )
-    values = [float(found[1]) / (100 if found[2] else scale or 100) if found else None for found in read]
+    values = [float(match[1]) / (100 if match[2] else scale or 100) if match else None for match in read]
     return [None if value is None or value > 1 else value for value in values]
 
 
@@ -272,10 +272,10 @@ def sequence_likelihood(sample: LoggedSample) -> float | None:
     start = b"".join(token for token, _ in sample.tokens).rfind(reply.encode())
     if span is None or start < 0:
         return None
-    left, right = (start + len(reply[:place].encode()) for place in span[:2])
+    first, last = (start + len(reply[:place].encode()) for place in span[:2])
     ends = list(accumulate((len(token) for token, _ in sample.tokens), initial=0))
-    log_probs = [sample.tokens[k][1] for k in tokens_within(list(pairwise(ends)), left, right)]
-    if not log_probs or not all(math.isfinite(one) and one <= _ROUNDING for one in log_probs):
+    log_probs = [sample.tokens[k][1] for k in tokens_within(list(pairwise(ends)), first, last)]
+    if not log_probs or not all(math.isfinite(log_prob) and log_prob <= _ROUNDING for log_prob in log_probs):
         return None
     return math.exp(min(math.fsum(log_probs) / len(log_probs), 0.0))
 

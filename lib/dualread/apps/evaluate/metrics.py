@@ -74,10 +74,10 @@ def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetr
     rows, kept = [], {}
     for method, evaluated in cells.methods.items():
         draws = _draws(cells, evaluated, replicates=replicates, seed=seed)
-        found, kept[method] = estimate(CellColumns.of(evaluated), draws, tuple(FURTHER_METRICS))
+        estimates, kept[method] = estimate(CellColumns.of(evaluated), draws, tuple(FURTHER_METRICS))
         rows += [
             {"dataset": cells.dataset, "method": method, **_withheld(row, cells, method)}
-            for row in found
+            for row in estimates
             if row["subset"] in cells.subsets and row["metric"].removesuffix(UNDEFINED) not in _LEFT_OUT
         ]
     frame = pl.DataFrame(rows, schema={name: METRICS.columns[name].dtype for name in _OF_METRICS})
@@ -151,34 +151,34 @@ def _compare(measured: DataSetMetrics, method: str, others: Sequence[str]) -> li
     run = {"backbone": pl.lit(""), "seed": pl.lit(0), "dataset": pl.lit(""), "split": pl.lit(_SPLIT)}
     frame = measured.metrics.filter(pl.col("method").is_in([method, *others])).with_columns(**run)
 
-    def read(of: Run, name: str) -> np.ndarray | PairValues:
+    def read(run_key: Run, name: str) -> np.ndarray | PairValues:
         metric = name.rpartition("/")[2]
-        return pairs[of[2]][metric] if metric in COMPARABLE else measured.kept[of[2]].replicates[metric]
+        return pairs[run_key[2]][metric] if metric in COMPARABLE else measured.kept[run_key[2]].replicates[metric]
 
     metrics = (*WITH_REPLICATES, *COMPARABLE)
     results = Results(frame, read, {}, metrics)
     contrast = ContrastSpec(
         name="compare", method=method, baselines=tuple(others), datasets=("",), split=_SPLIT, metrics=metrics
     )
-    found = [row for row in compare(results, [contrast]) if "contrast" in row]
-    found += [_of_ece(frame, method, other) for other in others]
+    rows = [row for row in compare(results, [contrast]) if "contrast" in row]
+    rows += [_of_ece(frame, method, other) for other in others]
     order = {name: k for k, name in enumerate(frame["metric"].unique(maintain_order=True))}
-    found.sort(key=lambda row: (order[row["metric"]], others.index(row["baseline"])))
-    for row in found:  # there is one run, so no seed to tell it from others
+    rows.sort(key=lambda row: (order[row["metric"]], others.index(row["baseline"])))
+    for row in rows:  # there is one run, so no seed to tell it from others
         row["reason"] = row.get("reason") and row["reason"].replace(": seed 0: ", ": ")
-    return [{name: row.get(name) for name in _OF_DIFFERENCES if name != "dataset"} for row in found]
+    return [{name: row.get(name) for name in _OF_DIFFERENCES if name != "dataset"} for row in rows]
 
 
 def _of_ece(frame: pl.DataFrame, method: str, baseline: str) -> dict:
     """Return the difference of the ECE, without interval and p-value."""
     of_ece = frame.filter(pl.col("metric") == "ece15", pl.col("subset") == "all")
-    one, other = (of_ece.filter(pl.col("method") == name).row(0, named=True) for name in (method, baseline))
+    compared, with_which = (of_ece.filter(pl.col("method") == name).row(0, named=True) for name in (method, baseline))
     row = {"method": method, "baseline": baseline, "metric": "ece15"}
-    row |= {name: min(one[name], other[name]) for name in ("n", "n_clusters")}
-    if one["estimate"] is None or other["estimate"] is None:
-        reasons = [f"{of['method']}: {of['reason']}" for of in (one, other) if of["reason"]]
+    row |= {name: min(compared[name], with_which[name]) for name in ("n", "n_clusters")}
+    if compared["estimate"] is None or with_which["estimate"] is None:
+        reasons = [f"{side['method']}: {side['reason']}" for side in (compared, with_which) if side["reason"]]
         return {**row, "reason": "; ".join(reasons)}
-    return {**row, "estimate": one["estimate"] - other["estimate"], "reason": _WITHHELD}
+    return {**row, "estimate": compared["estimate"] - with_which["estimate"], "reason": _WITHHELD}
 
 
 def _on_the_same_pairs(measured: DataSetMetrics, methods: Sequence[str]) -> dict[str, dict[str, PairValues]]:
@@ -192,16 +192,16 @@ def _on_the_same_pairs(measured: DataSetMetrics, methods: Sequence[str]) -> dict
     images = pl.Enum(pl.concat([every[key[1]], every[key[2]].alias(key[1])]).unique().sort())
     source, donor = (every[name].cast(images).to_physical().cast(pl.Int64).to_numpy() for name in key[1:])
     rows = every.with_row_index("row")
-    found: dict[str, dict[str, PairValues]] = {}
+    by_method: dict[str, dict[str, PairValues]] = {}
     for name, frame in frames.items():
-        found[name] = {}
-        for metric, of in measured.kept[name].pairs.items():
+        by_method[name] = {}
+        for metric, kept in measured.kept[name].pairs.items():
             assert isinstance(frame, pl.DataFrame)
             place = frame.select(key).join(rows, on=key, how="left", maintain_order="left")["row"].to_numpy()
             values = np.full(len(every), np.nan)
-            values[place] = of.values
-            found[name][metric] = PairValues(values=values, source=source, donor=donor)
-    return found
+            values[place] = kept.values
+            by_method[name][metric] = PairValues(values=values, source=source, donor=donor)
+    return by_method
 
 
 def _check_same_questions(measured: DataSetMetrics, method: str, other: str) -> None:

@@ -69,9 +69,9 @@ class PagePart:
     every: PageTable
 
 
-def values_of(found: Evaluation, cells: EvaluationData) -> pl.DataFrame:
+def values_of(evaluation: Evaluation, cells: EvaluationData) -> pl.DataFrame:
     """Return what a forest plot shows of a data set; a method is marked where its interval lies above .5."""
-    metrics = cells.rows_of(found.metrics).filter(subset="all")
+    metrics = cells.rows_of(evaluation.metrics).filter(subset="all")
     flags = {(row["method"], row["metric"]): row["estimate"] for row in metrics.iter_rows(named=True)}
 
     def few(method: str) -> str | None:
@@ -88,52 +88,47 @@ def values_of(found: Evaluation, cells: EvaluationData) -> pl.DataFrame:
     return pl.DataFrame(list(shown), schema=VALUES)
 
 
-def render(found: Evaluation, folder: Path, suffixes: Sequence[str]) -> str:
+def render(evaluation: Evaluation, folder: Path, suffixes: Sequence[str]) -> str:
     """Return the page; the pictures are those that lie in `folder`.
 
     Args:
-        found: What was computed.
+        evaluation: What was computed.
         folder: Where the figures of the data sets were written.
         suffixes: The ends of their names, one per data set.
     """
     from dualread.reporting.pages import environment, script_of  # needs jinja2, which is there where figures are
 
-    parts = [_part(found, cells, folder, suffix) for cells, suffix in zip(found.parts, suffixes, strict=True)]
+    parts = [_part(evaluation, cells, folder, suffix) for cells, suffix in zip(evaluation.parts, suffixes, strict=True)]
     return (
         environment(_FOLDER)
         .get_template("evaluate.html.jinja")
         .render(
-            title=Path(found.parts[0].source).name,
+            title=Path(evaluation.parts[0].source).name,
             parts=parts,
             meanings=SHOWN,
-            warnings=[*found.warnings, *found.unused],
+            warnings=[*evaluation.warnings, *evaluation.unused],
             limit_label=LIMIT_LABEL,
             script=script_of("sort.js"),
         )
     )
 
 
-def _part(found: Evaluation, cells: EvaluationData, folder: Path, suffix: str) -> PagePart:
-    metrics, values = cells.rows_of(found.metrics), values_of(found, cells)
+def _part(evaluation: Evaluation, cells: EvaluationData, folder: Path, suffix: str) -> PagePart:
+    metrics, values = cells.rows_of(evaluation.metrics), values_of(evaluation, cells)
     drawn = not values.filter(pl.col("estimate").is_not_null()).is_empty()
     told = {method: verdicts(cells, metrics, method) for method in cells.methods}
     lines = [replace(line, text=line.text[line.start :]) for line in sentences(told)]
+    named = ("dot", "ccg") if "natural_ccg_auc" in values["metric"] else ("dot",)
     return PagePart(
         name=heading(cells),
         sentences=sorted(lines, key=lambda line: line.kind == BAD),
         plot=plot(values, f"95% intervals over other {cells.unit}s", scale(values)) if drawn else None,
-        says=_said(values, f"{cells.unit}s"),
+        says=[says(f"{cells.unit}s")[name] for name in named],
         told=told,
         pictures=list(_pictures(cells, folder, suffix)),
-        tables=list(_tables(found, cells, metrics)),
+        tables=list(_tables(evaluation, cells, metrics)),
         every=_metrics(cells, metrics.filter(subset="all"), METRICS, "Every metric of all answers"),
     )
-
-
-def _said(values: pl.DataFrame, units: str) -> list[str]:
-    """Return what is said below the plot: of the intervals, and of pairs where there are any."""
-    named = ("dot", "ccg") if "natural_ccg_auc" in values["metric"] else ("dot",)
-    return [says(units)[name] for name in named]
 
 
 def _pictures(cells: EvaluationData, folder: Path, suffix: str) -> Iterator[Picture]:
@@ -144,24 +139,24 @@ def _pictures(cells: EvaluationData, folder: Path, suffix: str) -> Iterator[Pict
             yield Picture(name=name, words=words, alt=f"{words} Methods: {', '.join(cells.methods)}.", uri=uri)
 
 
-def _tables(found: Evaluation, cells: EvaluationData, metrics: pl.DataFrame) -> Iterator[PageTable]:
+def _tables(evaluation: Evaluation, cells: EvaluationData, metrics: pl.DataFrame) -> Iterator[PageTable]:
     if not metrics.filter(metric="natural_ccg_auc")["reason"].eq_missing(NO_PAIRS).all():
         yield _pairs(cells, metrics.filter(subset="all"))
     for table in cells.graded["table"].unique(maintain_order=True):
         if not (pairs := wrong_pairs(graded := cells.graded.filter(table=table))).is_empty():
             yield _wrong_pairs(graded, pairs)
-    if found.differences is not None:
-        yield _differences(cells.rows_of(found.differences), f"{cells.unit}s")
-    if found.thresholds is not None:
-        yield _thresholds(cells.rows_of(found.thresholds))
+    if evaluation.differences is not None:
+        yield _differences(cells.rows_of(evaluation.differences), f"{cells.unit}s")
+    if evaluation.thresholds is not None:
+        yield _thresholds(cells.rows_of(evaluation.thresholds))
 
 
 def _pairs(cells: EvaluationData, metrics: pl.DataFrame) -> PageTable:
-    found = {(row["method"], row["metric"]): row["estimate"] for row in metrics.iter_rows(named=True)}
+    estimates = {(row["method"], row["metric"]): row["estimate"] for row in metrics.iter_rows(named=True)}
     rows = [
-        (method, *(number_text(found.get((method, name))) for name in _OF_PAIRS))
+        (method, *(number_text(estimates.get((method, name))) for name in _OF_PAIRS))
         for method in cells.methods
-        if found.get((method, "decisive_pairs")) is not None
+        if estimates.get((method, "decisive_pairs")) is not None
     ]
     caption = "Donor pairs: right on the own image, wrong on the donor's. Strict: with the same answer on both."
     columns = ("Method", *_OF_PAIRS.values())

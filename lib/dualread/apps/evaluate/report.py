@@ -12,7 +12,7 @@ from dualread.apps.evaluate.evaluation import Evaluation
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.evaluate.graded import grading_lines
 from dualread.apps.evaluate.metrics import UNDEFINED, donors_only
-from dualread.apps.evaluate.screen import ScreenLine, screen, wrapped
+from dualread.apps.evaluate.screen import ScreenLine, summary, wrapped
 from dualread.apps.evaluate.thresholds import Certainty, check_options
 from dualread.apps.text import aligned
 from dualread.errors import ConfigError
@@ -82,12 +82,12 @@ def _beside_chance(ece: float, floor: float | None) -> str:
 
 def few_of_a_kind(metric: str, methods: Collection[str], cell: Mapping[tuple[str, str], dict], unit: str) -> str:
     """Return which kind of answers is on few images (or what else `unit` is) only, for a metric that rests on both."""
-    found = []
+    counted = []
     for kind in ("right", "wrong"):
         counts = [cell[method, f"images_with_{kind}"]["estimate"] for method in methods if metric in WITH_PERCENTILES]
         if counts and min(counts) < FEW_IMAGES:
-            found.append(f"{min(counts):.0f} {unit}{'' if min(counts) == 1 else 's'} with {kind} answers")
-    return f"only {' and '.join(found)}" if found else ""
+            counted.append(f"{min(counts):.0f} {unit}{'' if min(counts) == 1 else 's'} with {kind} answers")
+    return f"only {' and '.join(counted)}" if counted else ""
 
 
 _NO_PAIRS = "CCG-AUC needs a table of donor pairs (--pairs)"
@@ -99,48 +99,49 @@ _WITHOUT_INTERVAL = (
 _RANKS_ONLY = "metrics of probabilities have no value, those of ranks (AUROC, AURC, CCG-AUC) have"
 
 
-def first(found: Evaluation, *, seed: int) -> Iterator[ScreenLine]:
+def first(evaluation: Evaluation, *, seed: int) -> Iterator[ScreenLine]:
     """Yield the lines of one screen, each of at most 100 characters: five numbers of each method, and what they say.
 
     Args:
-        found: What was computed.
+        evaluation: What was computed.
         seed: Seed of the resampling.
     """
-    yield from (ScreenLine(text=text) for text in wrapped(found.notes))
-    yield from screen(found)
+    yield from (ScreenLine(text=text) for text in wrapped(evaluation.notes))
+    yield from summary(evaluation)
     yield ScreenLine(text="")
-    for line in grading_lines(found.graded):
+    for line in grading_lines(evaluation.graded):
         yield from (ScreenLine(text=text) for text in ([line] if line.startswith(" ") else wrapped([line])))
-    said: list[str] = []
-    for cells in found.parts:
-        _, intervals, *others = _about(cells, found.replicates, seed)
-        metrics = cells.rows_of(found.metrics)
-        said += [intervals.partition("; ")[0], *others, *_turned(cells, metrics)]
-        said += [_NO_PAIRS] if metrics["reason"].eq_missing(NO_PAIRS).any() else []
-        if found.thresholds is not None:
-            said += _remarks(cells.rows_of(found.thresholds), unit=_unit(cells), ranked=cells.ranked)
-    said += [*found.warnings, *found.unused, "--all prints every metric, what it means, and what it rests on."]
-    yield from (ScreenLine(text=text) for text in wrapped(dict.fromkeys(said)))
+    remarks: list[str] = []
+    for cells in evaluation.parts:
+        _, intervals, *others = _about(cells, evaluation.replicates, seed)
+        metrics = cells.rows_of(evaluation.metrics)
+        remarks += [intervals.partition("; ")[0], *others, *_turned(cells, metrics)]
+        remarks += [_NO_PAIRS] if metrics["reason"].eq_missing(NO_PAIRS).any() else []
+        if evaluation.thresholds is not None:
+            remarks += _remarks(cells.rows_of(evaluation.thresholds), unit=_unit(cells), ranked=cells.ranked)
+    remarks += [*evaluation.warnings, *evaluation.unused]
+    remarks.append("--all prints every metric, what it means, and what it rests on.")
+    yield from (ScreenLine(text=text) for text in wrapped(dict.fromkeys(remarks)))
 
 
-def lines(found: Evaluation, *, seed: int) -> Iterator[str]:
+def lines(evaluation: Evaluation, *, seed: int) -> Iterator[str]:
     """Yield everything: all metrics, all subsets, and the counts.
 
     Args:
-        found: What was computed.
+        evaluation: What was computed.
         seed: Seed of the resampling.
     """
-    for cells in found.parts:
-        yield from _of_data_set(found, cells, seed)
+    for cells in evaluation.parts:
+        yield from _of_data_set(evaluation, cells, seed)
         yield ""
-    yield from grading_lines(found.graded)
-    yield from found.warnings
-    yield from found.unused
+    yield from grading_lines(evaluation.graded)
+    yield from evaluation.warnings
+    yield from evaluation.unused
 
 
-def _of_data_set(found: Evaluation, cells: EvaluationData, seed: int) -> Iterator[str]:
-    yield from _about(cells, found.replicates, seed)
-    metrics = cells.rows_of(found.metrics)
+def _of_data_set(evaluation: Evaluation, cells: EvaluationData, seed: int) -> Iterator[str]:
+    yield from _about(cells, evaluation.replicates, seed)
+    metrics = cells.rows_of(evaluation.metrics)
     if metrics["reason"].eq_missing(NO_PAIRS).any():
         yield _NO_PAIRS
     for subset in cells.subsets:
@@ -152,13 +153,13 @@ def _of_data_set(found: Evaluation, cells: EvaluationData, seed: int) -> Iterato
     if not metrics["reason"].eq_missing(NO_PAIRS).all():
         yield ""
         yield from _counts(cells, metrics.filter(subset="all"))
-    if found.differences is not None:
+    if evaluation.differences is not None:
         yield ""
-        yield from _differences(cells, cells.rows_of(found.differences), metrics)
-    if found.thresholds is not None:
+        yield from _differences(cells, cells.rows_of(evaluation.differences), metrics)
+    if evaluation.thresholds is not None:
         yield ""
-        yield from _thresholds(cells, cells.rows_of(found.thresholds))
-        yield from _remarks(cells.rows_of(found.thresholds), unit=_unit(cells), ranked=cells.ranked)
+        yield from _thresholds(cells, cells.rows_of(evaluation.thresholds))
+        yield from _remarks(cells.rows_of(evaluation.thresholds), unit=_unit(cells), ranked=cells.ranked)
 
 
 def _about(cells: EvaluationData, replicates: int, seed: int) -> Iterator[str]:
@@ -224,10 +225,10 @@ def _turned(cells: EvaluationData, metrics: pl.DataFrame) -> Iterator[str]:
 
 def _counts(cells: EvaluationData, metrics: pl.DataFrame) -> Iterator[str]:
     """Yield one line per count, with the value of every method; they are no measures of quality."""
-    found = {(row["metric"], row["method"]): row["estimate"] for row in metrics.iter_rows(named=True)}
+    estimates = {(row["metric"], row["method"]): row["estimate"] for row in metrics.iter_rows(named=True)}
     table = [("count", *cells.methods, "")]
     for name, meaning in COUNTS.items():
-        table.append((name, *(number_text(found.get((name, method))) for method in cells.methods), meaning))
+        table.append((name, *(number_text(estimates.get((name, method))) for method in cells.methods), meaning))
     yield from aligned(table, numbers=range(1, len(cells.methods) + 1))
 
 
@@ -264,13 +265,7 @@ def _unit(cells: EvaluationData) -> str:
 
 
 def _remarks(rows: pl.DataFrame, *, unit: str, ranked: Collection[str]) -> Iterator[str]:
-    """Yield lines about the certified thresholds of one data set.
-
-    Args:
-        rows: With the columns of `thresholds.SCHEMA`.
-        unit: What is called an image: the column whose values are independent.
-        ranked: Methods whose confidences are no probabilities, so that nothing can be certified.
-    """
+    """Yield lines about the certified thresholds of one data set; nothing can be certified of `ranked` methods."""
     certified = rows.filter(rule="certified")
     row, n = certified.row(0, named=True), len(certified)
     shared = "" if row["share_delta"] == 1 else f" / {row['share_delta']}"
@@ -279,8 +274,8 @@ def _remarks(rows: pl.DataFrame, *, unit: str, ranked: Collection[str]) -> Itera
     if n > row["share_delta"]:
         yield f"each one by itself; if you choose one of the {n} by what it certifies, add --share-delta {n}"
     for row in certified.filter(pl.col("threshold").is_null(), ~pl.col("method").is_in(ranked)).iter_rows(named=True):
-        if said := _needed(row, unit):
-            yield f"{row['method']}, target {row['target_risk']:g}: {said}"
+        if sentence := _needed(row, unit):
+            yield f"{row['method']}, target {row['target_risk']:g}: {sentence}"
 
 
 def _bound(certified: pl.DataFrame, unit: str) -> str:
@@ -328,7 +323,16 @@ def plan(options: argparse.Namespace) -> Iterator[str]:
         delta=options.delta, share_delta=options.share_delta, max_per_image=options.max_per_image or options.per_image
     )
     check_options(options.target_risk, certainty)
-    expected = _expected(*options.expect, per_image=options.per_image, max_per_image=certainty.max_per_image)
+    accuracy, auroc = options.expect
+    try:
+        expected = Expected(
+            accuracy=accuracy,
+            auroc=auroc,
+            per_image=options.per_image,
+            max_per_image=certainty.max_per_image or options.per_image,
+        )
+    except ValueError as error:
+        raise ConfigError(f"--expect {accuracy:g} {auroc:g} --per-image {options.per_image}: {error}") from error
     each = "1 answer" if expected.per_image == 1 else f"{expected.per_image} answers"
     most = "" if expected.max_per_image == expected.per_image else f" (at most {expected.max_per_image})"
     yield (
@@ -336,18 +340,11 @@ def plan(options: argparse.Namespace) -> Iterator[str]:
         f" {expected.auroc:g}, delta {certainty.level:g}, {REPETITIONS} simulated sets for each number of images"
     )
     for risk in options.target_risk:
-        found = planned(expected, target_risk=risk, delta=certainty.level)
+        sizes = planned(expected, target_risk=risk, delta=certainty.level)
         yield ""
-        if not found:
+        if not sizes:
             yield f"target risk {risk:g}: {LARGEST // expected.per_image} images are not enough"
             continue
         table = [("target risk", "images", "certify a threshold", "answers kept, mean")]
-        table += [(f"{risk:g}", str(one.images), f"{one.certified:.0%}", f"{one.kept:.0%}") for one in found]
+        table += [(f"{risk:g}", str(size.images), f"{size.certified:.0%}", f"{size.kept:.0%}") for size in sizes]
         yield from aligned(table, numbers=(0, 1, 2, 3))
-
-
-def _expected(accuracy: float, auroc: float, *, per_image: int, max_per_image: int | None) -> Expected:
-    try:
-        return Expected(accuracy=accuracy, auroc=auroc, per_image=per_image, max_per_image=max_per_image or per_image)
-    except ValueError as error:
-        raise ConfigError(f"--expect {accuracy:g} {auroc:g} --per-image {per_image}: {error}") from error

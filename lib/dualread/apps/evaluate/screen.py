@@ -1,6 +1,6 @@
 """What an evaluation says first: five numbers of each method with their intervals, and what each means in words.
 
-`dualread evaluate` prints it, `print(found)` shows it, and evaluate.html tells it. All lines fit 100 columns.
+`dualread evaluate` prints it, `print(evaluation)` shows it, and evaluate.html tells it. All lines fit 100 columns.
 """
 
 import textwrap
@@ -88,7 +88,9 @@ def _of_accuracy(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> 
 
 def _of_auroc(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple[str, str]:
     if row["low"] is None:
-        return f"no interval: {_few(rows, cells) or 'nothing to resample'}", UNCLEAR
+        counts = {kind: rows[f"images_with_{kind}"]["estimate"] for kind in ("right", "wrong")}
+        few = [f"{n:.0f} with {kind} answers" for kind, n in counts.items() if n is not None and n < FEW_IMAGES]
+        return f"no interval: {f'{cells.unit}s: ' + ', '.join(few) if few else 'nothing to resample'}", UNCLEAR
     if row["low"] > 0.5:
         return "right answers get more confidence than wrong ones", GOOD
     if row["high"] < 0.5:
@@ -124,12 +126,6 @@ def _of_ccg(rows: Mapping[str, dict], row: dict, cells: EvaluationData) -> tuple
     return "not shown to depend on the image", UNCLEAR
 
 
-def _few(rows: Mapping[str, dict], cells: EvaluationData) -> str:
-    counts = {kind: rows[f"images_with_{kind}"]["estimate"] for kind in ("right", "wrong")}
-    few = [f"{n:.0f} with {kind} answers" for kind, n in counts.items() if n is not None and n < FEW_IMAGES]
-    return f"{cells.unit}s: {', '.join(few)}" if few else ""
-
-
 _WORDS = {
     ACCURACY.name: _of_accuracy,
     AUROC.name: _of_auroc,
@@ -148,18 +144,18 @@ class ScreenLine:
     start: int = 0
 
 
-def screen(found: "Evaluation") -> Iterator[ScreenLine]:
+def summary(evaluation: "Evaluation") -> Iterator[ScreenLine]:
     """Yield the lines of all data sets with their differences and thresholds, each of at most `WIDTH` characters."""
-    for k, cells in enumerate(found.parts):
+    for k, cells in enumerate(evaluation.parts):
         if k:
             yield ScreenLine(text="")
-        yield from of_data_set(found, cells)
-        if found.differences is not None:
+        yield from of_data_set(evaluation, cells)
+        if evaluation.differences is not None:
             yield ScreenLine(text="")
-            yield from _differences(cells.rows_of(found.differences))
-        if found.thresholds is not None:
+            yield from _differences(cells.rows_of(evaluation.differences))
+        if evaluation.thresholds is not None:
             yield ScreenLine(text="")
-            yield from _thresholds(cells.rows_of(found.thresholds))
+            yield from _thresholds(cells.rows_of(evaluation.thresholds))
 
 
 def wrapped(texts: Iterable[str]) -> Iterator[str]:
@@ -170,12 +166,17 @@ def wrapped(texts: Iterable[str]) -> Iterator[str]:
         ) or [""]
 
 
-def of_data_set(found: "Evaluation", cells: EvaluationData) -> Iterator[ScreenLine]:
+def of_data_set(evaluation: "Evaluation", cells: EvaluationData) -> Iterator[ScreenLine]:
     """Yield the lines of one data set: of one method line by line, of several as a table and a line per metric."""
-    metrics = cells.rows_of(found.metrics)
+    metrics = cells.rows_of(evaluation.metrics)
     told = {method: verdicts(cells, metrics, method) for method in cells.methods}
     yield ScreenLine(text=_cut(heading(cells)))
-    yield from _alone(next(iter(told.values()))) if len(told) == 1 else _side_by_side(told)
+    if len(told) > 1:
+        yield from _side_by_side(told)
+        return
+    for verdict in next(iter(told.values())):
+        numbers = f"{verdict.metric:<16}{verdict.value:>6}  {verdict.interval:<16}  "
+        yield ScreenLine(text=_cut(numbers + verdict.words), kind=verdict.kind, start=len(numbers))
 
 
 def heading(cells: EvaluationData) -> str:
@@ -189,19 +190,13 @@ def heading(cells: EvaluationData) -> str:
     return f"{source}: {max(counts)} answers{about}{methods}"
 
 
-def _alone(told: Sequence[MethodVerdict]) -> Iterator[ScreenLine]:
-    for one in told:
-        numbers = f"{one.metric:<16}{one.value:>6}  {one.interval:<16}  "
-        yield ScreenLine(text=_cut(numbers + one.words), kind=one.kind, start=len(numbers))
-
-
 def _side_by_side(told: Mapping[str, Sequence[MethodVerdict]]) -> Iterator[ScreenLine]:
-    metrics = list(dict.fromkeys(one.metric for of in told.values() for one in of))
+    metrics = list(dict.fromkeys(verdict.metric for numbers in told.values() for verdict in numbers))
     width = min(max(map(len, told), default=0), WIDTH - 16 * len(metrics))
     head = {"natural_ccg_auc": "natural_ccg"}
     yield ScreenLine(text=f"{'method':<{width}}" + "".join(f"{head.get(name, name):>16}" for name in metrics))
-    for method, of in list(told.items())[:MOST_METHODS]:
-        cells = {one.metric: one for one in of}
+    for method, numbers in list(told.items())[:MOST_METHODS]:
+        cells = {verdict.metric: verdict for verdict in numbers}
         line = "".join(f"{_compact(cells[name]) if name in cells else '-':>16}" for name in metrics)
         yield ScreenLine(text=f"{_cut(method, width):<{width}}{line}")
     if len(told) > MOST_METHODS:
@@ -213,14 +208,14 @@ def sentences(told: Mapping[str, Sequence[MethodVerdict]], width: int | None = N
     """Yield, metric by metric, what was found of which methods, as many as fit; what is unclear is not said."""
     for name in SHOWN:
         by_words: dict[tuple[str, str], list[str]] = {}
-        for method, of in told.items():
-            for one in of:
-                if one.metric == name and one.kind != UNCLEAR:
-                    by_words.setdefault((one.words, one.kind), []).append(method)
+        for method, numbers in told.items():
+            for verdict in numbers:
+                if verdict.metric == name and verdict.kind != UNCLEAR:
+                    by_words.setdefault((verdict.words, verdict.kind), []).append(method)
         for (words, kind), methods in by_words.items():
-            said = f"{name}: {words}: "
-            who = "all" if len(methods) == len(told) else _named(methods, width and width - len(said))
-            yield ScreenLine(text=said + who, kind=kind, start=len(name) + 2)
+            beginning = f"{name}: {words}: "
+            who = "all" if len(methods) == len(told) else _named(methods, width and width - len(beginning))
+            yield ScreenLine(text=beginning + who, kind=kind, start=len(name) + 2)
 
 
 def _named(names: Sequence[str], width: int | None) -> str:
@@ -273,13 +268,13 @@ def _p(value: float | None, at_most: bool | None) -> str:
     return "-" if value is None else f"{'<=' if at_most else ''}{value:.2g}"
 
 
-def _compact(one: MethodVerdict) -> str:
+def _compact(verdict: MethodVerdict) -> str:
     """Return a value and its interval with two decimals, ".812 .76-.89"; of the ECE, what is there by chance."""
-    ends = one.interval.removeprefix("by chance ")
-    if ends == one.interval:
-        found = [part.strip("[] ") for part in ends.split(",")] if ends else []
-        return f"{one.value} {'-'.join(short(float(end), 2) for end in found)}".rstrip()
-    return f"{one.value} (≤{short(float(ends), 2)})"
+    ends = verdict.interval.removeprefix("by chance ")
+    if ends == verdict.interval:
+        numbers = [part.strip("[] ") for part in ends.split(",")] if ends else []
+        return f"{verdict.value} {'-'.join(short(float(end), 2) for end in numbers)}".rstrip()
+    return f"{verdict.value} (≤{short(float(ends), 2)})"
 
 
 def _cut(text: str, width: int = WIDTH) -> str:

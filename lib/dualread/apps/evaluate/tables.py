@@ -122,7 +122,7 @@ def _read_log(source: Any, name: str, options: TableOptions, log: LogOptions) ->
     if not isinstance(source, str | Path):
         raise ConfigError(f"{name}: {type(source).__name__}; a log (--from {log.log_format}) is given by its path.")
     path = local_file(str(source)) if is_address(source) else Path(source)
-    named = {"confidence" if name == "score" else name: own for name, own in options.names(ANSWERS).items()}
+    named = {"confidence" if name == "score" else name: column for name, column in options.names(ANSWERS).items()}
     logged = read_logged(
         path, str(log.log_format), score=log.score, columns=named, cluster=options.cluster, scale=log.stated_scale
     )
@@ -138,7 +138,7 @@ def _read_log(source: Any, name: str, options: TableOptions, log: LogOptions) ->
 
 def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[RawTable, Sequence[UserColumn]]]) -> None:
     """Refuse a mapping that names a column that is not read, or one that no table has."""
-    for name, own in columns.items():
+    for name, column_name in columns.items():
         wide = [ANSWERS] if name.startswith((WIDE, WIDE_SCORE)) else []
         concerned = [
             table for table, declared in tables if declared in wide or name in {column.name for column in declared}
@@ -146,14 +146,14 @@ def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[RawTable, 
         if not concerned:
             known = sorted({column.name for _, declared in tables for column in declared})
             raise ConfigError(
-                f"--columns {name}={own}: no column {name!r} is read. Known: {', '.join(known)}."
-                f"{did_you_mean(name, known)} Write NAME=YOURS, such as confidence={own}."
+                f"--columns {name}={column_name}: no column {name!r} is read. Known: {', '.join(known)}."
+                f"{did_you_mean(name, known)} Write NAME=YOURS, such as confidence={column_name}."
             )
         columns_of_all = [column for table in concerned for column in table.columns]
-        if own not in columns_of_all and own.removeprefix("-") not in columns_of_all:
+        if column_name not in columns_of_all and column_name.removeprefix("-") not in columns_of_all:
             raise ConfigError(
-                f"--columns {name}={own}: {concerned[0].source} has no column {own!r}. Found:"
-                f" {', '.join(concerned[0].columns)}.{did_you_mean(own, columns_of_all)}"
+                f"--columns {name}={column_name}: {concerned[0].source} has no column {column_name!r}. Found:"
+                f" {', '.join(concerned[0].columns)}.{did_you_mean(column_name, columns_of_all)}"
             )
 
 
@@ -177,7 +177,7 @@ def _only(tables: Mapping[str, CheckedTable], column: str, values: Sequence[str]
 
 def _unused(table: RawTable, declared: Sequence[UserColumn], options: TableOptions) -> str | None:
     """Return a sentence about the columns that are not used, or None if there are none."""
-    replaced = {name for name, own in options.names(declared).items() if name not in options.columns.values()}
+    replaced = {name for name, column in options.names(declared).items() if name not in options.columns.values()}
     is_wide = declared is ANSWERS and not {"confidence", "score", "method"} & {*table.columns, *options.columns}
     others = [
         column

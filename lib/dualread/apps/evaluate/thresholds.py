@@ -69,20 +69,20 @@ def thresholds(
     chooser = chooser_of(cells, calibration)
     _refuse_same(cells, chooser)
     if certainty.max_per_image is not None:
-        for one in (chooser, cells):
-            _refuse_more(one, certainty.max_per_image)
+        for data in (chooser, cells):
+            _refuse_more(data, certainty.max_per_image)
     rows = []
     for method in cells.methods:
         same = _same_method(chooser, method, cells)
         is_score = method in cells.ranked or same in chooser.ranked
-        own, chosen_on = _rows_of(cells, method), _rows_of(chooser, same)
+        judged_on, chosen_on = _rows_of(cells, method), _rows_of(chooser, same)
         like = _chosen_on(chosen_on)
         for risk in target_risks:
             for rule in (EMPIRICAL, CERTIFIED):
-                given = asdict(certainty) if rule == CERTIFIED else dict.fromkeys(asdict(certainty))
-                found = WITHOUT_PROBABILITIES if is_score else _found(rule, chosen_on, risk, certainty)
-                said = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
-                rows.append(said | _judged(own, found) | given | like)
+                limits = asdict(certainty) if rule == CERTIFIED else dict.fromkeys(asdict(certainty))
+                chosen = WITHOUT_PROBABILITIES if is_score else _chosen_threshold(rule, chosen_on, risk, certainty)
+                names = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
+                rows.append(names | _judged(judged_on, chosen) | limits | like)
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
@@ -100,22 +100,22 @@ def check_options(target_risks: Sequence[float], certainty: Certainty) -> None:
             raise ConfigError(f"--{name} {number}: expected 1 or more.")
 
 
-def _found(rule: str, answers: Confidences, risk: float, certainty: Certainty) -> float | str:
+def _chosen_threshold(rule: str, answers: Confidences, risk: float, certainty: Certainty) -> float | str:
     try:
         return threshold(rule, answers, target_risk=risk, delta=certainty.level, max_per_image=certainty.max_per_image)
     except UndefinedMetricError as error:
         return str(error)
 
 
-def _judged(rows: Confidences, found: float | str) -> dict:
-    of = judged(rows, found)
-    reason = next((one.reason for one in of.values() if one.reason is not None), None)
+def _judged(rows: Confidences, chosen: float | str) -> dict:
+    estimates = judged(rows, chosen)
+    reason = next((estimate.reason for estimate in estimates.values() if estimate.reason is not None), None)
     rates = {
-        name + end: getattr(of[kind], field)
+        name + end: getattr(estimates[kind], field)
         for name, kind in (("coverage", "coverage"), ("risk", "kept_risk"))
         for end, field in (("", "value"), ("_low", "low"), ("_high", "high"))
     }
-    return {"threshold": of["threshold"].value, **rates, "n": len(rows.confidence), "reason": reason}
+    return {"threshold": estimates["threshold"].value, **rates, "n": len(rows.confidence), "reason": reason}
 
 
 def _chosen_on(rows: Confidences) -> dict:
@@ -146,10 +146,10 @@ def chooser_of(cells: EvaluationData, calibration: Sequence[EvaluationData]) -> 
     """
     if len(calibration) == 1:
         return calibration[0]
-    for one in calibration:
-        if one.dataset == cells.dataset:
-            return one
-    known = ", ".join(str(one.dataset) for one in calibration)
+    for part in calibration:
+        if part.dataset == cells.dataset:
+            return part
+    known = ", ".join(str(part.dataset) for part in calibration)
     raise DataError(
         f"{calibration[0].source}: no answers to {cells.dataset!r} to choose a threshold. Found data sets: {known}."
     )
@@ -165,14 +165,10 @@ def _same_method(chooser: EvaluationData, method: str, cells: EvaluationData) ->
 
 
 def _refuse_same(cells: EvaluationData, chooser: EvaluationData) -> None:
-    """Refuse calibration answers that are the evaluated ones, whatever their file is called.
-
-    Raises:
-        DataError: The answers of every method are the same.
-    """
+    """Refuse calibration answers that are the evaluated ones, whatever their file is called."""
     if len(cells.methods) == len(chooser.methods) and all(
-        _rows(one, cells).equals(_rows(other, chooser))
-        for one, other in zip(sorted(cells.methods), sorted(chooser.methods), strict=True)
+        _rows(method, cells).equals(_rows(other, chooser))
+        for method, other in zip(sorted(cells.methods), sorted(chooser.methods), strict=True)
     ):
         raise DataError(
             f"{chooser.source}: holds the answers of {cells.source}, on which the threshold is to be judged. Expected"
@@ -182,11 +178,7 @@ def _refuse_same(cells: EvaluationData, chooser: EvaluationData) -> None:
 
 
 def _refuse_more(cells: EvaluationData, max_per_image: int) -> None:
-    """Refuse answers if an image has more of them than a user says that any image has.
-
-    Raises:
-        DataError: An image has more; the message names it.
-    """
+    """Refuse answers if an image has more of them than a user says that any image has."""
     image, n = _largest_image(cells)
     if n > max_per_image:
         raise DataError(
@@ -209,8 +201,8 @@ def more_than_calibrated(cells: EvaluationData, chooser: EvaluationData) -> str 
 
 def _largest_image(cells: EvaluationData) -> tuple[str, int]:
     """Return the image with the most answers of one method, and their number."""
-    counts = [of.answers["image_id"].value_counts().sort("count", "image_id") for of in cells.methods.values()]
-    return max(((str(image), n) for image, n in (count.row(-1) for count in counts)), key=lambda found: found[1])
+    counts = [joined.answers["image_id"].value_counts().sort("count", "image_id") for joined in cells.methods.values()]
+    return max(((str(image), n) for image, n in (count.row(-1) for count in counts)), key=lambda counted: counted[1])
 
 
 def shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | None:
@@ -218,19 +210,22 @@ def shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | No
     columns = [name for name in _identity(cells) if name in _identity(chooser)]
     if "sample_id" not in columns and len(columns) < 2:
         return None
-    own, chosen_on = (
-        pl.concat(of.answers.select(columns) for of in one.methods.values()).unique() for one in (cells, chooser)
+    judged_on, chosen_on = (
+        pl.concat(joined.answers.select(columns) for joined in data.methods.values()).unique()
+        for data in (cells, chooser)
     )
     ids = [name for name in columns if name != "question_key"]
-    plain, plain_chosen_on = (one.with_columns(plain_ids(pl.col(name)) for name in ids) for one in (own, chosen_on))
+    plain, plain_chosen_on = (
+        questions.with_columns(plain_ids(pl.col(name)) for name in ids) for questions in (judged_on, chosen_on)
+    )
     if (n := len(plain.join(plain_chosen_on, on=columns, how="semi"))) == 0:
         return None
     named = ", ".join("question" if name == "question_key" else name for name in columns)
-    if n > len(own.join(chosen_on, on=columns, how="semi")):
+    if n > len(judged_on.join(chosen_on, on=columns, how="semi")):
         named += ", where 007 and 7 are one, and case and spaces do not count"
     return (
-        f"warning: {n} of {len(own)} questions of {cells.source} are in {chooser.source} too (equal {named}). If they"
-        " are the same questions, the error rate of the kept answers is too low, and nothing is certified."
+        f"warning: {n} of {len(judged_on)} questions of {cells.source} are in {chooser.source} too (equal {named}). If"
+        " they are the same questions, the error rate of the kept answers is too low, and nothing is certified."
     )
 
 
@@ -241,14 +236,14 @@ def shared_images(cells: EvaluationData, chooser: EvaluationData) -> str | None:
     """
     if cells.cluster is None or chooser.cluster is None or shared_questions(cells, chooser) is not None:
         return None
-    own, chosen_on = (
-        plain_ids(pl.concat(of.answers["image_id"] for of in one.methods.values()).unique()).unique()
-        for one in (cells, chooser)
+    judged_on, chosen_on = (
+        plain_ids(pl.concat(joined.answers["image_id"] for joined in data.methods.values()).unique()).unique()
+        for data in (cells, chooser)
     )
-    if (n := int(own.is_in(chosen_on.implode()).sum())) == 0:
+    if (n := int(judged_on.is_in(chosen_on.implode()).sum())) == 0:
         return None
     return (
-        f"warning: {n} of {len(own)} {cells.unit}s of {cells.source} are in {chooser.source} too, with other"
+        f"warning: {n} of {len(judged_on)} {cells.unit}s of {cells.source} are in {chooser.source} too, with other"
         f" questions. Answers about one {cells.unit} tend to be right or wrong together, so that the error rate of the"
         " kept answers may be too low, and nothing is certified."
     )
@@ -263,5 +258,5 @@ def _rows(method: str, cells: EvaluationData) -> pl.DataFrame:
 def _identity(cells: EvaluationData) -> list[str]:
     """Return the columns of the table that say which question a row answers."""
     has_question = "within_question_auroc" not in cells.withheld
-    said = {"sample_id": cells.named, "image_id": cells.cluster is not None, "question_key": has_question}
-    return [name for name, is_said in said.items() if is_said]
+    known = {"sample_id": cells.named, "image_id": cells.cluster is not None, "question_key": has_question}
+    return [name for name, is_known in known.items() if is_known]

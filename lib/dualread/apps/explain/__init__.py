@@ -80,19 +80,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Explain the target in `options`; return the exit code."""
     store = store_of(options.target, options.store)
-    found = find_target(options.target, store)
+    target = find_target(options.target, store)
     if options.cell is not None:
-        return _cell(options, found, store)
+        return _cell(options, target, store)
     if options.again:
-        return _again(found, store)
+        return _again(target, store)
     if not options.why and options.other is None:
-        for line in Lineage(Graph(store), lambda made: _line(made, store)).lines(found.manifest.key):
+        for line in Lineage(Graph(store), lambda made: _line(made, store)).lines(target.manifest.key):
             print(line)
-        if summary := store.record(found.manifest.key).get("summary"):
+        if summary := store.record(target.manifest.key).get("summary"):
             print(f"its stage said: {summary}")
         return 0
-    other = find_key(options.other, store) if options.other else predecessor(found, store)
-    new = found.manifest
+    other = find_key(options.other, store) if options.other else predecessor(target, store)
+    new = target.manifest
     if other is None:
         print(f"{new.action.stage} {new.key[:8]}: the store holds no earlier artifact of the same output")
         return 0
@@ -110,16 +110,17 @@ def _line(manifest: Manifest, store: Store) -> str:
     return f"{described(manifest, store.record(manifest.key))}  {short(spec)}"
 
 
-def _again(found: Target, store: Store) -> int:
+def _again(target: Target, store: Store) -> int:
     from dualread.study.again import reasons  # here, because nothing else needs it
     from dualread.study.files import changed_settings
 
-    folder = study_folder(found.copy or found.directory)
-    if folder and found.copy is not None and (last := last_planned(folder)) != folder:
-        own = last / os.path.relpath(found.directory, folder)
+    folder = study_folder(target.copy or target.directory)
+    if folder and target.copy is not None and (last := last_planned(folder)) != folder:
+        planned = last / os.path.relpath(target.directory, folder)
         print(
-            f"{found.copy}: shows the study {folder.name}, and {last.name} was planned last. A run of {last.name} makes"
-            f" it again, as a copy of {own}; to see why that would be made, run: dualread explain {own} --again"
+            f"{target.copy}: shows the study {folder.name}, and {last.name} was planned last. A run of {last.name}"
+            f" makes it again, as a copy of {planned}; to see why that would be made, run:"
+            f" dualread explain {planned} --again"
         )
         return 0
     if folder and "settings" in (noted := read_study(last_plan(folder))):
@@ -127,15 +128,15 @@ def _again(found: Target, store: Store) -> int:
         print(f"of the study {noted['settings']['study']} ({', '.join(files)}), as it was planned last")
         for line in changed:
             print(f"the settings changed since then, so run `snakemake -n` first: {line}")
-    lines = list(reasons(found.manifest, store, dry_runs=True))
+    lines = list(reasons(target.manifest, store, dry_runs=True))
     for line in [*lines, _LOOKED_UP] if lines else ["nothing has changed since it was made"]:
         print(line)
     return 0
 
 
-def _cell(options: argparse.Namespace, found: Target, store: Store) -> int:
+def _cell(options: argparse.Namespace, target: Target, store: Store) -> int:
     from dualread.apps.explain.report import explain_cell  # here, because the rest does not need polars
 
-    for line in explain_cell(found, store, words=options.cell, sample_id=options.sample, n_rows=options.rows):
+    for line in explain_cell(target, store, words=options.cell, sample_id=options.sample, n_rows=options.rows):
         print(line)
     return 0

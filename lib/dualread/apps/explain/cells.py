@@ -27,7 +27,7 @@ class PrintedCell:
         return cell_name(self.row)
 
 
-def find_cell(found: Target, text: str) -> PrintedCell:
+def find_cell(target: Target, text: str) -> PrintedCell:
     """Return the cell that `text` identifies by words in any order, each a value of its row (`slake`, `dataset=slake`).
 
     Any words that only one cell has will do, such as a whole row pasted from the CSV file. `seed=17`, or an integer
@@ -37,10 +37,10 @@ def find_cell(found: Target, text: str) -> PrintedCell:
         ArtifactError: The artifact is not a table.
         ConfigError: No cell has all words, or several cells have.
     """
-    rows = _rows(found)
+    rows = _rows(target)
     words = [word for word in re.split(r"[,\s]+", text) if word]
     values = {value for row in rows for value in row.values()}
-    seeds = [word for word in words if _is_seed(word, values)]
+    seeds = [word for word in words if word.removeprefix("seed=").isdecimal() and word not in values]
     words = [word for word in words if word not in seeds]
     matching = [row for row in rows if all(_says(row, word) for word in words)]
     if matching and all(row == matching[0] for row in matching):
@@ -59,19 +59,15 @@ def cell_name(row: Mapping[str, str]) -> str:
     return ",".join(names)
 
 
-def _rows(found: Target) -> list[dict[str, str]]:
-    names = [name for name in found.manifest.files if name.endswith(".csv")]
+def _rows(target: Target) -> list[dict[str, str]]:
+    names = [name for name in target.manifest.files if name.endswith(".csv")]
     if len(names) != 1:
         raise ArtifactError(
-            f"{found.directory}: holds {len(names)} .csv files, but --cell needs a table, which has one."
+            f"{target.directory}: holds {len(names)} .csv files, but --cell needs a table, which has one."
             " Give a table such as tables/main.tex."
         )
-    with (found.directory / names[0]).open(newline="", encoding="utf-8") as file:
+    with (target.directory / names[0]).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-def _is_seed(word: str, values: set[str]) -> bool:
-    return word.removeprefix("seed=").isdecimal() and word not in values
 
 
 def _says(row: Mapping[str, str], word: str) -> bool:

@@ -26,11 +26,11 @@ class Chain(Lineage):
 
     def versions(self) -> str:
         """Return the package versions of all artifacts shown so far; several versions of a package if they differ."""
-        found: dict[str, set[str]] = {}
+        by_package: dict[str, set[str]] = {}
         for manifest in self.shown.values():
             for package, version in {"python": manifest.action.python, **manifest.action.packages}.items():
-                found.setdefault(package, set()).add(version)
-        return ", ".join(f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(found.items()))
+                by_package.setdefault(package, set()).add(version)
+        return ", ".join(f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(by_package.items()))
 
     def _followed(self, manifest: Manifest) -> list[str]:
         """Return the inputs to follow, deepest first: a shared input is printed at the end of its longest path."""

@@ -15,12 +15,12 @@ _TOLERANCE = 1e-12
 
 
 def explain_cell(
-    found: Target, store: Store, *, words: str, sample_id: str | None = None, n_rows: int = 2
+    target: Target, store: Store, *, words: str, sample_id: str | None = None, n_rows: int = 2
 ) -> Iterator[str]:
     """Yield the lines that explain the cell that `words` identify.
 
     Args:
-        found: A table.
+        target: A table.
         store: The store with everything that the table was made from.
         words: See `find_cell`.
         sample_id: A question to show for every seed.
@@ -30,13 +30,13 @@ def explain_cell(
         ConfigError: The words do not identify one cell, or there is no such seed or question.
         ArtifactError: Something that the table was made from is missing or damaged.
     """
-    cell = find_cell(found, words)
-    runs = runs_of(cell, found, store)
+    cell = find_cell(target, words)
+    runs = runs_of(cell, target, store)
     yield f"{cell.name}: {cell.row['printed']}" + (f" ({cell.row['reason']})" if cell.row.get("reason") else "")
     yield from _arithmetic(cell, runs)
     chain = Chain(store, _shards(cell, runs))
     if not runs:
-        yield from chain.lines(found.manifest.key, "table", "  ")
+        yield from chain.lines(target.manifest.key, "table", "  ")
     for run in runs:
         yield ""
         yield f"{run.estimate['method']}, actor {run.estimate['actor']}, seed {run.estimate['seed']}: " + _value(
@@ -54,19 +54,19 @@ def _arithmetic(cell: PrintedCell, runs: Sequence[MethodRun]) -> Iterator[str]:
     if not stated or again is None or cell.seed is not None:
         return
     seeds = sorted({run.estimate["seed"] for run in runs})
-    of = f"the mean of {len(seeds)} seeds" if len(seeds) > 1 else "of one run"
+    basis = f"the mean of {len(seeds)} seeds" if len(seeds) > 1 else "of one run"
     difference = ", method minus baseline" if cell.row.get("baseline") else ""
     agrees = abs(float(stated) - again) < _TOLERANCE
     verdict = "as recomputed from the metrics below" if agrees else f"BUT the metrics below give {again!r}"
-    yield f"  {stated}, {of}{difference}, {verdict}"
+    yield f"  {stated}, {basis}{difference}, {verdict}"
 
 
 def _value(row: Mapping[str, Any]) -> str:
-    of = f"on {row['n']:,} rows of {row['n_clusters']:,} images"
+    basis = f"on {row['n']:,} rows of {row['n_clusters']:,} images"
     if row["estimate"] is None:
-        return f"undefined, {row['reason']} ({of})"
+        return f"undefined, {row['reason']} ({basis})"
     interval = "" if row["low"] is None else f", 95% interval [{row['low']:.6f}, {row['high']:.6f}]"
-    return f"{row['estimate']:.6f}{interval} ({of})"
+    return f"{row['estimate']:.6f}{interval} ({basis})"
 
 
 def _shards(cell: PrintedCell, runs: Sequence[MethodRun]) -> set[tuple[str, str]]:

@@ -51,22 +51,25 @@ def read_rows(path: Path, **values: Any) -> list[dict[str, Any]]:
         ) from error
 
 
-def runs_of(cell: PrintedCell, found: Target, store: Store) -> list[MethodRun]:
+def runs_of(cell: PrintedCell, target: Target, store: Store) -> list[MethodRun]:
     """Return the runs of the cell's method, and of its baseline if the cell is a difference; [] if it is neither.
 
     Raises:
         ConfigError: No run has the cell's seed.
         ArtifactError: Something that the table was made from is not in the store.
     """
-    layout = found.manifest.action.spec.get("layout", {})
-    collected = _collected(found, store)
+    layout = target.manifest.action.spec.get("layout", {})
+    keys = target.manifest.input_keys
+    if "contrasts" in keys:
+        keys = store.manifest(keys["contrasts"]).input_keys
+    collected = store.manifest(keys["metrics"]) if "metrics" in keys else None
     if collected is None or not all(cell.row.get(name) for name in _NAMED):
         return []
     runs = []
     for method in filter(None, (cell.row["method"], cell.row.get("baseline"))):
         of_method = _of_method(method, cell, collected, store)
         if {run.estimate["seed"] for run in of_method} != {0}:
-            backbones = [one for one in layout["backbones"] if one["name"] == cell.row["backbone"]]
+            backbones = [entry for entry in layout["backbones"] if entry["name"] == cell.row["backbone"]]
             shown = {seed for backbone in backbones for seed in backbone["seeds"]}
             of_method = [run for run in of_method if run.estimate["seed"] in shown]
         runs += of_method
@@ -90,14 +93,6 @@ def recomputed(cell: PrintedCell, runs: Sequence[MethodRun]) -> float | None:
     return means[cell.row["method"]] - means.get(cell.row.get("baseline") or "", 0.0)
 
 
-def _collected(found: Target, store: Store) -> Manifest | None:
-    """Return the manifest of the collected metrics that a table, or the contrasts in it, were made from."""
-    keys = found.manifest.input_keys
-    if "contrasts" in keys:
-        keys = store.manifest(keys["contrasts"]).input_keys
-    return store.manifest(keys["metrics"]) if "metrics" in keys else None
-
-
 def _of_method(method: str, cell: PrintedCell, collected: Manifest, store: Store) -> list[MethodRun]:
     path = store.entry(collected.key) / "metrics.parquet"
     named = {name: cell.row[name] for name in ("backbone", "metric")} | {"method": method}
@@ -108,7 +103,7 @@ def _of_method(method: str, cell: PrintedCell, collected: Manifest, store: Store
     runs = []
     for row in sorted(read_rows(path, **named, dataset=dataset), key=lambda row: row["seed"]):
         run = (row["actor"], row["seed"])
-        rows = [one for name in members for one in below[name] if (one["actor"], one["seed"]) == run]
+        rows = [part for name in members for part in below[name] if (part["actor"], part["seed"]) == run]
         kind, key = _source(collected, row, rows or [row], store)
         runs.append(MethodRun(estimate=row, members=rows, kind=kind, key=key))
     return runs

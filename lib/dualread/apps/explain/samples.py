@@ -33,6 +33,9 @@ def sample_lines(
     questions = read_rows(store.entry(metrics.input_keys[f"manifest/{dataset}/{split}"]) / "manifest.parquet")
     folder = store.entry(metrics.input_keys[f"manifest/{dataset}/{split}"])
     predictions = store.entry(metrics.input_keys["predictions"]) / "predictions.parquet"
+    start = f"graded/{dataset}/{split}/"
+    conditions = [name.removeprefix(start) for name in metrics.action.inputs if name.startswith(start)]
+    conditions.sort(key=lambda condition: (condition != "original", condition))
     for question in _chosen(questions, sample_id, n_rows, f"{dataset}/{split}"):
         yield f"question {question['sample_id']}: {question['question']}"
         gold = " | ".join(question["reference_answers"])
@@ -42,7 +45,7 @@ def sample_lines(
         )
         yield f"  {folder / question['image_file']}"
         yield from _donor_lines(metrics, store, f"{dataset}/{split}", question, questions)
-        for condition in _conditions(metrics, dataset, split):
+        for condition in conditions:
             yield from _answer_lines(metrics, store, f"{dataset}/{split}/{condition}", question, predictions)
 
 
@@ -55,13 +58,6 @@ def _chosen(rows: Sequence[Mapping], sample_id: str | None, n_rows: int, where: 
     near = get_close_matches(sample_id, known, n=5) or known[:5]
     listed = ", ".join(near)
     raise ConfigError(f"--sample {sample_id}: not among the {len(rows)} questions of {where}. The nearest: {listed}.")
-
-
-def _conditions(metrics: Manifest, dataset: str, split: str) -> list[str]:
-    """Return the conditions of a shard, the original image first."""
-    start = f"graded/{dataset}/{split}/"
-    found = [name.removeprefix(start) for name in metrics.action.inputs if name.startswith(start)]
-    return sorted(found, key=lambda condition: (condition != "original", condition))
 
 
 def _donor_lines(
@@ -83,7 +79,7 @@ def _answer_lines(
     sample_id, condition = question["sample_id"], shard.split("/")[2]
     graded = store.manifest(metrics.input_keys[f"graded/{shard}"])
     judged = read_rows(store.entry(graded.key) / "graded.parquet", sample_id=sample_id)
-    said = read_rows(predictions, sample_id=sample_id, condition=condition)
+    confidences = read_rows(predictions, sample_id=sample_id, condition=condition)
     written = []
     if "generations" in graded.input_keys:
         folder = store.entry(graded.input_keys["generations"])
@@ -99,9 +95,10 @@ def _answer_lines(
             yield f"    completion: {completion['text']!r} ({completion['finish_reason']})"
         yield f"    answer: {row['answer']!r}, {row['parse_status']}; {'correct' if row['correct'] else 'not correct'}"
         yield from (f"    {_replay_line(read)}" for read in replayed)
-        for one in said:
-            imputed = ", imputed" if one["imputed"] else ""
-            yield f"    confidence of {one['method']}: {one['confidence']:.6f} (score {one['score']:.6f}{imputed})"
+        for prediction in confidences:
+            imputed = ", imputed" if prediction["imputed"] else ""
+            score = f"score {prediction['score']:.6f}{imputed}"
+            yield f"    confidence of {prediction['method']}: {prediction['confidence']:.6f} ({score})"
 
 
 def _replay_line(read: Mapping[str, Any]) -> str:

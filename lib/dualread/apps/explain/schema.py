@@ -74,9 +74,9 @@ def _print(rows: Sequence[tuple[str, str, str]], width_of_type: int) -> None:
 
 
 def _page(sections: Sequence[str], places: Sequence[tuple[str, str, str]]) -> Iterator[str]:
-    of = {section: [row for row in places if row[0].partition(".")[0] == section] for section in sections}
-    alone = [rows[0] for rows in of.values() if len(rows) == 1]
-    for title, rows in {"The study": alone, **of}.items():
+    by_section = {section: [row for row in places if row[0].partition(".")[0] == section] for section in sections}
+    alone = [rows[0] for rows in by_section.values() if len(rows) == 1]
+    for title, rows in {"The study": alone, **by_section}.items():
         if len(rows) > 1:
             yield f"## {title}\n\n| key | value | meaning |\n|---|---|---|"
             yield from (f"| `{place}` | {kind} | {meaning.replace('<', '&lt;')} |" for place, kind, meaning in rows)

@@ -1,7 +1,7 @@
 """`dualread verify`: read every file that a table was made from, and compare it with what was recorded."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,36 +44,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print one line per file that is damaged or missing, or artifact of other code; return 1 for damage, else 0."""
     store = store_of(options.target, options.store)
-    found = find_target(options.target, store)
-    if found.copy is None and not store.root.is_dir():
+    target = find_target(options.target, store)
+    if target.copy is None and not store.root.is_dir():
         raise ConfigError(f"{store.root}: no such folder. Give the store with --store.")
+    lock = (study_folder(target.copy or target.directory) or target.directory) / LOCK_NAME
+    locked = {row["key"]: row["digest"] for row in read_lock(lock).targets.values()} if lock.is_file() else {}
     count = 0
-    for sentence in damages(found, store, _locked(found)):
+    for sentence in damages(target, store, locked):
         count += 1
         print(sentence, flush=True)
     if count:
         print(f"{options.target}: {count} damaged or missing")
         return 1
-    others = [line for key in reachable([found.manifest.key], store) for line in _other_code(key, store)]
+    others = [line for key in reachable([target.manifest.key], store) for line in _other_code(key, store)]
     mixed = f"; {len(others)} of the artifacts behind it were made by other code than there is now" if others else ""
-    differs, present = _configuration(found, store)
+    differs, present = _configuration(target, store)
     print(*others, *differs, f"{options.target}: intact, down to the raw data{mixed}{present}", sep="\n")
-    if found.directory == store.entry(found.manifest.key):
+    if target.directory == store.entry(target.manifest.key):
         print(_ALONE)
     return 0
 
 
-def _locked(found: Target) -> Mapping[str, str]:
-    """Return the digests that the results.lock of the target's study records, by key."""
-    path = (study_folder(found.copy or found.directory) or found.directory) / LOCK_NAME
-    return {row["key"]: row["digest"] for row in read_lock(path).targets.values()} if path.is_file() else {}
-
-
-def _configuration(found: Target, store: Store) -> tuple[list[str], str]:
+def _configuration(target: Target, store: Store) -> tuple[list[str], str]:
     """Return in what a target differs from the study's configuration, and what is said of that in the last line."""
-    folder = study_folder(found.copy or found.directory)
+    folder = study_folder(target.copy or target.directory)
     planned = read_study(folder) if folder else {}
-    if folder is None or found.manifest.place is None or "settings" not in planned:
+    if folder is None or target.manifest.place is None or "settings" not in planned:
         return [], ""  # an entry of the store, or restored results: no plan makes them
     from dualread.study.again import reasons  # here, because the rest does not need it
     from dualread.study.files import changed_settings
@@ -81,7 +77,7 @@ def _configuration(found: Target, store: Store) -> tuple[list[str], str]:
     files, changed = changed_settings(planned, folder)
     differs = [f"the settings changed since they were planned: {line}" for line in changed]
     try:
-        differs += reasons(found.manifest, store)
+        differs += reasons(target.manifest, store)
     except ArtifactError as error:  # of no plan, or asked for from another folder than Snakemake's
         return differs, f"; not compared with the study's configuration ({error})"
     named = f"this configuration ({', '.join(files)})"

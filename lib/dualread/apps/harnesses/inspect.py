@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import polars as pl
 from inspect_ai.scorer import (  # pyright: ignore[reportMissingImports]  # of whoever runs Inspect
     Metric,
     SampleScore,
@@ -28,7 +29,6 @@ from inspect_ai.scorer import (  # pyright: ignore[reportMissingImports]  # of w
 )
 from inspect_ai.solver import TaskState  # pyright: ignore[reportMissingImports]
 
-from dualread.apps.harnesses.base import measured
 from dualread.errors import DataError
 from dualread.evaluation.answer_metrics import NOISE_FLOOR
 from dualread.grading.stated import stated_percent
@@ -38,7 +38,8 @@ __all__ = ["auroc", "ccg_auc", "ece", "squared_calibration_error", "with_confide
 _DONOR = "is_donor"
 _LOG = logging.getLogger(__name__)
 _CORRECT = value_to_float()
-Found = dict[str, float]
+Values = dict[str, float]
+_REPLICATES = 2_000  # resamples: the ends of an interval move by about a fiftieth of its width with other resamples
 
 
 @metric
@@ -89,14 +90,18 @@ def ccg_auc(confidence: str = "confidence", *, pair: str = "pair", image: str = 
     The sample with the donor's image has `is_donor: True` in its metadata.
     """
 
-    def of_pairs(scores: list[SampleScore]) -> Found:
-        own, donors = ([one for one in scores if bool(_of(one, _DONOR)) is swapped] for swapped in (False, True))
-        asked = {str(_of(one, pair)) for one in own}
-        donors = [one for one in donors if str(_of(one, pair)) in asked]  # not yet, or never, where it was not scored
-        answers = {**_columns(own, confidence, image), "sample_id": [str(_of(one, pair)) for one in own]}
+    def of_pairs(scores: list[SampleScore]) -> Values:
+        originals = [sample for sample in scores if not _of(sample, _DONOR)]
+        answers = {
+            **_columns(originals, confidence, image),
+            "sample_id": [str(_of(sample, pair)) for sample in originals],
+        }
+        asked = set(answers["sample_id"])  # the sample with the own image may not be scored, or not yet
+        donors = [sample for sample in scores if _of(sample, _DONOR) and str(_of(sample, pair)) in asked]
         asked_again = _columns(donors, confidence, image)
         pairs = {f"donor_{name}": values for name, values in asked_again.items()}
-        return _found(["natural_ccg_auc"], answers, {"sample_id": [str(_of(one, pair)) for one in donors], **pairs})
+        pairs["sample_id"] = [str(_of(sample, pair)) for sample in donors]
+        return _values(["natural_ccg_auc"], answers, pairs)
 
     return of_pairs
 
@@ -115,80 +120,74 @@ def with_confidence(inner: Scorer, *, metrics: Sequence[Metric]) -> Scorer:
     @scorer(metrics=[*metrics], name="with_confidence")
     def both() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score | None:
-            found = await inner(state, target)
+            scored = await inner(state, target)
             percent = stated_percent(state.output.completion)
-            if found is None or percent is None:
+            if scored is None or percent is None:
                 return Score.unscored(reason="invalid_response_format", explanation="The reply states no confidence.")
-            return found.model_copy(update={"metadata": {**(found.metadata or {}), "confidence": percent / 100}})
+            return scored.model_copy(update={"metadata": {**(scored.metadata or {}), "confidence": percent / 100}})
 
         return score
 
     return both()
 
 
-def _of_answers(names: Sequence[str], confidence: str, cluster: str | None) -> Callable[[list[SampleScore]], Found]:
-    def of_answers(scores: list[SampleScore]) -> Found:
-        own = [one for one in scores if not (one.sample_metadata or {}).get(_DONOR)]
-        return _found(names, _columns(own, confidence, cluster))
+def _of_answers(names: Sequence[str], confidence: str, cluster: str | None) -> Callable[[list[SampleScore]], Values]:
+    def of_answers(scores: list[SampleScore]) -> Values:
+        originals = [sample for sample in scores if not (sample.sample_metadata or {}).get(_DONOR)]
+        return _values(names, _columns(originals, confidence, cluster))
 
     return of_answers
 
 
 def _columns(scores: list[SampleScore], confidence: str, cluster: str | None) -> dict[str, list[Any]]:
-    """Return the columns of the table that `dualread.evaluate` gets.
-
-    Raises:
-        DataError: A score has no confidence, or is a fraction; or a sample has no value to be resampled.
-    """
+    """Return the columns of the table that `dualread.evaluate` gets."""
     table: dict[str, list[Any]] = {"confidence": [], "correct": []}
-    for one in scores:
-        correct, stated = _CORRECT(one.score.value), (one.score.metadata or {}).get(confidence)
+    for sample in scores:
+        correct, stated = _CORRECT(sample.score.value), (sample.score.metadata or {}).get(confidence)
         if correct not in (0, 1):
             raise DataError(
-                f"sample {one.sample_id}: its score is {correct}, expected correct or incorrect. With several epochs,"
-                " reduce them by `mode`, not by `mean`."
+                f"sample {sample.sample_id}: its score is {correct}, expected correct or incorrect. With several"
+                " epochs, reduce them by `mode`, not by `mean`."
             )
         if stated is None:
             raise DataError(
-                f"sample {one.sample_id}: its score has no {confidence!r} in its metadata. Use `with_confidence`, or"
+                f"sample {sample.sample_id}: its score has no {confidence!r} in its metadata. Use `with_confidence`, or"
                 f' `Score(..., metadata={{"{confidence}": p}})` in the scorer.'
             )
         table["confidence"].append(float(stated))
         table["correct"].append(int(correct))
     if cluster is not None:
-        table["image_id"] = [str(_of(one, cluster)) for one in scores]
+        table["image_id"] = [str(_of(sample, cluster)) for sample in scores]
     return table
 
 
-def _of(one: SampleScore, key: str) -> Any:
-    """Return an entry of the metadata of a sample.
-
-    Raises:
-        DataError: There is none.
-    """
-    if (metadata := one.sample_metadata or {}).get(key) is None:
+def _of(sample: SampleScore, key: str) -> Any:
+    """Return an entry of the metadata of a sample; refuse a sample that has none."""
+    if (metadata := sample.sample_metadata or {}).get(key) is None:
         known = ", ".join(metadata) or "nothing"
-        raise DataError(f"sample {one.sample_id}: no {key!r} in its metadata, which has {known}.")
+        raise DataError(f"sample {sample.sample_id}: no {key!r} in its metadata, which has {known}.")
     return metadata[key]
 
 
-def _found(names: Sequence[str], answers: dict[str, list[Any]], pairs: dict[str, list[Any]] | None = None) -> Found:
-    """Return metrics and the ends of their intervals, by the names under which Inspect shows them.
+def _values(names: Sequence[str], answers: dict[str, list[Any]], pairs: dict[str, list[Any]] | None = None) -> Values:
+    """Return metrics and the ends of their intervals, by the names under which Inspect shows them."""
+    from dualread.apps.evaluate.evaluation import evaluate  # here, because Inspect may only list these metrics
 
-    Inspect also asks after the first few samples, and an error would end its run.
-    """
+    # Inspect also asks after the first few samples, and an error would end its run.
     if not answers["correct"] or (pairs is not None and not pairs["sample_id"]):
         return dict.fromkeys(names, float("nan"))
     try:
-        values = measured(answers, names, pairs=pairs)
+        rows = evaluate(answers, pairs, replicates=_REPLICATES).metrics.filter(subset="all")
     except DataError as error:
         _LOG.warning("%s: no value: %s", ", ".join(names), error)
         return dict.fromkeys(names, float("nan"))
-    found: Found = {}
-    for name, one in values.items():
-        if one.estimate is None:
-            _LOG.warning("%s has no value: %s", name, one.reason)
-        found[name] = float("nan") if one.estimate is None else one.estimate
-        if one.low is not None and one.high is not None:
-            found |= {f"{name}_low": one.low, f"{name}_high": one.high}
-    return found
+    shown: Values = {}
+    for name in names:
+        row = rows.row(by_predicate=pl.col("metric") == name, named=True)
+        estimate, low, high = row["estimate"], row["low"], row["high"]
+        if estimate is None:
+            _LOG.warning("%s has no value: %s", name, row["reason"])
+        shown[name] = float("nan") if estimate is None else estimate
+        if low is not None and high is not None:
+            shown |= {f"{name}_low": low, f"{name}_high": high}
+    return shown

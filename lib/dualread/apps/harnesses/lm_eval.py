@@ -41,7 +41,7 @@ def choice_confidence(results: Sequence[Any], gold: int, *, lengths: Sequence[in
     Raises:
         ValueError: There is no option, or `gold` is none of them.
     """
-    likelihoods = np.array([one[0] if isinstance(one, tuple | list) else one for one in results], dtype=np.float64)
+    likelihoods = np.array([pair[0] if isinstance(pair, tuple | list) else pair for pair in results], dtype=np.float64)
     if not 0 <= gold < len(likelihoods):
         raise ValueError(f"gold: {gold}, expected the number of one of {len(likelihoods)} options, from 0.")
     if lengths is not None:

@@ -75,25 +75,25 @@ def run(options: argparse.Namespace) -> int:
     for line in judging.written():
         print(line)
     if options.out is not None:
-        found = judging.judged()
-        for line in found.lines:
+        judged = judging.judged()
+        for line in judged.lines:
             print(line)
         listed = options.folder / "disagreements.csv"
-        found.disagreements.write_csv(listed)
-        write_table(found.table, options.out)
-        print(f"wrote {listed}: {len(found.disagreements)} distinct answers that the two judge differently")
-        print(f"wrote {options.out}: {len(found.table)} rows. Next: dualread evaluate {options.out}")
+        judged.disagreements.write_csv(listed)
+        write_table(judged.table, options.out)
+        print(f"wrote {listed}: {len(judged.disagreements)} distinct answers that the two judge differently")
+        print(f"wrote {options.out}: {len(judged.table)} rows. Next: dualread evaluate {options.out}")
     return 1 if failed else 0
 
 
 def _body(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        body = json.loads(text)
     except ValueError as error:
         raise ConfigError(f"--body {text}: no JSON ({error}). Expected an object such as '{{\"seed\": 1}}'.") from error
-    if not isinstance(found, dict):
-        raise ConfigError(f"--body {text}: a {type(found).__name__}, expected an object.")
-    return found
+    if not isinstance(body, dict):
+        raise ConfigError(f"--body {text}: a {type(body).__name__}, expected an object.")
+    return body
 
 
 class Judging:

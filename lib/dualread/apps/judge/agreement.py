@@ -97,10 +97,10 @@ class AnswersToJudge:
         self, replies: Callable[[Iterator[ServiceRequest]], Iterator[tuple[ServiceRequest, ServiceReply]]]
     ) -> JudgedAnswers:
         """Return what the `replies` to the requests say."""
-        said = {request.custom_id: reply.choices[0].text for request, reply in replies(self.requests())}
+        texts = {request.custom_id: reply.choices[0].text for request, reply in replies(self.requests())}
         distinct = dict.fromkeys(case for case in self.cases if case is not None)
         verdicts = {
-            case: self._grader.verdict(said[request.custom_id]) if request.custom_id in said else None
+            case: self._grader.verdict(texts[request.custom_id]) if request.custom_id in texts else None
             for case, request in zip(distinct, self.requests(), strict=True)
         }
         exact = [
@@ -141,8 +141,8 @@ def _agreement(verdicts: Mapping[Case, bool | None]) -> Iterator[str]:
     unclear = len(verdicts) - len(both)
     if both:
         n = len(both)
-        exact, judge = (sum(one[k] for one in both) / n for k in (0, 1))
-        agree = sum(one == other for one, other in both) / n
+        exact, judge = (sum(pair[k] for pair in both) / n for k in (0, 1))
+        agree = sum(first == second for first, second in both) / n
         by_chance = exact * judge + (1 - exact) * (1 - judge)
         kappa = "undefined" if by_chance == 1 else f"{(agree - by_chance) / (1 - by_chance):.3f}"
         judged = f"{n} distinct answer{'' if n == 1 else 's'} judged"

@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or Path(f"{options.name}.yaml")
     if out.exists():
         raise ConfigError(f"{out}: exists already. Choose another file with --out, or remove it.")
-    found = data.look(
+    questions = data.look(
         options.data,
         columns=_pairs("--columns", options.columns),
         files=_pairs("--files", options.files),
@@ -102,10 +102,10 @@ def run(options: argparse.Namespace) -> int:
     backbone = (
         user_model.look(options.model) if options.answers is None else user_model.served(options.model, options.answers)
     )
-    found.refuse_tokens(backbone.tokens)
-    for line in (*found.lines, *backbone.lines):
+    questions.refuse_tokens(backbone.tokens)
+    for line in (*questions.lines, *backbone.lines):
         print(printable(line))
-    text = study.written(study.laid_over(options.name, found, backbone), found, backbone, out)
+    text = study.written(study.laid_over(options.name, questions, backbone), questions, backbone, out)
     out.write_text(text, encoding="utf-8")
     try:
         load([out], Path())
@@ -122,13 +122,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _pairs(option: str, words: list[str]) -> dict[str, str]:
     """Return {name: value} from words such as "question=Frage"."""
-    found = {}
+    pairs = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if not (name and equals and value) or name in found:
+        if not (name and equals and value) or name in pairs:
             raise ConfigError(f"{option} {word}: expected NAME=VALUE, each name once.")
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
 def _numbers(option: str, pairs: dict[str, str]) -> dict[str, float]:

@@ -57,38 +57,38 @@ def chosen(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> dict[str, Any
     Raises:
         ConfigError: A needed column is missing; the message says which one it could be.
     """
-    found = list(dict.fromkeys(name for line in lines for name in line.record))
-    missing = [name for name in _NEEDED if name not in columns and name not in found]
+    names = list(dict.fromkeys(name for line in lines for name in line.record))
+    missing = [name for name in _NEEDED if name not in columns and name not in names]
     if not missing:
-        others = [name for name in found if name not in COLUMNS]
+        others = [name for name in names if name not in COLUMNS]
         return {"columns": dict(columns)} if columns or others else {}  # which also ignores the others
-    guesses = {name: guess for name in missing if (guess := _guess(name, found, columns.values())) is not None}
+    guesses = {name: guess for name in missing if (guess := _guess(name, names, columns.values())) is not None}
     meant = " ".join(f"{name}={guesses.get(name, 'YOURS')}" for name in missing)
     advice = "If this is meant, add" if len(guesses) == len(missing) else "Add"
-    given = "".join(f" {name}={own}" for name, own in columns.items())
+    stated = "".join(f" {name}={column}" for name, column in columns.items())
     raise ConfigError(
-        f"{lines[0].file if lines else 'the table'}: no column {', '.join(missing)}. Found: {', '.join(found)}."
-        f" {advice}: --columns{given} {meant}"
+        f"{lines[0].file if lines else 'the table'}: no column {', '.join(missing)}. Found: {', '.join(names)}."
+        f" {advice}: --columns{stated} {meant}"
     )
 
 
 def about(lines: Sequence[OwnRow], columns: Mapping[str, str]) -> list[str]:
     """Return sentences that name the columns that are read, and those that are not."""
-    found = dict.fromkeys(name for line in lines for name in line.record)
-    named = [f"{name} is {own!r}" for name, own in columns.items()]
-    used = [name for name in found if name in COLUMNS and name not in columns and name not in columns.values()]
-    unused = [name for name in found if name not in used and name not in columns.values()]
-    said = [f"columns: {', '.join([*used, *named])}"]
+    names = dict.fromkeys(name for line in lines for name in line.record)
+    named = [f"{name} is {column!r}" for name, column in columns.items()]
+    used = [name for name in names if name in COLUMNS and name not in columns and name not in columns.values()]
+    unused = [name for name in names if name not in used and name not in columns.values()]
+    sentences = [f"columns: {', '.join([*used, *named])}"]
     if unused:
-        said.append(f"columns that are not read: {', '.join(unused)}")
+        sentences.append(f"columns that are not read: {', '.join(unused)}")
     if "id" not in (*used, *columns) and (ids := [name for name in unused if name.lower() in _OFTEN_IDS]):
-        said.append(f"ids are digests of the rows; --columns id={ids[0]} takes those of the table")
-    return said
+        sentences.append(f"ids are digests of the rows; --columns id={ids[0]} takes those of the table")
+    return sentences
 
 
-def _guess(name: str, found: Sequence[str], taken: Any) -> str | None:
-    spelled = {one.lower(): one for one in found if one not in taken}
-    named = [spelled[one] for one in _OFTEN[name] if one in spelled]
+def _guess(name: str, names: Sequence[str], taken: Any) -> str | None:
+    spelled = {column.lower(): column for column in names if column not in taken}
+    named = [spelled[column] for column in _OFTEN[name] if column in spelled]
     close = get_close_matches(name, spelled, n=1, cutoff=0.7)
     return named[0] if named else spelled[close[0]] if close else None
 
@@ -168,9 +168,9 @@ def look(
     else:
         raise ConfigError(f"--download: {place} is not on the hub (hf://owner/name). Leave the option out.")
     folder, settings, lines = _tables(path, files)
-    rows, found = _read(folder, settings, columns=columns, shares=shares, meant=meant)
+    rows, notes = _read(folder, settings, columns=columns, shares=shares, meant=meant)
     _refuse_shared(folder, rows)
-    lines += found
+    lines += notes
     lines += [line for split, of_split in rows.items() for line in _about(split, of_split)]
     lines += _about_images(folder, rows, bits)
     has_modality = all(row.modality for of_split in rows.values() for row in of_split)
@@ -189,7 +189,7 @@ def look(
         has_modality=has_modality,
         rows=rows,
         # Names of columns and files may hold anything; here each line is one line, also as a comment of the study.
-        lines=["".join(one if one.isprintable() else " " for one in line) for line in lines],
+        lines=["".join(char if char.isprintable() else " " for char in line) for line in lines],
     )
 
 
@@ -201,36 +201,33 @@ def _read(
     shares: Mapping[str, float],
     meant: Mapping[str, str | None],
 ) -> tuple[dict[str, Sequence[Row]], list[str]]:
-    """Return the rows of each split, and what is said about them; complete `settings` by what was found.
-
-    Every table is read once.
-    """
+    """Return the rows of each split, and notes on how they were read; complete `settings`. Every table is read once."""
     tables = {split: find_tables(folder, split, settings.get("files")) for split in SPLITS}
     of_all = {tuple(files): every for files, every in tables.values()}
     read = {file: read_table(file) for files in of_all for file in files}
-    said = [f"{file}: {len(one)} rows ({form})" for file, (one, form) in read.items()]
+    notes = [f"{file}: {len(rows)} rows ({form})" for file, (rows, form) in read.items()]
     raw = {files: unfolded([line for file in files for line in read[file][0]]) for files in of_all}
     every = [line for lines in raw.values() for line in lines]
     settings |= chosen(every, columns)
     settings |= _shares(folder, all(of_all.values()), every, shares, settings)
-    said += about(every, settings.get("columns", {}))
+    notes += about(every, settings.get("columns", {}))
     settings |= {name: value for name, value in meant.items() if value is not None}
     wanted = Settings.from_spec(settings, f"{folder}: settings")
     made = {files: formed(lines, wanted, of_all=of_all[files]) for files, lines in raw.items()}
     # How options are named is found from all splits together: the smallest may lack the first and the last option.
     booleans = settings.get("booleans")
-    way = settings.get("gold") or gold_way(without_booleans([one for of in made.values() for one in of], booleans))
+    way = settings.get("gold") or gold_way(without_booleans([row for rows in made.values() for row in rows], booleans))
     settings |= {} if way is None else {"gold": way}  # a split alone might leave it open
     made = {files: with_texts(lines, way, booleans) for files, lines in made.items()}
-    found = {
+    parts = {
         split: loaded(folder, files, made[tuple(files)], split, wanted, of_all=every)
         for split, (files, every) in tables.items()
     }
-    _refuse_repeated(folder, {split: one.rows for split, one in found.items()})
-    for one in found.values():
-        refuse_broken(one, {})
-    said += [f"{split}: {step.reason}" for split, one in found.items() for step in one.audit if step.step == "form"]
-    return {split: one.rows for split, one in found.items()}, said
+    _refuse_repeated(folder, {split: part.rows for split, part in parts.items()})
+    for part in parts.values():
+        refuse_broken(part, {})
+    notes += [f"{split}: {step.reason}" for split, part in parts.items() for step in part.audit if step.step == "form"]
+    return {split: part.rows for split, part in parts.items()}, notes
 
 
 def _downloaded(place: str, folder: Path | None) -> tuple[Path, tuple[str, str]]:
@@ -263,7 +260,7 @@ def _tables(path: Path, files: Mapping[str, str]) -> tuple[Path, dict[str, Any],
         return path, {"files": dict(files)}, []
     if usual_tables(path):
         return path, {}, []
-    there = sorted(one.relative_to(path).as_posix() for one in path.rglob("*") if is_table(one))
+    there = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if is_table(file))
     listed = ", ".join(there[:_SHOWN]) + (", ..." if len(there) > _SHOWN else "")
     raise ConfigError(
         f"{path}: no table is named train, validation, test or rows. Found: {listed or 'no table'}. Say which is which:"
@@ -275,8 +272,8 @@ def _shares(
     folder: Path, of_all: bool, lines: Sequence[OwnRow], shares: Mapping[str, float], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the setting `shares`; refuse a table of all splits that says nothing about them."""
-    own = settings.get("columns", {}).get("split", "split")
-    named = any(line.record.get(own) is not None for line in lines)
+    split_column = settings.get("columns", {}).get("split", "split")
+    named = any(line.record.get(split_column) is not None for line in lines)
     if not of_all or named:
         if shares:
             why = "a column says the split of each row" if named else "each split has its own table"
@@ -354,8 +351,8 @@ def _about_images(folder: Path, rows: Mapping[str, Sequence[Row]], bits: int | N
     if not files:
         return ["images: in the table", *odd]
     listed = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
-    found = f"images: {len(files) - len(missing)} of {len(files)} files found"
-    return [found + (f"; the study fails without the others: {listed}" if missing else ""), *odd]
+    count = f"images: {len(files) - len(missing)} of {len(files)} files found"
+    return [count + (f"; the study fails without the others: {listed}" if missing else ""), *odd]
 
 
 def _recurs(rows: Sequence[Row], *, of_modality: bool) -> bool:
@@ -369,16 +366,14 @@ def _recurs(rows: Sequence[Row], *, of_modality: bool) -> bool:
 
 
 def _two_are_disjoint(sets: Sequence[frozenset[Any]]) -> bool:
-    """Whether two of the sets have nothing in common.
-
-    Of each set, those with its most frequent element are counted, and only those with another one are looked at.
-    """
+    """Return whether two of the sets have nothing in common."""
+    # Of each set, those with its most frequent element are counted, and only those with another one are looked at.
     holders: dict[Any, list[int]] = {}
-    for i, one in enumerate(sets):
-        for element in one:
+    for i, members in enumerate(sets):
+        for element in members:
             holders.setdefault(element, []).append(i)
-    for one in sets:
-        frequent, *rest = sorted(one, key=lambda element: -len(holders[element]))
+    for members in sets:
+        frequent, *rest = sorted(members, key=lambda element: -len(holders[element]))
         also = {j for element in rest for j in holders[element] if frequent not in sets[j]}
         if len(holders[frequent]) + len(also) < len(sets):
             return True

@@ -24,7 +24,7 @@ _LABELS = {"verbalized": "Stated confidence", "expected_confidence": "Expected c
 _OF_DONORS = ("counterfactuals",)
 
 
-def laid_over(name: str, found: UserQuestions, model: UserModel, root: Path = Path()) -> dict[str, Any]:
+def laid_over(name: str, questions: UserQuestions, model: UserModel, root: Path = Path()) -> dict[str, Any]:
     """Return the study as a mapping; null removes what config.yaml has.
 
     Raises:
@@ -34,35 +34,36 @@ def laid_over(name: str, found: UserQuestions, model: UserModel, root: Path = Pa
     if name in config["datasets"]:
         raise ConfigError(f"{name}: config.yaml has a data set of this name. Choose another name for the study.")
     backbone = f"{model.name}-own" if model.name in config["backbones"] else model.name
-    base = next(one for one, actor in config["actors"].items() if not {"training", "checkpoints"} & set(actor))
+    base = next(key for key, actor in config["actors"].items() if not {"training", "checkpoints"} & set(actor))
     of_methods = Counter(method["actor"] for method in config["methods"].values() if method["actor"] != base)
     judged = {base, of_methods.most_common(1)[0][0]}  # the methods of this actor judge the base instead
     methods = {
-        one: _method(entry, base) if entry["actor"] in judged else None for one, entry in config["methods"].items()
+        key: _method(entry, base) if entry["actor"] in judged else None for key, entry in config["methods"].items()
     }
-    kept = [one for one, entry in methods.items() if entry is not None]
-    figures = (*_FIGURES, *(_OF_DONORS if found.has_donors else ()))
+    kept = [key for key, entry in methods.items() if entry is not None]
+    figures = (*_FIGURES, *(_OF_DONORS if questions.has_donors else ()))
+    actor: dict[str, Any] = {"label": model.label}
+    tables = _chosen(config["tables"], _TABLES, kept)
+    if model.answers is not None:  # given answers: most methods are left out, and there are no costs
+        actor["answers"] = {"folder": model.answers}
+        tables |= {"main": {"without": None}, "sc_tradeoff": None, "costs": None}
+    # A condition that is for some actors or data sets, or a control, is no part of the main results.
+    conditions = {
+        key: None if {"actors", "datasets", "control"} & set(entry) else {}
+        for key, entry in config["conditions"].items()
+    }
     return {
         "study": name,
         "phantoms": None,
-        "datasets": {**dict.fromkeys(config["datasets"]), name: _dataset(found, name)},
+        "datasets": {**dict.fromkeys(config["datasets"]), name: _dataset(questions, name)},
         "backbones": {**dict.fromkeys(config["backbones"]), backbone: {"label": model.label, **model.entry}},
-        "actors": {**dict.fromkeys(config["actors"]), base: _actor(model)},
-        "conditions": _changes({one: _condition(entry) for one, entry in config["conditions"].items()}),
+        "actors": {**dict.fromkeys(config["actors"]), base: actor},
+        "conditions": _changes(conditions),
         "methods": methods,
-        "contrasts": _changes({one: _of(entry, kept) for one, entry in config["contrasts"].items()}),
-        "tables": _changes(_chosen(config["tables"], _TABLES, kept) | _of_given(model)),
+        "contrasts": _changes({key: _of(entry, kept) for key, entry in config["contrasts"].items()}),
+        "tables": _changes(tables),
         "figures": _changes(_chosen(config["figures"], figures, kept)),
     }
-
-
-def _of_given(model: UserModel) -> dict[str, Any]:
-    """Return the changes to tables where answers are given: most methods are left out, and there are no costs."""
-    return {} if model.answers is None else {"main": {"without": None}, "sc_tradeoff": None, "costs": None}
-
-
-def _actor(model: UserModel) -> dict[str, Any]:
-    return {"label": model.label, **({} if model.answers is None else {"answers": {"folder": model.answers}})}
 
 
 def _chosen(entries: Mapping[str, Any], names: Collection[str], kept: Collection[str]) -> dict[str, Any]:
@@ -74,25 +75,25 @@ def _changes(entries: Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:
     return {name: entry for name, entry in entries.items() if entry != {}}
 
 
-def _dataset(found: UserQuestions, name: str) -> dict[str, Any]:
-    source = {"folder": str(found.folder)}
-    if found.hub is not None:
-        source |= dict(zip(("hub", "revision"), found.hub, strict=True))
-    match_on = ["modality"] if found.has_modality else []
+def _dataset(questions: UserQuestions, name: str) -> dict[str, Any]:
+    source = {"folder": str(questions.folder)}
+    if questions.hub is not None:
+        source |= dict(zip(("hub", "revision"), questions.hub, strict=True))
+    match_on = ["modality"] if questions.has_modality else []
     return {
         "label": name,
         "id": True,
         "loader": "table",
         "source": source,
-        "settings": dict(found.settings),
-        **({} if found.bits is None else {"bits": found.bits}),
+        "settings": dict(questions.settings),
+        **({} if questions.bits is None else {"bits": questions.bits}),
         "splits": ["train", "validation", "test"],
         "roles": {
             "train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2},
             "validation": "validation",
             "test": "test",
         },
-        "pairing": {"splits": ["test"], "match_on": match_on} if found.has_donors else None,
+        "pairing": {"splits": ["test"], "match_on": match_on} if questions.has_donors else None,
         "seed": 0,
         "prompt": "shared",
     }
@@ -105,11 +106,6 @@ def _method(entry: Mapping[str, Any], base: str) -> dict[str, Any]:
     if "tuned_on" in entry:
         changed["tuned_on"] = None
     return changed
-
-
-def _condition(entry: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return no changes to a condition of the main results, and None for one that is for some actors or data sets."""
-    return None if {"actors", "datasets", "control"} & set(entry) else {}
 
 
 def _of(entry: Mapping[str, Any], kept: Collection[str]) -> dict[str, Any] | None:
@@ -177,9 +173,9 @@ replay:
 """
 
 
-def written(study: Mapping[str, Any], found: UserQuestions, model: UserModel, file: Path) -> str:
+def written(study: Mapping[str, Any], questions: UserQuestions, model: UserModel, file: Path) -> str:
     """Return the text of the file."""
-    said = "\n".join(f"#   {line}" for line in found.lines)
+    facts = "\n".join(f"#   {line}" for line in questions.lines)
     before = "".join(f"#     {line}\n" for line in model.before(file))
     parts = [
         _INTRODUCTION.format(model=model.label, file=file, before=before),
@@ -187,7 +183,7 @@ def written(study: Mapping[str, Any], found: UserQuestions, model: UserModel, fi
         "seeds: [17]                  # seeds of readers derive from it; the model itself has none\n",
         _yaml(study, "phantoms"),
         "\n",
-        _DATA.format(found=said),
+        _DATA.format(found=facts),
         _yaml(study, "datasets"),
         "\n",
         *_of_model(study, model, file),

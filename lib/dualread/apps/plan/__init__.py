@@ -66,9 +66,9 @@ def run(options: argparse.Namespace) -> int:
 
     study, pilot = planned(options.configfile), {}
     if options.pilot:
-        of = planned(options.pilot)
-        found = measured(of, Path("results", of.config["study"]), Store(Path(of.config["store"])))
-        pilot = {stage: took / seconds for stage, _, _, seconds, took, *_ in found if seconds and took}
+        piloted = planned(options.pilot)
+        stages = measured(piloted, Path("results", piloted.config["study"]), Store(Path(piloted.config["store"])))
+        pilot = {stage: took / seconds for stage, _, _, seconds, took, *_ in stages if seconds and took}
     lines = (
         comparison(study, Path("results", study.config["study"]), Store(Path(study.config["store"])))
         if options.measured

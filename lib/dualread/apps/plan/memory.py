@@ -66,8 +66,8 @@ def _training(study: PlannedStudy, name: str, actor: str) -> Need:
             {**{part: unit[part] * n / parts for part in kept}, "vLLM": vllm},
         ]
         if shard:  # weights are gathered to be pushed to an engine and compared, or to sample by themselves
-            whole = n * (2 if engine is not None else 6)
-            phases.append({**{part: unit[part] * n / parts for part in kept}, "weights in one piece": whole})
+            gathered = n * (2 if engine is not None else 6)
+            phases.append({**{part: unit[part] * n / parts for part in kept}, "weights in one piece": gathered})
         most = max(phases, key=lambda phase: sum(phase.values()))
         return sum(most.values()), ", ".join(f"{part} {size:.1f} GB" for part, size in most.items() if size)
 
@@ -78,8 +78,8 @@ def _training(study: PlannedStudy, name: str, actor: str) -> Need:
         ({"processes": k, "shard": "full"}, (1, k, "full")) for k in (processes, 2, 4, 8, 16, 32) if k > 1
     ]
     fits = (changes for changes, layout in [*fewer, *more] if gb(*layout)[0] <= room)
-    found = next(fits, None)
+    advised = next(fits, None)
     where = f"backbones.{name}.training"
-    advice = " and ".join(f"{key}: {value}" for key, value in (found or {}).items())
-    advice = f"set {where} to {advice}" if found else "use GPUs with more memory, or lora"
+    advice = " and ".join(f"{key}: {value}" for key, value in (advised or {}).items())
+    advice = f"set {where} to {advice}" if advised else "use GPUs with more memory, or lora"
     return Need(stage=f"train_actor ({actor})", backbone=name, gb=total, basis=basis, advice=advice)

@@ -131,16 +131,16 @@ def measured(
 
 def comparison(study: PlannedStudy, results: Path, store: Store) -> Iterator[str]:
     """Yield the lines of a table: by stage, the planned and the measured time, and their ratio."""
-    found = measured(study, results, store)
+    stages = measured(study, results, store)
     lines = [
         (
             *(stage, f"{jobs:,}", f"{artifacts:,}" if artifacts else "-", time_text(planned), time_text(took)),
             f"{took / planned:.2f}" if took and planned else "-",
             *(f"{mb:,.0f} MB" if mb else "-" for mb in peaks),
         )
-        for stage, jobs, artifacts, planned, took, *peaks in found
+        for stage, jobs, artifacts, planned, took, *peaks in stages
     ]
-    both = [sum(column) for column in zip(*((r[3], r[4]) for r in found if r[3] and r[4]), strict=True)]
+    both = [sum(column) for column in zip(*((r[3], r[4]) for r in stages if r[3] and r[4]), strict=True)]
     if both:
         lines.append(("what was measured", "", "", *map(time_text, both), f"{both[1] / both[0]:.2f}", "", ""))
     title = f"study {study.config['study']}: planned, and measured where there are results; ratio = measured / planned"
@@ -149,13 +149,13 @@ def comparison(study: PlannedStudy, results: Path, store: Store) -> Iterator[str
 
 
 def _memory(study: PlannedStudy) -> Iterator[str]:
-    gpu, found = study.costs["gpu"], list(needs(study))
-    rows = [(need.stage, need.backbone, _gb(need.gb), need.basis) for need in found]
+    gpu, all_needs = study.costs["gpu"], list(needs(study))
+    rows = [(need.stage, need.backbone, _gb(need.gb), need.basis) for need in all_needs]
     title, margin = "memory of one GPU, without a margin", study.costs["assumed"]["memory_margin"]
     yield from _table(
         title if rows else None, ("stage", "backbone", "memory", "known from") if rows else (), rows, numbers=(2,)
     )
-    for need in (need for need in found if need.gb * margin > gpu["memory_gb"]):
+    for need in (need for need in all_needs if need.gb * margin > gpu["memory_gb"]):
         yield (
             f"  {need.stage} of {need.backbone} {'does not' if need.gb > gpu['memory_gb'] else 'may not'} fit: it needs"
             f" {_gb(need.gb)}, and {gpu['name']} has {_gb(gpu['memory_gb'])}; {need.advice}."

@@ -40,11 +40,11 @@ def disk_of(study: PlannedStudy) -> dict[str, float]:
     for name, backbone in study.opened.items():
         kinds["checkpoints"] += _checkpoint(name, backbone, _BFLOAT16) if study.needs_base else 0.0
         for actor, entry in study.config["actors"].items():
-            n_seeds, whole = len(shards.seeds(name, actor)), False
+            n_seeds, trains_all = len(shards.seeds(name, actor)), False
             if actor in study.trained:
-                whole = study.settings(name, actor).lora is None or backbone["settings"]["dtype"] == "float32"
+                trains_all = study.settings(name, actor).lora is None or backbone["settings"]["dtype"] == "float32"
             if "checkpoints" in entry or actor in study.trained:
-                kinds["checkpoints"] += n_seeds * _checkpoint(name, backbone, _FLOAT32 if whole else _BFLOAT16)
+                kinds["checkpoints"] += n_seeds * _checkpoint(name, backbone, _FLOAT32 if trains_all else _BFLOAT16)
             replayed = shards.replayed(actor) if actor in shards.answering and actor not in shards.given else []
             # States that a generation keeps stand beside its answers, too.
             stored = [*replayed, *(shard for shard in replayed if shards.pass_reading(actor, shard))]
@@ -76,9 +76,9 @@ def downloads_of(study: PlannedStudy) -> Iterator[Download]:
 
 def _models(study: PlannedStudy, name: str, backbone: str, source: Mapping[str, Any]) -> Iterator[Download]:
     """Yield a checkpoint that is not in its folder; of an adapter, also its base."""
-    whole = source.get("base") if "adapter" in source else source
+    model = source.get("base") if "adapter" in source else source
     size = _checkpoint(backbone, study.config["backbones"][backbone], _BFLOAT16)
-    for place, n_bytes in ((source.get("adapter"), None), (whole, size)):
+    for place, n_bytes in ((source.get("adapter"), None), (model, size)):
         if place is not None and _is_missing(study, place, hub_is_missing=True):
             yield Download(name=name, where=_where(place), size=n_bytes, terms=_MODEL_TERMS)
 

@@ -76,11 +76,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    one = {"--image": options.image, "--question": options.question, "--donor": options.donor}
-    given = [name for name, value in {**one, "--options": options.options}.items() if value is not None]
-    if options.input is not None and given:
-        raise ConfigError(f"{', '.join(given)} beside --input: expected the questions of the file, or a single one.")
-    if options.input is None and (missing := [name for name in ("--image", "--question") if one[name] is None]):
+    single = {"--image": options.image, "--question": options.question, "--donor": options.donor}
+    stated = [name for name, value in {**single, "--options": options.options}.items() if value is not None]
+    if options.input is not None and stated:
+        raise ConfigError(f"{', '.join(stated)} beside --input: expected the questions of the file, or a single one.")
+    if options.input is None and (missing := [name for name in ("--image", "--question") if single[name] is None]):
         raise ConfigError(f"no {' and no '.join(missing)}: expected both, or --input with a file of questions.")
     if options.input is None and options.out is not None:
         raise ConfigError("--out without --input: a single result is printed; use `>` to write it to a file.")

@@ -86,7 +86,7 @@ class OpenActor:
         Raises:
             DataError: A prompt is too long, or its image cannot be read.
         """
-        requests = [self._request(one, self._requirements.prompt.name) for one in asked]
+        requests = [self._request(question, self._requirements.prompt.name) for question in asked]
         completions = self._engine.answer(requests, _seeded(self._requirements.decoding, "answer"))
         return self.read(asked, [of_one[0] for of_one in completions], views, states=states)
 
@@ -104,9 +104,9 @@ class OpenActor:
         With the `encoded` prompts of the questions, their pictures are read for views alone.
         """
         requests: Sequence[Request] = (
-            [_EncodedBefore.of(one, prompt) for one, prompt in zip(asked, encoded, strict=True)]
+            [_EncodedBefore.of(question, prompt) for question, prompt in zip(asked, encoded, strict=True)]
             if encoded
-            else [self._request(one, self._requirements.prompt.name) for one in asked]
+            else [self._request(question, self._requirements.prompt.name) for question in asked]
         )
         source = self._read(requests, committed) if states else None
         answered = as_answered(asked, committed, self._requirements.contract, source)
@@ -125,8 +125,8 @@ class OpenActor:
         places_answer = "{ANSWER}" in prompts.template(view.prompt.name)
         draws = range(view.draws or 1)
         requests = {
-            (i, draw): self._request(one, view.prompt.name, answer=texts[i], image=view.image, draw=draw)
-            for i, one in enumerate(asked)
+            (i, draw): self._request(question, view.prompt.name, answer=texts[i], image=view.image, draw=draw)
+            for i, question in enumerate(asked)
             if not places_answer or texts[i] is not None
             for draw in draws
         }
@@ -141,7 +141,7 @@ class OpenActor:
             return ViewAnswers(name=view.name, source=source, rows=np.arange(len(asked)))
         if view.choices is not None:
             scored = score_choices(self._engine, chosen, [committed[i].token_ids for i, _ in requests], view.choices)
-            of_row = {i: found.log_probs for (i, _), found in zip(requests, scored, strict=True)}
+            of_row = {i: scores.log_probs for (i, _), scores in zip(requests, scored, strict=True)}
             names = dict.fromkeys(name for log_probs in of_row.values() for name in log_probs)
             every = range(len(asked))
             log_probs = {name: np.array([of_row.get(i, {}).get(name, np.nan) for i in every]) for name in names}
@@ -149,20 +149,21 @@ class OpenActor:
         assert view.decoding is not None, "a view has completions, choices, or states"
         completions = self._engine.answer(chosen, _seeded(view.decoding, view.name))
         made = dict(zip(requests, completions, strict=True))
-        of_draws = [[one for draw in draws for one in made.get((i, draw), ())] for i in range(len(asked))]
+        of_draws = [[completion for draw in draws for completion in made.get((i, draw), ())] for i in range(len(asked))]
+        of_tokens = [[list(completion.token_log_probs) for completion in row] for row in of_draws]
         return ViewAnswers(
             name=view.name,
-            texts=tuple(tuple(one.text for one in of) for of in of_draws),
-            token_log_probs=pl.Series([[list(one.token_log_probs) for one in of] for of in of_draws], dtype=_LOG_PROBS),
+            texts=tuple(tuple(completion.text for completion in row) for row in of_draws),
+            token_log_probs=pl.Series(of_tokens, dtype=_LOG_PROBS),
         )
 
     def _request(
-        self, one: ShownQuestion, prompt: str, *, answer: str | None = None, image: Image = _ORIGINAL, draw: int = 0
+        self, asked: ShownQuestion, prompt: str, *, answer: str | None = None, image: Image = _ORIGINAL, draw: int = 0
     ) -> Request:
-        text = prompts.render(prompt, question=question_field(one.question, list(one.options)), answer=answer)
-        name, shown = shown_image(one.image, one.content, _changes(image), draw)
+        text = prompts.render(prompt, question=question_field(asked.question, list(asked.options)), answer=answer)
+        name, shown = shown_image(asked.image, asked.content, _changes(image), draw)
         return Request(
-            text=text, image=shown, image_name=name, row=one.name if draw == 0 else f"{one.name} draw {draw}"
+            text=text, image=shown, image_name=name, row=asked.name if draw == 0 else f"{asked.name} draw {draw}"
         )
 
     def _read(
@@ -170,9 +171,9 @@ class OpenActor:
     ) -> Source:
         if self._kappa is None:
             raise ConfigError("views: a reader of layers alone does not say how states were read. Use it in a study.")
-        what, ids = ReadSpec(kappa=self._kappa, depths=tuple(depths)), [found.token_ids for found in committed]
-        found = read_states(self.opened, requests, ids, what, batch_size=self._batch_size)
-        return lambda name: stacked(found, name)
+        what, ids = ReadSpec(kappa=self._kappa, depths=tuple(depths)), [answer.token_ids for answer in committed]
+        states = read_states(self.opened, requests, ids, what, batch_size=self._batch_size)
+        return lambda name: stacked(states, name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,8 +183,8 @@ class _EncodedBefore(Request):
     prompt: EncodedPrompt
 
     @classmethod
-    def of(cls, one: ShownQuestion, prompt: EncodedPrompt) -> "_EncodedBefore":
-        return cls(text=one.question, image=None, image_name=one.content, row=one.name, prompt=prompt)
+    def of(cls, question: ShownQuestion, prompt: EncodedPrompt) -> "_EncodedBefore":
+        return cls(text=question.question, image=None, image_name=question.content, row=question.name, prompt=prompt)
 
     def encoded(self, encoder: Encoder) -> EncodedPrompt:
         return self.prompt
@@ -197,9 +198,9 @@ def as_answered(
 ) -> Answered:
     """Return committed completions as readers see them; `source` gives their states, if there are any."""
     parse = plugins.load("contracts", contract).parse
-    graded = [graded_answer(parse(found.text)) for found in committed]
+    graded = [graded_answer(parse(completion.text)) for completion in committed]
     table = pl.DataFrame(
-        [_row(one, row) for one, row in zip(asked, graded, strict=True)],
+        [_row(question, row) for question, row in zip(asked, graded, strict=True)],
         schema=dict.fromkeys(COLUMNS, pl.String) | {"verbalized_confidence": pl.Float64},
     )
     answers = Answers(table=table, source=source or dict[str, np.ndarray]().__getitem__, rows=np.arange(len(asked)))
@@ -211,11 +212,7 @@ def _seeded(decoding: Decoding, name: str) -> SeededDecoding:
 
 
 def _changes(image: Image) -> tuple[Change, ...]:
-    """Return what a view does to the image.
-
-    Raises:
-        ConfigError: It shows another image of the data set in its place.
-    """
+    """Return what a view does to the image; refuse one that shows another image of the data set in its place."""
     name, settings = name_and_settings(image)
     plugin = ConfiguredPlugin(module=module_of("images", name), settings=settings)
     if hasattr(plugins.load("images", name), "choose"):
@@ -226,12 +223,12 @@ def _changes(image: Image) -> tuple[Change, ...]:
     return changes_of([plugin])
 
 
-def _row(one: ShownQuestion, graded: Mapping[str, object]) -> dict[str, object]:
+def _row(question: ShownQuestion, graded: Mapping[str, object]) -> dict[str, object]:
     return {
         **dict.fromkeys(COLUMNS),
-        "sample_id": one.name,
+        "sample_id": question.name,
         "condition": _ORIGINAL,
-        "question_key": question_key(one.question),
+        "question_key": question_key(question.question),
         **{name: graded[name] for name in ("canonical_answer", "verbalized_confidence", "parse_status")},
     }
 
@@ -248,33 +245,35 @@ def readings(readers: Mapping[str, FittedReader], method: str, answered: Answere
     Raises:
         ReaderError: A reader does not fit the actor's states.
     """
-    own, table = readers[method], answered.answers.table
+    of_method, table = readers[method], answered.answers.table
     not_finite = _not_finite(readers, answered)
     no_answer = list(map(why_no_answer, answered.texts, table["canonical_answer"]))
     finite = [i for i, why in enumerate(not_finite) if why is None]
     judged = [i for i in finite if no_answer[i] is None]
-    found = {name: _confidences(name, reader, answered, judged) for name, reader in readers.items()}
+    by_method = {name: _confidences(name, reader, answered, judged) for name, reader in readers.items()}
     parts = {
-        role: _confidences(role, own.parents[role], answered, finite if role == _PSR else judged)
+        role: _confidences(role, of_method.parents[role], answered, finite if role == _PSR else judged)
         for role in (_PSR, _PER)
-        if role in own.parents
+        if role in of_method.parents
     }
     read = []
     for i, completion in enumerate(answered.completions):
         why = not_finite[i] or no_answer[i]
-        methods = {name: of.get(i, why) for name, of in found.items()}
-        said = methods[method]
+        methods = {name: outcomes.get(i, why) for name, outcomes in by_method.items()}
+        outcome = methods[method]
         read.append(
             Reading(
                 answer=answered.texts[i],
                 completion=completion.text,
                 parse_status=table["parse_status"][i],
                 finish_reason=completion.finish_reason,
-                confidence=_number(said),
+                confidence=_number(outcome),
                 psr=_number(parts.get(_PSR, {}).get(i)),
                 per=_number(parts.get(_PER, {}).get(i)),
-                methods={name: of if isinstance(of, Confidence) else _NO_CONFIDENCE for name, of in methods.items()},
-                reason=None if isinstance(said, Confidence) else said,
+                methods={
+                    name: value if isinstance(value, Confidence) else _NO_CONFIDENCE for name, value in methods.items()
+                },
+                reason=None if isinstance(outcome, Confidence) else outcome,
             )
         )
     return read
@@ -283,13 +282,13 @@ def readings(readers: Mapping[str, FittedReader], method: str, answered: Answere
 _NO_CONFIDENCE = Confidence(confidence=None, score=None, imputed=False)
 
 
-def _number(said: Confidence | str | None) -> float | None:
-    return said.confidence if isinstance(said, Confidence) else None
+def _number(outcome: Confidence | str | None) -> float | None:
+    return outcome.confidence if isinstance(outcome, Confidence) else None
 
 
 def _not_finite(readers: Mapping[str, FittedReader], answered: Answered) -> list[str | None]:
     """Return which numbers of the model are NaN or infinite for each answer; None where all are finite."""
-    found: list[str | None] = [
+    reasons: list[str | None] = [
         None
         if np.isfinite(completion.token_log_probs).all()
         else "the model's logits are NaN or infinite: its numbers overflow in this dtype or on this hardware"
@@ -298,8 +297,8 @@ def _not_finite(readers: Mapping[str, FittedReader], answered: Answered) -> list
     names = {name for reader in readers.values() for name in reader.provenance.get("features") or ()}
     for name in sorted(names & set(TENSORS)):
         for i in np.flatnonzero(~np.isfinite(answered.answers.features(name)).all(axis=1)):
-            found[i] = found[i] or f"the model's state {name} is missing, NaN or infinite"
-    return found
+            reasons[i] = reasons[i] or f"the model's state {name} is missing, NaN or infinite"
+    return reasons
 
 
 def _confidences(
@@ -309,13 +308,13 @@ def _confidences(
     if not rows:
         return {}
     index = np.array(rows)
-    views = {view: of.take(index) for view, of in answered.views.items()}
+    views = {view: view_answers.take(index) for view, view_answers in answered.views.items()}
     try:
         scores = scores_of(name, reader, replace(answered, answers=answered.answers.take(index), views=views))
     except UndefinedScoreError as error:
         if len(rows) == 1:
             return {rows[0]: str(error)}
-        return {row: said for one in rows for row, said in _confidences(name, reader, answered, [one]).items()}
+        return {row: outcome for i in rows for row, outcome in _confidences(name, reader, answered, [i]).items()}
     return {
         row: Confidence(
             confidence=float(scores.confidence[k]), score=float(scores.score[k]), imputed=bool(scores.imputed[k])
@@ -340,8 +339,8 @@ def before_answer(readers: Mapping[str, FittedReader], method: str, states: np.n
     finite = np.flatnonzero(np.isfinite(states).all(axis=1))
     table = pl.DataFrame([dict.fromkeys(COLUMNS, "")] * len(finite), schema=dict.fromkeys(COLUMNS, pl.String))
     answers = Answers(table=table, source={"h_pre": states}.__getitem__, rows=finite)
-    found = _scored(method, reader, answers).confidence.tolist() if len(finite) else []
-    return [dict(zip(finite.tolist(), found, strict=True)).get(i) for i in range(len(states))]
+    confidences = _scored(method, reader, answers).confidence.tolist() if len(finite) else []
+    return [dict(zip(finite.tolist(), confidences, strict=True)).get(i) for i in range(len(states))]
 
 
 def check_widths(readers: Mapping[str, FittedReader], width: int) -> None:

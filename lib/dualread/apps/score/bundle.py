@@ -61,15 +61,15 @@ class Bundle(Section):
         Raises:
             ArtifactError: A file is missing or has other contents than when the bundle was written.
         """
-        found = {method: _reader_file(folder, method) for method in self.readers}
-        for method, file in found.items():
+        files = {method: _reader_file(folder, method) for method in self.readers}
+        for method, file in files.items():
             try:
                 same = sha256_file(file) == self.readers[method]
             except OSError as error:
                 raise ArtifactError(f"{file}: cannot be read ({error.strerror}). {_AGAIN}") from error
             if not same:
                 raise ArtifactError(f"{file}: its sha256 is not the one that {_BUNDLE} gives. {_AGAIN}")
-        return found
+        return files
 
 
 _AGAIN = "Export the bundle again, or download it again."
@@ -94,7 +94,8 @@ def read_bundle(folder: Path) -> Bundle:
         bundle = Bundle.of({**known, "thresholds": thresholds}, _BUNDLE)
         if strange := [name for name in bundle.readers if Path(name).name != name]:
             raise ValueError(f"{strange[0]!r} is no name of a method")
-        if wrong := [one.value for one in bundle.thresholds if one.value is not None and not 0 <= one.value <= 1]:
+        values = [threshold.value for threshold in bundle.thresholds if threshold.value is not None]
+        if wrong := [value for value in values if not 0 <= value <= 1]:
             raise ValueError(f"the threshold {wrong[0]} is no confidence from 0 to 1")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
         raise ArtifactError(f"{folder}: {_BUNDLE} or {_THRESHOLDS} cannot be read ({error!r}). {_AGAIN}") from error
@@ -211,7 +212,7 @@ def find(
             " results/<study>/readers/<backbone>/<actor>/<seed>/<method>, or one that `dualread export` wrote."
         )
     method = str(read_reader(file, plugins).provenance.get("method"))
-    beside = {one.parent.name: one for one in sorted(file.parent.parent.glob(f"*/{_READER}"))}
+    beside = {reader_file.parent.name: reader_file for reader_file in sorted(file.parent.parent.glob(f"*/{_READER}"))}
     return ReaderSource(
         where=str(reader),
         method=method,
@@ -240,13 +241,13 @@ def read_reader(file: Path, plugins: Sequence[str] = ()) -> FittedReader:
 
 def _of_bundle(folder: Path, plugins: Sequence[str]) -> ReaderSource:
     bundle = read_bundle(folder)
-    own = folder / CHECKPOINT
+    actor = folder / CHECKPOINT
     return ReaderSource(
         where=str(folder),
         method=bundle.method,
         files=bundle.files(folder),
         thresholds=bundle.thresholds,
-        checkpoint=own if own.is_dir() else None,
+        checkpoint=actor if actor.is_dir() else None,
         bundle=folder,
         plugins=plugins,
     )
@@ -261,10 +262,10 @@ def find_checkpoint(checkpoint: str | Path) -> Path:
     Raises:
         ArtifactError: There is no such folder with a model, or no such repository.
     """
-    given = _AT_REVISION.fullmatch(str(checkpoint))
-    if given is None or Path(checkpoint).exists():
+    named = _AT_REVISION.fullmatch(str(checkpoint))
+    if named is None or Path(checkpoint).exists():
         return checkpoint_folder(Path(checkpoint))
-    return checkpoint_folder(download(*given.groups()))
+    return checkpoint_folder(download(*named.groups()))
 
 
 def checkpoint_folder(checkpoint: Path) -> Path:

@@ -95,9 +95,9 @@ def write_card(folder: Path, bundle: Bundle, metrics: pl.DataFrame, facts: CardF
     from huggingface_hub import ModelCard, ModelCardData
 
     run = (pl.col(name) == getattr(bundle, name) for name in ("backbone", "actor", "seed"))
-    own = metrics.filter(*run, pl.col("method").is_in(list(facts.rows)))
-    own.write_csv(folder / METRICS_FILE)
-    tested = own.filter((pl.col("split") == "test") & (pl.col("subset") == "all"))
+    rows = metrics.filter(*run, pl.col("method").is_in(list(facts.rows)))
+    rows.write_csv(folder / METRICS_FILE)
+    tested = rows.filter((pl.col("split") == "test") & (pl.col("subset") == "all"))
     title = f"{bundle.method}: confidence in the answers of {bundle.backbone}, {bundle.actor}, seed {bundle.seed}"
     data = ModelCardData(
         license=facts.license,
@@ -150,35 +150,32 @@ def _eval_results(tested: pl.DataFrame, method: str) -> Iterator[Any]:
 
 def _tables(tested: pl.DataFrame, facts: CardFacts) -> Iterator[dict[str, Any]]:
     """Yield one table per data set: first the one on which the reader was fitted, last the means over others."""
-    own = facts.reader.provenance["examples"]["dataset"]
-    for dataset in sorted(tested["dataset"].unique(), key=lambda name: (name != own, name not in facts.origins, name)):
+    fit = facts.reader.provenance["examples"]["dataset"]
+    for dataset in sorted(tested["dataset"].unique(), key=lambda name: (name != fit, name not in facts.origins, name)):
         of_dataset = tested.filter(pl.col("dataset") == dataset)
-        found = {(row["method"], row["metric"]): row for row in of_dataset.iter_rows(named=True)}
-        of_reader = {metric: row for (method, metric), row in found.items() if method == next(iter(facts.rows))}
+        by_metric = {(row["method"], row["metric"]): row for row in of_dataset.iter_rows(named=True)}
+        of_reader = {metric: row for (method, metric), row in by_metric.items() if method == next(iter(facts.rows))}
+        few = {metric: row["estimate"] for metric, row in of_reader.items()}
         pairs = of_reader.get("natural_ccg_auc")
         shown = [name for name in _SHOWN if name in of_reader]
         yield {
             "dataset": dataset,
             "answers": of_reader.get("accuracy"),
             "pairs": pairs if pairs and pairs["n"] else None,
-            "short": [side for side in ("source", "donor") if _estimate(of_reader.get(f"natural_few_{side}s"))],
+            "short": [side for side in ("source", "donor") if few.get(f"natural_few_{side}s")],
             "columns": [_SHOWN[name][0] for name in shown],
             "rows": [
-                {"name": f"{method}{words}", "cells": [_cell(method, name, found) for name in shown]}
+                {"name": f"{method}{words}", "cells": [_cell(method, name, by_metric) for name in shown]}
                 for method, words in facts.rows.items()
             ],
         }
 
 
-def _estimate(row: dict[str, Any] | None) -> float | None:
-    return row["estimate"] if row else None
-
-
-def _cell(method: str, metric: str, found: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
-    row = found.get((method, metric))
+def _cell(method: str, metric: str, cells: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
+    row = cells.get((method, metric))
     if row is None or row["estimate"] is None:
         return _DASH
-    floor = found[method, NOISE_FLOOR]["estimate"] if metric == "ece15" and (method, NOISE_FLOOR) in found else None
+    floor = cells[method, NOISE_FLOOR]["estimate"] if metric == "ece15" and (method, NOISE_FLOOR) in cells else None
     mark = "°" if floor is not None and is_by_chance(row["estimate"], floor) else ""
     interval = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
     return f"{row['estimate']:.3f}{mark}{interval}"
@@ -270,12 +267,12 @@ def _store_validation(study: Path, run: tuple[str, str, int], methods: Sequence[
     if not graded.is_file() or not all(file.is_file() for file in files.values()):
         return
     images = read_table(graded, GRADED).select("sample_id", "image_id")
-    found = {}
+    confidences = {}
     for method, file in files.items():
         rows = read_table(file, PREDICTIONS).filter(dataset=dataset, split="validation", condition="original")
         rows = rows.join(images, on="sample_id", validate="1:1")
-        found[method] = (rows["confidence"].to_list(), rows["image_id"].to_list())
-    write_validation(out, found)
+        confidences[method] = (rows["confidence"].to_list(), rows["image_id"].to_list())
+    write_validation(out, confidences)
 
 
 def _run_folder(study: Path, run: tuple[str, str, int]) -> Path:
@@ -308,8 +305,8 @@ def _thresholds(
         *(pl.col(name) == value for name, value in zip(("backbone", "actor", "seed"), run, strict=True)),
         (pl.col("dataset") == dataset) & (pl.col("split") == "test") & pl.col("method").is_in(methods),
     )
-    found = [one for row in chosen.iter_rows(named=True) if (one := Threshold.of_metric(row)) is not None]
-    return sorted(found, key=lambda one: (methods.index(one.method), one.rule != EMPIRICAL, one.target_risk_percent))
+    thresholds = [t for row in chosen.iter_rows(named=True) if (t := Threshold.of_metric(row)) is not None]
+    return sorted(thresholds, key=lambda t: (methods.index(t.method), t.rule != EMPIRICAL, t.target_risk_percent))
 
 
 def _card_facts(
@@ -340,13 +337,13 @@ def _card_facts(
 def _actor_folder(study: Path, run: tuple[str, str, int]) -> Path:
     """Return the folder of a run's actor; that of another one if it is the same checkpoint, asked in another way."""
     backbone, actor, seed = map(str, run)
-    own = study / "actors" / backbone / actor / seed
-    if own.is_dir():
-        return own
+    folder = study / "actors" / backbone / actor / seed
+    if folder.is_dir():
+        return folder
     of_readers = (study / "readers" / backbone / actor / seed).glob(f"*/{MANIFEST_NAME}")
     read = {read_manifest(path).input_keys.get("actor") for path in of_readers}
     others = (study / "actors" / backbone).glob(f"*/{seed}/{MANIFEST_NAME}")
-    return next((path.parent for path in others if read_manifest(path).key in read), own)
+    return next((path.parent for path in others if read_manifest(path).key in read), folder)
 
 
 def _adapter(manifest: Path) -> str | None:

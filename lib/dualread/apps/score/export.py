@@ -63,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
     )
     with_actor = "its actor" if options.with_checkpoint else "without its actor"
     counts = ", ".join(
-        f"{len(of)} {word}{'s' * (len(of) != 1)}"
-        for word, of in {"reader": bundle.readers, "threshold": bundle.thresholds}.items()
+        f"{len(items)} {word}{'s' * (len(items) != 1)}"
+        for word, items in {"reader": bundle.readers, "threshold": bundle.thresholds}.items()
     )
     print(f"wrote {options.out}: {counts}, {with_actor}")
     return 0

@@ -63,17 +63,17 @@ def _n_done(out: Path, keys: list[str]) -> int:
         content = out.read_bytes() if out.exists() else b""
     except OSError as error:
         raise DataError(f"{out}: cannot be read ({error.strerror}). Give another --out.") from error
-    whole = content[: content.rfind(b"\n") + 1]
-    done = whole.splitlines()
+    complete = content[: content.rfind(b"\n") + 1]
+    done = complete.splitlines()
     for k, line in enumerate(done):
         if k >= len(keys) or _key(line) != keys[k]:
             raise DataError(
                 f"{out}: line {k + 1} is no result of line {k + 1} of the questions with this reader, actor and"
                 " threshold. Give another --out, or delete the file to score all questions again."
             )
-    if len(whole) < len(content):
+    if len(complete) < len(content):
         with out.open("r+b") as file:
-            file.truncate(len(whole))
+            file.truncate(len(complete))
     return len(done)
 
 
@@ -93,8 +93,8 @@ def text(scored: Scored, method: str) -> str:
         ["answer", scored.answer or "none"],
         ["confidence", _confidence(scored)],
         *(
-            [name, "none" if of.confidence is None else f"{of.confidence:.4f}{_imputed(of.imputed)}"]
-            for name, of in scored.methods.items()
+            [name, "none" if value.confidence is None else f"{value.confidence:.4f}{_imputed(value.imputed)}"]
+            for name, value in scored.methods.items()
             if name != method
         ),
         ["decision", f"{_DECISIONS[scored.decision.keep]}: {scored.decision.reason}"],

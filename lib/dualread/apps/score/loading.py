@@ -54,15 +54,15 @@ def _digest(file: Path) -> str:
     return sha256_file(file)
 
 
-def other_checkpoint(required: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
+def other_checkpoint(required: Mapping[str, str], digests: Mapping[str, str]) -> Iterator[str]:
     """Yield one sentence for each file of a checkpoint that is not as it was when the reader was fitted."""
-    for name in sorted(required.keys() | {name for name in found if Path(name).suffix in _READ}):
-        if name not in found:
+    for name in sorted(required.keys() | {name for name in digests if Path(name).suffix in _READ}):
+        if name not in digests:
             yield f"{name} is missing"
         elif name not in required:
             yield f"{name} is new"
-        elif required[name] != found[name]:
-            yield f"{name} has sha256 {found[name][:12]}, expected {required[name][:12]}"
+        elif required[name] != digests[name]:
+            yield f"{name} has sha256 {digests[name][:12]}, expected {required[name][:12]}"
 
 
 def other_prompts(requirements: Requirements) -> Iterator[str]:
@@ -178,29 +178,29 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
         plugins=choice.plugins,
     )
     readers = {name: source.load(name) for name in dict.fromkeys((source.method, *choice.methods))}
-    required = {name: requirements_of(one, where=source.where) for name, one in readers.items()}
-    for one in required.values():
-        check_is_own(one, source.where)
-    states = [found for one in readers.values() if (found := states_of(one, where=source.where))]
-    own = [one for one in source.thresholds if one.method == source.method]
-    threshold = deciding(own, choice.target_risk_percent, certified=choice.certified)
+    required = {name: requirements_of(reader, where=source.where) for name, reader in readers.items()}
+    for needs in required.values():
+        check_is_own(needs, source.where)
+    states = [needed for reader in readers.values() if (needed := states_of(reader, where=source.where))]
+    of_method = [candidate for candidate in source.thresholds if candidate.method == source.method]
+    threshold = deciding(of_method, choice.target_risk_percent, certified=choice.certified)
     asked = _in_common(required, source.where)
     kappa = states[0].kappa if states else None
     prompt = asked.prompt
     with _checkpoint(source, choice, asked.model) as folder:
         files = checkpoint_digests(folder)
         notes = [f"checkpoint: {note}" for note in other_checkpoint(asked.checkpoint, files)]
-        every = [of for one in readers.values() for of in all_requirements(one, where=source.where)]
+        every = [needs for reader in readers.values() for needs in all_requirements(reader, where=source.where)]
         notes += _other_prompts(every, choice.prompt)
         _refuse(notes, folder, source.where, choice.allow_other, "Give the actor and the prompt that it was fitted on.")
         if choice.prompt is not None:
             prompt = PromptText(name=choice.prompt, sha256=prompts.template_sha256(choice.prompt))
         actor = opens(folder, asked.model_copy(update={"prompt": prompt}), kappa)
-    of_states = list(dict.fromkeys(note for one in readers.values() for note in other_states(one, actor.config)))
+    of_states = list(dict.fromkeys(note for reader in readers.values() for note in other_states(reader, actor.config)))
     notes += of_states
     _refuse(of_states, folder, source.where, choice.allow_other, "States are read in another way now: fit it again.")
     check_widths(readers, actor.config.hidden_size)
-    views = {view.name: view for one in readers.values() for view in views_read(one, where=source.where)}
+    views = {view.name: view for reader in readers.values() for view in views_read(reader, where=source.where)}
     return LoadedScorer(
         actor=actor,
         requirements=asked.model_copy(update={"prompt": prompt}),
@@ -227,16 +227,16 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
 def _checkpoint(source: ReaderSource, choice: ScorerChoice, settings: Wire) -> Iterator[Path]:
     """Yield the folder of the actor; an adapter is merged into its base for as long as it takes to load it."""
     base = choice.base
-    if (given := source.checkpoint if choice.checkpoint is None else choice.checkpoint) is None:
+    if (named := source.checkpoint if choice.checkpoint is None else choice.checkpoint) is None:
         raise ConfigError(
             f"{source.where}: no actor travels with this reader. Give the checkpoint of its actor (--checkpoint), such"
             " as results/<study>/actors/<backbone>/<actor>/<seed>."
         )
-    folder = find_checkpoint(given)
+    folder = find_checkpoint(named)
     if is_adapter(folder) != (base is not None):
-        found = "an adapter without a base" if base is None else f"a whole model, and a base, {base}"
+        actual = "an adapter without a base" if base is None else f"a whole model, and a base, {base}"
         raise ConfigError(
-            f"{folder}: {found}. Expected a whole model, or an adapter and its base. Give the folder or"
+            f"{folder}: {actual}. Expected a whole model, or an adapter and its base. Give the folder or"
             " owner/name@revision of the adapter (--checkpoint) and of its base (--base), or of the whole model alone."
         )
     if base is None:
@@ -249,14 +249,12 @@ def _checkpoint(source: ReaderSource, choice: ScorerChoice, settings: Wire) -> I
 
 @contextlib.contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """Provide a folder for a merged model, and remove it afterwards; and first, those of processes that were killed.
-
-    The kernel releases the lock on a folder when its process ends, however it ends.
-    """
-    for left in Path(tempfile.gettempdir()).glob(f"{_MERGED}*"):
-        with contextlib.suppress(OSError), _locked(left) as found:
-            if time.time() - found.st_mtime > _SECONDS_TO_LOCK:
-                shutil.rmtree(left)
+    """Provide a folder for a merged model, and remove it afterwards; and first, those of processes that were killed."""
+    # The kernel releases the lock on a folder when its process ends, however it ends.
+    for leftover in Path(tempfile.gettempdir()).glob(f"{_MERGED}*"):
+        with contextlib.suppress(OSError), _locked(leftover) as status:
+            if time.time() - status.st_mtime > _SECONDS_TO_LOCK:
+                shutil.rmtree(leftover)
     with tempfile.TemporaryDirectory(prefix=_MERGED) as folder, _locked(Path(folder)):
         yield Path(folder)
 
@@ -273,7 +271,7 @@ def _locked(folder: Path) -> Iterator[os.stat_result]:
 
 def _in_common(required: Mapping[str, Requirements], where: str) -> Requirements:
     """Return what all readers depend on, without views."""
-    (first, common), *others = ((name, one.model_copy(update={"views": ()})) for name, one in required.items())
+    (first, common), *others = ((name, needs.model_copy(update={"views": ()})) for name, needs in required.items())
     for name, other in others:
         if other != common:
             raise ArtifactError(
@@ -288,9 +286,9 @@ def _other_prompts(required: Sequence[Requirements], prompt: str | None) -> list
     if prompt is not None and prompt not in known:
         meant = did_you_mean(prompt, known)
         raise ConfigError(f"prompt {prompt!r}: no prompt for a question alone. Known: {', '.join(known)}.{meant}")
-    own = required[0].prompt.name
-    chosen = [] if prompt in (None, own) else [f"the prompt is {prompt!r}, expected {own!r}"]
-    return list(dict.fromkeys([*chosen, *(note for one in required for note in other_prompts(one))]))
+    expected = required[0].prompt.name
+    chosen = [] if prompt in (None, expected) else [f"the prompt is {prompt!r}, expected {expected!r}"]
+    return list(dict.fromkeys([*chosen, *(note for needs in required for note in other_prompts(needs))]))
 
 
 def _refuse(notes: Sequence[str], folder: Path, where: str, allow_other: bool, advice: str) -> None:

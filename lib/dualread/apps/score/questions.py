@@ -54,23 +54,24 @@ def read_rows(file: Path) -> list[QuestionRow]:
     ]
     formed = iter(in_form(unfolded(lines)))
     return [
-        QuestionRow(number=number, text=found.why, problem=f"{read.unit} {number}: {found.why}")
-        if isinstance(found, BrokenLine)
-        else _row(read.unit, number, found, next(formed).record, file.parent)
-        for number, found in rows
+        QuestionRow(number=number, text=record.why, problem=f"{read.unit} {number}: {record.why}")
+        if isinstance(record, BrokenLine)
+        else _row(read.unit, number, record, next(formed).record, file.parent)
+        for number, record in rows
     ]
 
 
-def _row(unit: str, number: int, own: Mapping[str, Any], formed: Mapping[str, Any], folder: Path) -> QuestionRow:
-    name = own.get("id") if type(own.get("id")) is int else formed.get("id")
-    row = QuestionRow(number=number, text=_text(own), id=name)
+def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str, Any], folder: Path) -> QuestionRow:
+    name = record.get("id") if type(record.get("id")) is int else formed.get("id")
+    text = json.dumps(record, sort_keys=True, ensure_ascii=False, default=_of_other)
+    row = QuestionRow(number=number, text=text, id=name)
     asked: dict[str, Any] = {"question": formed.get("question")}
     asked |= {name: _picture(image_in(formed.get(name)), folder) for name in ("image", "donor")}
     options = formed.get("options") or []
     problems = [
         *(f"no {name}" for name in ("image", "question") if asked[name] is None),
         *(
-            f"{name} is {reprlib.repr(own.get(name))}, expected {expected}"
+            f"{name} is {reprlib.repr(record.get(name))}, expected {expected}"
             for name, kinds, expected in _KINDS
             if asked[name] is not None and not isinstance(asked[name], kinds)
         ),
@@ -90,8 +91,8 @@ _KINDS = (
 
 
 def _are_options(options: Any) -> bool:
-    whole = isinstance(options, Sequence) and FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS
-    return whole and not isinstance(options, str) and all(isinstance(one, str) for one in options)
+    is_list = isinstance(options, Sequence) and FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS
+    return is_list and not isinstance(options, str) and all(isinstance(option, str) for option in options)
 
 
 def _picture(value: Any, folder: Path) -> Any:
@@ -99,10 +100,6 @@ def _picture(value: Any, folder: Path) -> Any:
     if isinstance(value, Mapping):
         value = value.get("path") if value.get("bytes") is None else value["bytes"]
     return folder / value if isinstance(value, str) else value
-
-
-def _text(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, sort_keys=True, ensure_ascii=False, default=_of_other)
 
 
 def _of_other(value: Any) -> str:

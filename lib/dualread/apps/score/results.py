@@ -84,14 +84,14 @@ def shown(
             chats; there are one option or more than ten; or the image cannot be read.
     """
     _check_text(asked, encoder.tokenizer)
-    found = image if isinstance(image, Decoded) else read(image, bits=bits, ct_windows=ct_windows)
-    picture = Path(image) if isinstance(image, str | Path) and found.own else found.image
+    decoded = image if isinstance(image, Decoded) else read(image, bits=bits, ct_windows=ct_windows)
+    picture = Path(image) if isinstance(image, str | Path) and decoded.own else decoded.image
     return ShownQuestion(
         image=picture,
         content=content_sha256(picture),
         question=asked.question,
         options=tuple(asked.options),
-        notes=(*found.notes, *found.doubts),
+        notes=(*decoded.notes, *decoded.doubts),
     )
 
 

@@ -41,8 +41,8 @@ class Scorer:
     ):
         self.method = loaded.method
         self.notes = loaded.notes
-        said = [bits, *(ct_windows or ())]
-        self.digest = loaded.digest if said == [None] else digest_of([loaded.digest, *said])
+        reading = [bits, *(ct_windows or ())]
+        self.digest = loaded.digest if reading == [None] else digest_of([loaded.digest, *reading])
         self.bits, self.ct_windows = bits, ct_windows
         self._loaded = loaded
         self._batch_size = batch_size
@@ -145,15 +145,17 @@ class Scorer:
     def together(self, questions: Sequence[Question]) -> list[Scored]:
         """Return the results of one batch; the first question that fails raises an error, see `__call__`."""
         loaded, encoder = self._loaded, self._loaded.actor.encoder
-        own = [shown(asked, asked.image, encoder, bits=self.bits, ct_windows=self.ct_windows) for asked in questions]
+        originals = [
+            shown(asked, asked.image, encoder, bits=self.bits, ct_windows=self.ct_windows) for asked in questions
+        ]
         donors = {
             i: shown(asked, asked.donor, encoder, bits=self.bits, ct_windows=self.ct_windows)
             for i, asked in enumerate(questions)
             if asked.donor is not None
         }
-        answered = loaded.actor.answer([*own, *donors.values()], loaded.views, states=loaded.reads_states)
-        found = readings(loaded.readers, loaded.method, answered)
-        donor_of = dict(zip(donors, found[len(own) :], strict=True))
+        answered = loaded.actor.answer([*originals, *donors.values()], loaded.views, states=loaded.reads_states)
+        read = readings(loaded.readers, loaded.method, answered)
+        donor_of = dict(zip(donors, read[len(originals) :], strict=True))
         return [
             Scored(
                 **vars(reading),
@@ -161,11 +163,11 @@ class Scorer:
                 donor=donor_of.get(i),
                 notes=(
                     *self.notes,
-                    *(f"image: {note}" for note in own[i].notes),
+                    *(f"image: {note}" for note in originals[i].notes),
                     *(f"donor's image: {note}" for note in (donors[i].notes if i in donors else ())),
                 ),
             )
-            for i, reading in enumerate(found[: len(own)])
+            for i, reading in enumerate(read[: len(originals)])
         ]
 
     def _each_of(self, batch: Sequence[Question]) -> list[Scored | Failed]:

@@ -65,16 +65,16 @@ def write(folder: Path, loaded: LoadedScorer[OpenActor]) -> None:
         for image, question in zip(images, _QUESTIONS, strict=True)
     ]
     answered = loaded.actor.answer(asked, loaded.views, states=loaded.reads_states)
-    found = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
-    said = [
+    confidences = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
+    answers = [
         {"question": question, "token_ids": list(completion.token_ids), "confidence": confidence}
-        for question, completion, confidence in zip(_QUESTIONS, answered.completions, found, strict=True)
+        for question, completion, confidence in zip(_QUESTIONS, answered.completions, confidences, strict=True)
     ]
     tensors = {name: answered.answers.features(name) for name in (TENSORS if loaded.reads_states else ())}
     (folder / FILE).touch()
     mode = (folder / FILE).stat().st_mode  # that of the bundle's other files; safetensors makes one for its owner alone
     write_tensors(
-        folder / FILE, {**tensors, "images": np.stack([np.asarray(one) for one in images])}, {"answers": said}
+        folder / FILE, {**tensors, "images": np.stack([np.asarray(image) for image in images])}, {"answers": answers}
     )
     (folder / FILE).chmod(mode)
 
@@ -89,19 +89,19 @@ def read(folder: Path) -> list[StoredAnswer]:
     if not file.is_file():
         return []
     try:
-        said, tensors = _Answers.of(read_header(file), FILE).answers, read_tensors(file)
+        answers, tensors = _Answers.of(read_header(file), FILE).answers, read_tensors(file)
         images = tensors.pop("images")
-        if {len(of) for of in (images, *tensors.values())} != {len(said)} or images.dtype != np.uint8:
+        if {len(values) for values in (images, *tensors.values())} != {len(answers)} or images.dtype != np.uint8:
             raise ValueError("its tensors and its answers differ in number")
         return [
             StoredAnswer(
                 image=Image.fromarray(images[k]),
-                question=one.question,
-                token_ids=one.token_ids,
-                states={name: of[k] for name, of in tensors.items()},
-                confidence=one.confidence,
+                question=answer.question,
+                token_ids=answer.token_ids,
+                states={name: values[k] for name, values in tensors.items()},
+                confidence=answer.confidence,
             )
-            for k, one in enumerate(said)
+            for k, answer in enumerate(answers)
         ]
     except (ConfigError, OSError, ValueError, TypeError, KeyError) as error:
         raise ArtifactError(f"{file}: cannot be read ({error}). Export the bundle again.") from error

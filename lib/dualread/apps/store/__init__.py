@@ -93,12 +93,12 @@ def _copy(options: argparse.Namespace) -> int:
     wanted = list(_wanted(options, source))
     keys = [key for key in wanted if os.path.lexists(source.entry(key))]
     n_copied = n_bytes = n_refused = 0
-    for one in copy_entries(keys, source, target):
-        n_copied += one.size is not None
-        n_bytes += one.size or 0
-        n_refused += one.problem is not None
-        if one.problem:
-            print(f"refused {one.key[:8]}: {one.problem}", flush=True)
+    for copied in copy_entries(keys, source, target):
+        n_copied += copied.size is not None
+        n_bytes += copied.size or 0
+        n_refused += copied.problem is not None
+        if copied.problem:
+            print(f"refused {copied.key[:8]}: {copied.problem}", flush=True)
     nowhere = [key for key in wanted if not any(os.path.lexists(store.entry(key)) for store in (source, target))]
     if nowhere:
         print(f"{source.root}: lacks {len(nowhere):,} of the {len(wanted):,} artifacts that {options.of} needs")

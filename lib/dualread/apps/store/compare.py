@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from dualread.store.differences import Compared, compared
+from dualread.store.differences import compared
 
 HELP = "say which results of two folders differ in their bytes"
 DESCRIPTION = """
@@ -29,21 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print one line per artifact that differs or that only one folder has; return 1 if there are any, else 0."""
-    found = compared(options.before, options.after)
-    changed = [one for one in found.changed if one.stage not in options.ignore]
-    for one in changed:
-        more = f" and {len(one.files) - _SHOWN} more" if len(one.files) > _SHOWN else ""
-        where = "; first here" if one.is_first else ""
-        print(f"{one.stage} {one.place}: {', '.join(one.files[:_SHOWN])}{more}{where}")
-    for folder, places in ((options.before, found.only_before), (options.after, found.only_after)):
+    comparison = compared(options.before, options.after)
+    changed = [artifact for artifact in comparison.changed if artifact.stage not in options.ignore]
+    for artifact in changed:
+        more = f" and {len(artifact.files) - _SHOWN} more" if len(artifact.files) > _SHOWN else ""
+        where = "; first here" if artifact.is_first else ""
+        print(f"{artifact.stage} {artifact.place}: {', '.join(artifact.files[:_SHOWN])}{more}{where}")
+    for folder, places in ((options.before, comparison.only_before), (options.after, comparison.only_after)):
         for place in places:
             print(f"only in {folder}: {place}")
-    print(_sums(found, len(changed)))
-    return int(bool(changed or found.only_before or found.only_after))
-
-
-def _sums(found: Compared, n_changed: int) -> str:
-    ignored = len(found.changed) - n_changed
-    text = f"{found.n_equal} artifacts with equal bytes, {n_changed} with others"
-    text += f", {ignored} of ignored stages with others" if ignored else ""
-    return f"{text}, {len(found.only_before)} and {len(found.only_after)} that only one folder has"
+    text = f"{comparison.n_equal} artifacts with equal bytes, {len(changed)} with others"
+    if n_ignored := len(comparison.changed) - len(changed):
+        text += f", {n_ignored} of ignored stages with others"
+    print(f"{text}, {len(comparison.only_before)} and {len(comparison.only_after)} that only one folder has")
+    return int(bool(changed or comparison.only_before or comparison.only_after))

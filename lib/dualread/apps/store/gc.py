@@ -51,37 +51,38 @@ def run(options: argparse.Namespace) -> int:
     """Print what no study needs, and remove it if asked to; return the exit code."""
     store, n_shown = store_of(None, options.store), 20
     lost = _lost(options, store)
-    found = list(leftovers(store, results=options.results or [Path("results")], locks=options.keep, lost=lost))
-    found.sort(key=lambda one: (-one.size, one.kind, one.key))
-    for one in found if options.all else found[:n_shown]:
-        kept = f"  kept: {one.kept}" if one.kept else ""
-        size, age = size_text(one.size), _age(one.seconds)
-        print(f"{one.kind:<22} {one.key[:8]}  {size:>9}  {age:>8}{kept}  {_output(one, store)}")
-    if len(found) > n_shown and not options.all:
-        print(f"... and {len(found) - n_shown} smaller ones; --all lists them")
-    going = [one for one in found if one.kept is None]
+    unneeded = list(leftovers(store, results=options.results or [Path("results")], locks=options.keep, lost=lost))
+    unneeded.sort(key=lambda entry: (-entry.size, entry.kind, entry.key))
+    for entry in unneeded if options.all else unneeded[:n_shown]:
+        kept = f"  kept: {entry.kept}" if entry.kept else ""
+        size, age = size_text(entry.size), _age(entry.seconds)
+        output = store.record(entry.key).get("output", "") if entry.path == store.entry(entry.key) else ""
+        print(f"{entry.kind:<22} {entry.key[:8]}  {size:>9}  {age:>8}{kept}  {output}")
+    if len(unneeded) > n_shown and not options.all:
+        print(f"... and {len(unneeded) - n_shown} smaller ones; --all lists them")
+    going = [entry for entry in unneeded if entry.kept is None]
     for line in _by_kind(going):
         print(line)
-    size = size_text(sum(one.freed for one in going))
+    size = size_text(sum(entry.freed for entry in going))
     if not options.delete:
-        print(f"{store.root}: nothing was removed. --delete would remove {_counted(going, found)} and free {size}.")
+        print(f"{store.root}: nothing was removed. --delete would remove {_counted(going, unneeded)} and free {size}.")
         return 0
     failed = []
-    for one in going:
+    for entry in going:
         try:
-            remove(one, store)
+            remove(entry, store)
         except ArtifactError as error:  # of another user
-            failed.append(one)
+            failed.append(entry)
             print(error)
     for root in lost:
         root.file.unlink(missing_ok=True)
-    gone = [one for one in going if one not in failed]
-    print(f"{store.root}: removed {_counted(gone, found)}; {size_text(sum(one.freed for one in gone))} freed")
+    gone = [entry for entry in going if entry not in failed]
+    print(f"{store.root}: removed {_counted(gone, unneeded)}; {size_text(sum(entry.freed for entry in gone))} freed")
     return 1 if failed else 0
 
 
-def _counted(going: Sequence[Leftover], found: Sequence[Leftover]) -> str:
-    return f"{len(going):,} of {len(found):,} unneeded entries and folders"
+def _counted(going: Sequence[Leftover], unneeded: Sequence[Leftover]) -> str:
+    return f"{len(going):,} of {len(unneeded):,} unneeded entries and folders"
 
 
 def _lost(options: argparse.Namespace, store: Store) -> list[Root]:
@@ -98,18 +99,14 @@ def _lost(options: argparse.Namespace, store: Store) -> list[Root]:
     return lost
 
 
-def _by_kind(found: Iterable[Leftover]) -> Iterator[str]:
+def _by_kind(unneeded: Iterable[Leftover]) -> Iterator[str]:
     groups: dict[str, list[Leftover]] = defaultdict(list)
-    for one in found:
-        groups[one.kind].append(one)
+    for leftover in unneeded:
+        groups[leftover.kind].append(leftover)
     for kind, members in sorted(groups.items()):
-        size, freed = sum(one.size for one in members), sum(one.freed for one in members)
+        size, freed = sum(leftover.size for leftover in members), sum(leftover.freed for leftover in members)
         linked = "" if freed == size else f", of which {size_text(freed)} freed (the rest is linked elsewhere)"
         yield f"  {kind}: {len(members):,}, {size_text(size)}{linked}"
-
-
-def _output(leftover: Leftover, store: Store) -> str:
-    return store.record(leftover.key).get("output", "") if leftover.path == store.entry(leftover.key) else ""
 
 
 def _age(seconds: float) -> str:

@@ -59,20 +59,20 @@ def read_rows(folder: Path, splits: Sequence[str]) -> list[tuple[str, Row]]:
 
 
 def _tables(folder: Path, split: str) -> list[Path]:
-    found = sorted((folder / "data").glob(f"{split}-*.parquet"))
-    if not found:
+    tables = sorted((folder / "data").glob(f"{split}-*.parquet"))
+    if not tables:
         raise DataError(
             f"{folder}: no data/{split}-*.parquet. Expected the tables of the hub's repository. Download them."
         )
-    shards = [_SHARD.search(table.name) for table in found]
+    shards = [_SHARD.search(table.name) for table in tables]
     numbers = [(int(shard[1]), int(shard[2])) if shard else None for shard in shards]
-    if numbers != [(i, len(found)) for i in range(len(found))]:
-        names = ", ".join(table.name for table in found)
+    if numbers != [(i, len(tables)) for i in range(len(tables))]:
+        names = ", ".join(table.name for table in tables)
         raise DataError(
             f"{folder / 'data'}: {names}: expected {split}-00000-of-N to {split}-(N-1)-of-N, each once. Download them "
             "from one revision of the hub's repository."
         )
-    return found
+    return tables
 
 
 def _values(table: Path) -> Iterator[tuple[str | None, str | None, bytes | None]]:

@@ -60,13 +60,13 @@ def load_parts(folder: Path, parts: tuple[ReleasedPart, ...]) -> Loaded:
 def _one(folder: Path, name: str) -> Path:
     """Return the file or folder of this name in `folder`, however deep its archive put it."""
     patterns = ("*/" * deep + name for deep in range(_DEEPEST + 1))
-    found = [path for pattern in patterns for path in folder.glob(pattern) if _MAC not in path.parts]
-    if not found:
+    paths = [path for pattern in patterns for path in folder.glob(pattern) if _MAC not in path.parts]
+    if not paths:
         raise DataError(f"{folder}: no {name} in it. Unpack the official archive there, and the images' own archive.")
-    if len(found) > 1:
-        places = ", ".join(str(path.parent) for path in found[:3])
-        raise DataError(f"{folder}: {name} is there {len(found)} times: in {places}. Keep one of them.")
-    return found[0]
+    if len(paths) > 1:
+        places = ", ".join(str(path.parent) for path in paths[:3])
+        raise DataError(f"{folder}: {name} is there {len(paths)} times: in {places}. Keep one of them.")
+    return paths[0]
 
 
 def _answers(file: Path) -> dict[str, tuple[str, ...]]:
@@ -81,7 +81,7 @@ def _rows(file: Path, images: Path, answered: dict[str, tuple[str, ...]] | None,
     wanted = "image|question" if answered is not None else "image|question|answer"
     fields = {i: line.split("|", wanted.count("|")) for i, line in lines_of(file).items()}
     _refuse_lines(file, fields, wanted)
-    names = {found[0].strip() for found in fields.values()}
+    names = {parts[0].strip() for parts in fields.values()}
     if answered is not None and (apart := sorted(names ^ answered.keys())):
         raise DataError(
             f"{file}: {len(apart)} images have a question or an answer, but not both, such as {apart[0]}. Restore both"
@@ -124,8 +124,8 @@ def _problems(lines: dict[int, list[str]], wanted: str) -> Iterator[tuple[int, s
 
 def _alternatives(answers: str) -> tuple[str, ...]:
     """Return the answers that are right; one empty text if none is given, which is never right."""
-    found = [_unquoted(text) for text in answers.replace("#", "|").split("|") if text.strip()]
-    return tuple(dict.fromkeys(found)) or ("",)
+    texts = [_unquoted(text) for text in answers.replace("#", "|").split("|") if text.strip()]
+    return tuple(dict.fromkeys(texts)) or ("",)
 
 
 def _unquoted(text: str) -> str:

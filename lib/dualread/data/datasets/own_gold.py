@@ -41,25 +41,26 @@ def gold_way(lines: Sequence[OwnRow]) -> str | None:
     if not rows:
         return None
     fits = {way: [_places(line, way) for line in rows] for way in GOLDS}
-    whole = [way for way, places in fits.items() if all(places)]
-    if not whole:
-        counts = {way: sum(1 for one in places if one) for way, places in fits.items()}
-        found = "; ".join(f"{n} of {len(rows)} rows name an option {_NAMED[way]}" for way, n in counts.items() if n)
+    fitting = [way for way, places in fits.items() if all(places)]
+    if not fitting:
+        counts = {way: sum(1 for place in places if place) for way, places in fits.items()}
+        counted = "; ".join(f"{n} of {len(rows)} rows name an option {_NAMED[way]}" for way, n in counts.items() if n)
         most = max(counts, key=lambda way: counts[way])
         best = most if counts[most] > len(rows) / 2 else "text"
-        refuse(_misfits(rows, fits[best], best, found or f"none of the {len(rows)} rows names an option in any way"))
-    first = fits[whole[0]]
-    asked = [way for way in whole[1:] if fits[way] != first]
+        refuse(_misfits(rows, fits[best], best, counted or f"none of the {len(rows)} rows names an option in any way"))
+    first = fits[fitting[0]]
+    asked = [way for way in fitting[1:] if fits[way] != first]
     # A letter or a number that is also the text of an option of its row may mean either.
-    texts = [] if whole[0] == "text" else [i for i, of in enumerate(fits["text"]) if of and of != first[i]]
+    texts = [] if fitting[0] == "text" else [i for i, place in enumerate(fits["text"]) if place and place != first[i]]
     if asked or texts:
         way, i = (asked[0], _differ(first, fits[asked[0]])) if asked else ("text", texts[0])
         raise DataError(
             f"{rows[i].place}: the gold answer {_shown(_answers(rows[i])[0])} names {_option(rows[i], first[i])}"
-            f" {_NAMED[whole[0]]}, and {_option(rows[i], fits[way][i])} {_NAMED[way]}. Say which is meant, by `gold` in"
-            f" the settings of the data set (dualread new: --gold): {', '.join([*whole, *({way} - set(whole))])}."
+            f" {_NAMED[fitting[0]]}, and {_option(rows[i], fits[way][i])} {_NAMED[way]}. Say which is meant, by `gold`"
+            " in the settings of the data set (dualread new: --gold):"
+            f" {', '.join([*fitting, *({way} - set(fitting))])}."
         )
-    return whole[0]
+    return fitting[0]
 
 
 def with_texts(lines: Sequence[OwnRow], way: str | None, booleans: str | None) -> list[OwnRow]:
@@ -82,7 +83,7 @@ def with_texts(lines: Sequence[OwnRow], way: str | None, booleans: str | None) -
         f"{line.place}: the gold option {_option(line, place)} has no canonical form, so that no answer could be found"
         " right. Correct the row."
         for line, place in zip(rows, places, strict=True)
-        if not any(canonical(line.record["options"][one]) for one in place)
+        if not any(canonical(line.record["options"][i]) for i in place)
     )
     if way in (None, "text"):
         return list(lines)
@@ -105,29 +106,27 @@ def _answers(line: OwnRow) -> Sequence[str]:
 
 
 def _places(line: OwnRow, way: str) -> tuple[int, ...]:
-    """Return the places of the options that the gold answers of a row name in a way; () if this way does not fit.
-
-    Synonyms may stand beside the text of an option; a letter or a number has none.
-    """
-    found = [WAYS[way](answer, line.record["options"]) for answer in _answers(line)]
-    named = tuple(place for place in found if place is not None)
-    return named if way == "text" or len(named) == len(found) else ()
+    """Return the places of the options that the gold answers of a row name in a way; () if this way does not fit."""
+    # Synonyms may stand beside the text of an option; a letter or a number has none.
+    named_places = [WAYS[way](answer, line.record["options"]) for answer in _answers(line)]
+    named = tuple(place for place in named_places if place is not None)
+    return named if way == "text" or len(named) == len(named_places) else ()
 
 
 def _misfits(rows: Sequence[OwnRow], places: Sequence[Sequence[int]], way: str, why: str) -> Iterator[str]:
     for line, place in zip(rows, places, strict=True):
         if not place:
             options = line.record["options"]
-            given = " or ".join(_shown(answer) for answer in _answers(line)) or "missing"
+            stated = " or ".join(_shown(answer) for answer in _answers(line)) or "missing"
             yield (
-                f"{line.place}: the gold answer is {given}, which names none of the {len(options)} options"
+                f"{line.place}: the gold answer is {stated}, which names none of the {len(options)} options"
                 f" {_NAMED[way]}, or two: {_shown('; '.join(options))}. {why[0].upper()}{why[1:]}. Correct the row, or"
                 " write all rows in one way."
             )
 
 
-def _differ(one: Sequence[Any], other: Sequence[Any]) -> int:
-    return next(i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
+def _differ(first: Sequence[Any], second: Sequence[Any]) -> int:
+    return next(i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
 
 
 def _option(line: OwnRow, places: Sequence[int]) -> str:
@@ -144,18 +143,18 @@ def without_booleans(lines: Sequence[OwnRow], booleans: str | None) -> list[OwnR
     Raises:
         DataError: There is no setting, and True or False is the gold answer of a question that asks for neither.
     """
-    found = [_is_boolean(line) for line in lines]
+    are_booleans = [_is_boolean(line) for line in lines]
     if booleans is None:
         refuse(
             f"{line.place}: the gold answer is {_shown(str(_answers(line)[0]))}, and the question asks for neither"
             f" true nor false: {_shown(line.record['question'])}. Say what it means, by `booleans` in the settings of"
             f" the data set (dualread new: --booleans): {' or '.join(BOOLEANS)}."
-            for line, is_one in zip(lines, found, strict=True)
+            for line, is_one in zip(lines, are_booleans, strict=True)
             if is_one
         )
         return [_as_texts(line, _TRUE_FALSE) for line in lines]
     texts: dict[str, str] = dict(zip(("true", "false"), booleans.split("/"), strict=True))
-    return [_as_texts(line, texts if is_one else _TRUE_FALSE) for line, is_one in zip(lines, found, strict=True)]
+    return [_as_texts(line, texts if is_one else _TRUE_FALSE) for line, is_one in zip(lines, are_booleans, strict=True)]
 
 
 _TRUE_FALSE = {"true": "true", "false": "false"}

@@ -19,8 +19,7 @@ from typing import Any
 import polars as pl
 
 from dualread.data.datasets._files import leaves_folder
-from dualread.data.datasets._multiple_choice import unlabeled
-from dualread.data.datasets.base import refuse
+from dualread.data.datasets.base import refuse, unlabeled
 from dualread.data.tables.contract import ID, TEXTS
 from dualread.data.tables.files import SUFFIXES, is_table, read_records, suffix_of
 from dualread.errors import ConfigError, DataError, did_you_mean
@@ -83,20 +82,20 @@ def renamed(lines: Sequence[OwnRow], columns: Mapping[str, str], known: Sequence
         ConfigError: A name is not ours.
         DataError: No row has a column that the mapping names.
     """
-    found = list(dict.fromkeys(name for line in lines for name in line.record))
-    for name, own in columns.items():
+    names = list(dict.fromkeys(name for line in lines for name in line.record))
+    for name, column in columns.items():
         if name not in known:
             raise ConfigError(
                 f"settings.columns.{name}: no such column. Known: {', '.join(known)}.{did_you_mean(name, known)}"
             )
-        if own not in found:
+        if column not in names:
             raise DataError(
-                f"{lines[0].file}: no column {own!r}, which settings.columns.{name} names. Found: {', '.join(found)}."
-                f"{did_you_mean(own, found)}"
+                f"{lines[0].file}: no column {column!r}, which settings.columns.{name} names. Found:"
+                f" {', '.join(names)}.{did_you_mean(column, names)}"
             )
     taken = {name: columns.get(name, name) for name in known if name in columns or name not in columns.values()}
     return [
-        replace(line, record={name: line.record[own] for name, own in taken.items() if own in line.record})
+        replace(line, record={name: line.record[column] for name, column in taken.items() if column in line.record})
         for line in lines
     ]
 
@@ -136,19 +135,18 @@ def find_tables(folder: Path, split: str, files: Mapping[Any, str] | None) -> tu
             matches = sorted(folder.glob(pattern)) if pattern is not None and not leaves_folder(pattern) else []
         except ValueError:  # such as "a**"
             matches = []
-        if not (found := [path for path in matches if path.is_file()]):
-            raise DataError(
-                f"{folder}: settings.files names no table for {split}: {pattern}. Found: {_names_in(folder)}."
-            )
-        return found, of_all
-    found = [path for path in usual_tables(folder) if stem_of(path) in (split, "rows")]
-    if len(found) != 1:
-        listed = " and ".join(path.name for path in found) or "no table"
+        if not (tables := [path for path in matches if path.is_file()]):
+            listed = ", ".join(sorted(path.name for path in folder.glob("*"))[:10]) or "nothing"
+            raise DataError(f"{folder}: settings.files names no table for {split}: {pattern}. Found: {listed}.")
+        return tables, of_all
+    tables = [path for path in usual_tables(folder) if stem_of(path) in (split, "rows")]
+    if len(tables) != 1:
+        listed = " and ".join(path.name for path in tables) or "no table"
         raise DataError(
             f"{folder}: found {listed}, expected one table named {split} or rows, with the suffix"
             f" {', '.join(SUFFIXES)}, or one of these and .gz. `settings.files` names others."
         )
-    return found, stem_of(found[0]) == "rows"
+    return tables, stem_of(tables[0]) == "rows"
 
 
 def usual_tables(folder: Path) -> list[Path]:
@@ -163,10 +161,6 @@ def stem_of(path: Path) -> str | None:
     return split_name(path.name.lower().removesuffix(".gz").removesuffix(suffix_of(path)))
 
 
-def _names_in(folder: Path) -> str:
-    return ", ".join(sorted(path.name for path in folder.glob("*"))[:10]) or "nothing"
-
-
 def read_table(file: Path) -> tuple[list[OwnRow], str]:
     """Return the rows of one table, and in words how it was read.
 
@@ -174,10 +168,10 @@ def read_table(file: Path) -> tuple[list[OwnRow], str]:
         DataError: The file is in another format, cannot be read, or has no rows.
     """
     read = read_records(file)
-    found = [OwnRow(file=file, unit=read.unit, number=number - 1, record=record) for number, record in read.rows]
-    if not found:
+    lines = [OwnRow(file=file, unit=read.unit, number=number - 1, record=record) for number, record in read.rows]
+    if not lines:
         raise DataError(f"{file}: has no rows. Expected one row per question.")
-    return found, read.form
+    return lines, read.form
 
 
 # {column of a conversation: (name of the speaker, name of what is said, speakers that ask, speakers that answer)}
@@ -213,16 +207,16 @@ def unfolded(lines: Sequence[OwnRow]) -> list[OwnRow]:
     if columns.keys().isdisjoint(_CONVERSATIONS):
         return list(lines)
     made = [_unfolded(line) for line in lines]
-    refuse(one for one in made if isinstance(one, str))
-    return [one for one in made if isinstance(one, OwnRow)]
+    refuse(result for result in made if isinstance(result, str))
+    return [result for result in made if isinstance(result, OwnRow)]
 
 
 def _option_columns(columns: Collection[str]) -> list[str] | None:
     """Return the columns that hold one option each, from A on; None without at least two, or beside `options`."""
-    found = {(match["plain"] or match["named"]).upper(): name for name in columns if (match := _OPTION.fullmatch(name))}
-    in_order = [found[letter] for letter in sorted(found)]
-    whole = sorted(found) == list(string.ascii_uppercase[: len(found)]) and len(found) > 1
-    return in_order if whole and "options" not in columns else None
+    names = {(match["plain"] or match["named"]).upper(): name for name in columns if (match := _OPTION.fullmatch(name))}
+    in_order = [names[letter] for letter in sorted(names)]
+    is_complete = sorted(names) == list(string.ascii_uppercase[: len(names)]) and len(names) > 1
+    return in_order if is_complete and "options" not in columns else None
 
 
 def _with_options(line: OwnRow, columns: Sequence[str]) -> OwnRow:
@@ -239,7 +233,7 @@ def _unfolded(line: OwnRow) -> OwnRow | str:
     name = next((name for name in _CONVERSATIONS if line.record.get(name) is not None), None)
     if name is None or "question" in line.record:
         return line
-    speaker, said, ask, answer = _CONVERSATIONS[name]
+    speaker, field, ask, answer = _CONVERSATIONS[name]
     turns = line.record[name]
     turns = turns if isinstance(turns, list) and all(isinstance(turn, Mapping) for turn in turns) else []
     if len(turns) != 2 or turns[0].get(speaker) not in ask or turns[1].get(speaker) not in answer:
@@ -248,9 +242,9 @@ def _unfolded(line: OwnRow) -> OwnRow | str:
             f"{line.place}: {name} has {len(turns)} turns ({who}), expected a question by {ask[0]} and an answer by"
             f" {answer[0]}. Write one row per question."
         )
-    question, reply = (turn.get(said) for turn in turns)
+    question, reply = (turn.get(field) for turn in turns)
     if not isinstance(question, str) or not isinstance(reply, str):
-        return f"{line.place}: {name}: {said} is no text in both turns. Write texts, and the image in its own column."
+        return f"{line.place}: {name}: {field} is no text in both turns. Write texts, and the image in its own column."
     bare = _IMAGE_TAG.sub("", question)
     record = {key: value for key, value in line.record.items() if key != name}
     notes = ("a marker <image> beside the question is taken off",) if bare != question else ()
@@ -266,7 +260,8 @@ def in_form(lines: Sequence[OwnRow]) -> list[OwnRow]:
         DataError: Ids have lost digits, so that different ones may be equal.
     """
     for name, kind in (*((name, ID) for name in _IDS), *((name, TEXTS) for name in _LISTS)):
-        texts = pl.Series([_text_of(line.record.get(name)) for line in lines], dtype=pl.String)
+        values = [line.record.get(name) for line in lines]
+        texts = pl.Series([str(value) if isinstance(value, str | float) else None for value in values], dtype=pl.String)
         wrong = pl.select(kind.parsed(pl.lit(texts))).to_series().is_null() & texts.is_not_null()
         refuse(
             f"{line.place}: {name} is {text!r}: {kind.expected}."
@@ -274,10 +269,6 @@ def in_form(lines: Sequence[OwnRow]) -> list[OwnRow]:
             if is_wrong
         )
     return [_in_form(line) for line in lines]
-
-
-def _text_of(value: Any) -> str | None:
-    return str(value) if isinstance(value, str | float) else None
 
 
 def _in_form(line: OwnRow) -> OwnRow:
@@ -289,7 +280,7 @@ def _in_form(line: OwnRow) -> OwnRow:
     for name in _LISTS:
         if record.get(name) is not None:
             record[name] = [_text(item) for item in _listed(record[name])]
-    options: list[Any] = found if isinstance(found := record.get("options"), list) else []
+    options: list[Any] = stored if isinstance(stored := record.get("options"), list) else []
     while options and options[-1] is None:  # what a row does not fill of a struct
         options.pop()
     if all(isinstance(option, str) for option in options) and (bare := unlabeled(options)) != options and all(bare):

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread.data.datasets._files import checked_request, leaves_folder
-from dualread.data.datasets._multiple_choice import askable
-from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.data.datasets.base import AuditStep, Loaded, Row, askable, refuse
 from dualread.errors import DataError
 from dualread.grading.canonical import canonical
 from dualread.schema.base import Wire
@@ -80,12 +79,12 @@ def _problems(record: Mapping[Any, Any]) -> list[str]:
 
 
 def _labels(records: list[dict[str, Any]]) -> AuditStep:
-    found = Counter()
+    labels = Counter()
     for record in records:
         for letter in "ABCD":
             match = _LABEL.match(record[f"Choice {letter}"])
-            found["none" if match is None else "own" if match[1] == letter else "another"] += 1
-    reason = f"labels are removed; {found['another']} options have that of another option, {found['none']} have none"
+            labels["none" if match is None else "own" if match[1] == letter else "another"] += 1
+    reason = f"labels are removed; {labels['another']} options have that of another option, {labels['none']} have none"
     return AuditStep(step="option labels", kept=len(records), dropped=0, reason=reason)
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread.data.datasets._files import checked_request, is_texts, leaves_folder, lower, not_text, read_json
-from dualread.data.datasets._multiple_choice import askable, unlabeled
-from dualread.data.datasets.base import Loaded, Row, refuse
+from dualread.data.datasets.base import Loaded, Row, askable, refuse, unlabeled
 from dualread.errors import ConfigError, DataError
 from dualread.schema.base import Section, Wire
 

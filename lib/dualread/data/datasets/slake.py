@@ -86,16 +86,16 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
 
 
 def _find(folder: Path, split: str) -> Path:
-    found = [folder / name for name in _FILES[split] if (folder / name).is_file()]
-    if not found:
+    files = [folder / name for name in _FILES[split] if (folder / name).is_file()]
+    if not files:
         expected = " or ".join(_FILES[split])
         raise DataError(f"{folder}: no {expected}. Expected the official SLAKE files: *.json beside imgs/.")
-    if len({file.read_bytes() for file in found}) > 1:
+    if len({file.read_bytes() for file in files}) > 1:
         raise DataError(
-            f"{folder}: {' and '.join(f.name for f in found)} differ, expected one of them or two equal files."
+            f"{folder}: {' and '.join(f.name for f in files)} differ, expected one of them or two equal files."
             " Delete the wrong one."
         )
-    return found[0]
+    return files[0]
 
 
 def _read(file: Path) -> list[dict[str, Any]]:

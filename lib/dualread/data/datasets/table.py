@@ -90,20 +90,13 @@ class Settings(Section):
 
 
 def _picture(value: Any) -> str | bytes | None:
-    """Return the path or the bytes that a value of the column `image` holds; None if it holds neither.
-
-    A path that leaves the folder of the table counts as none.
-    """
+    """Return the path inside the folder, or the bytes, that a value of the column `image` holds; None for neither."""
     if isinstance(value, dict):
         value = value.get("path") if value.get("bytes") is None else value["bytes"]
     if isinstance(value, bytes):
         return value or None
     is_path = isinstance(value, str) and len(value) <= _LONGEST_PATH and not re.match(r"data:|[a-z]+://", value.lower())
     return value if is_path and not leaves_folder(value) else None
-
-
-def _may_be_asked(n_options: int) -> bool:
-    return FEWEST_OPTIONS <= n_options <= MOST_OPTIONS
 
 
 # Of each column: whether a value is allowed, and a description of the allowed values.
@@ -114,7 +107,9 @@ _ANSWERS: _Column = (
     'text or a list of texts (as text, every one in quotes: ["a", "b"])',
 )
 _OPTIONS: _Column = (
-    lambda value: value == [] or (is_texts(value) and all(map(str.strip, value)) and _may_be_asked(len(value))),
+    lambda value: (
+        value == [] or (is_texts(value) and all(map(str.strip, value)) and FEWEST_OPTIONS <= len(value) <= MOST_OPTIONS)
+    ),
     f"none, or a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts",
 )
 _NAME: _Column = (lambda value: type(value) is int or (isinstance(value, str) and value != ""), "text or an integer")
@@ -211,7 +206,7 @@ def loaded(
     audit = AuditStep(
         step="split", kept=len(chosen), dropped=len(lines) - len(chosen), reason=f"rows of {name} for {split}"
     )
-    notes = Counter(note for line, of in zip(lines, splits, strict=True) if of == split for note in line.notes)
+    notes = Counter(note for line, part in zip(lines, splits, strict=True) if part == split for note in line.notes)
     changed = [
         AuditStep(step="form", kept=len(chosen), dropped=0, reason=f"{n} rows: {note}") for note, n in notes.items()
     ]
@@ -219,21 +214,17 @@ def loaded(
 
 
 def _groups(lines: Sequence[OwnRow]) -> list[str]:
-    """Return the group of each row; none where there is no such column.
-
-    Raises:
-        DataError: Some or all rows have none, or two groups are one number, written in two ways.
-    """
+    """Return the group of each row; none where there is no such column. Refuse rows without a group."""
     if not any("group" in line.record for line in lines):
         return []
-    found = [str(line.record.get("group") or "").strip() for line in lines]
-    missing = [line for line, group in zip(lines, found, strict=True) if group.lower() in _NO_GROUP]
+    groups = [str(line.record.get("group") or "").strip() for line in lines]
+    missing = [line for line, group in zip(lines, groups, strict=True) if group.lower() in _NO_GROUP]
     refuse(
         f"{line.place}: group is missing ({line.record.get('group')!r}). Add it to all rows, or remove the column."
         for line in missing
     )
-    refuse(f"{lines[0].file}: {problem}" for problem in _alike(found))
-    return found
+    refuse(f"{lines[0].file}: {problem}" for problem in _alike(groups))
+    return groups
 
 
 def _alike(groups: Iterable[str]) -> Iterator[str]:
@@ -257,12 +248,8 @@ def _images_of_two(lines: Sequence[OwnRow], groups: Sequence[str], image_of: "_I
 def _of_other_tables(
     folder: Path, split: str, groups: Sequence[str], settings: Settings
 ) -> tuple[list[str], list[str]]:
-    """Return the groups of this split and of those that have tables of their own, and the split of each.
-
-    Raises:
-        DataError: As `_groups`, for the tables of a split or for all together.
-    """
-    found, splits = list(groups), [split] * len(groups)
+    """Return the groups of this split and of those that have tables of their own, and the split of each."""
+    all_groups, splits = list(groups), [split] * len(groups)
     for other in (name for name in SPLITS if name != split):
         try:
             files, of_all = find_tables(folder, other, settings.files)
@@ -271,21 +258,21 @@ def _of_other_tables(
         if not of_all:
             lines = formed([line for file in files for line in read_table(file)[0]], settings, of_all=False)
             more = _groups(lines)
-            found, splits = [*found, *more], [*splits, *[other] * len(more)]
-    refuse(f"{folder}: {problem}" for problem in _alike(found))
-    return found, splits
+            all_groups, splits = [*all_groups, *more], [*splits, *[other] * len(more)]
+    refuse(f"{folder}: {problem}" for problem in _alike(all_groups))
+    return all_groups, splits
 
 
 def _divided(groups: Sequence[str], splits: Sequence[Any], file: Path) -> Iterator[str]:
     """Yield the groups that have rows of two splits."""
-    found: dict[str, Any] = {}
+    first_split: dict[str, Any] = {}
     divided = {
-        group: (found[group], split)
+        group: (first_split[group], split)
         for group, split in zip(groups, splits if groups else (), strict=True)
-        if found.setdefault(group, split) != split
+        if first_split.setdefault(group, split) != split
     }
-    for group, (one, other) in divided.items():
-        yield f"{file}: the group {group!r} has rows of {one} and of {other}. Put all of its rows into one split."
+    for group, (first, second) in divided.items():
+        yield f"{file}: the group {group!r} has rows of {first} and of {second}. Put all of its rows into one split."
 
 
 def _problems(lines: Sequence[OwnRow], required: Mapping[str, _Column]) -> Iterator[str]:

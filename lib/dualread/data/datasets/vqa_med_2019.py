@@ -60,9 +60,9 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     if file is None or not (file.parent / _IMAGES).is_dir():
         raise DataError(f"{folder}: no {_FILE} beside {_IMAGES}/. Expected the official test set, its images unpacked.")
     fields = {i: line.split("|", 3) for i, line in lines_of(file).items()}
-    refuse(f"{file}: line {i + 1}: {problem}" for i, found in fields.items() for problem in _problems(found))
+    refuse(f"{file}: line {i + 1}: {problem}" for i, parts in fields.items() for problem in _problems(parts))
     images = (file.parent / _IMAGES).absolute()
-    rows = [_row(images, i, *found) for i, found in fields.items()]
+    rows = [_row(images, i, *parts) for i, parts in fields.items()]
     kept = [row for row in rows if _sha256(images / f"{row.image_name}.jpg") not in _IN_VQA_RAD]
     audit = AuditStep(
         step="images of VQA-RAD",

@@ -110,8 +110,8 @@ def image_identity(image: Any) -> str | None:
     Several images of one question, a list, are one identity.
     """
     if isinstance(image, list):
-        found = [one for one in map(image_identity, image) if one is not None]
-        return found[0] if len(found) == 1 else hashlib.sha256("\n".join(found).encode()).hexdigest() if found else None
+        names = [name for name in map(image_identity, image) if name is not None]
+        return names[0] if len(names) == 1 else hashlib.sha256("\n".join(names).encode()).hexdigest() if names else None
     if not isinstance(image, str) or not image.strip() or image == "<base64-data-removed>" or " at 0x" in image:
         return None  # the last is how Python writes an object: its address names nothing
     if not image.startswith("data:"):

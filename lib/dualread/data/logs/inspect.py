@@ -49,7 +49,7 @@ def read_log(path: Path) -> Log:
         if _is_answered(first):
             samples.append(_sample(name, [first, *filter(_is_answered, others)], named))
         left_out.update({} if _is_answered(first) else {"the sample failed in Inspect, or has no output": 1})
-    lost = sum(not _is_answered(one) for _, *others in epochs.values() for one in others)
+    lost = sum(not _is_answered(draw) for _, *others in epochs.values() for draw in others)
     notes = [f"further epochs that failed and are not among the draws: {lost}"] if lost else []
     notes += [] if log.status == "success" else [f"the run did not end well (its status: {log.status})"]
     return Log(samples=samples, left_out=left_out, notes=notes)
@@ -63,7 +63,7 @@ def _sample(name: str, draws: Sequence["EvalSample"], named: bool) -> LoggedSamp
     first = draws[0]
     asked = [] if isinstance(first.input, str) else [message for message in first.input if message.role == "user"]
     images = [
-        part.image for one in asked if isinstance(one.content, list) for part in one.content if part.type == "image"
+        part.image for turn in asked if isinstance(turn.content, list) for part in turn.content if part.type == "image"
     ]
     tokens = first.output.choices[0].logprobs
     scores, answers = {}, {}
@@ -72,15 +72,15 @@ def _sample(name: str, draws: Sequence["EvalSample"], named: bool) -> LoggedSamp
             {f"{scorer}.{key}": value for key, value in score.value.items()} if isinstance(score.value, dict) else {}
         )
         scores |= parts or {scorer: score.value}
-        read = [(one.scores or {})[scorer].answer if scorer in (one.scores or {}) else None for one in draws]
+        read = [(draw.scores or {})[scorer].answer if scorer in (draw.scores or {}) else None for draw in draws]
         answers |= dict.fromkeys(
-            parts or [scorer], read if None not in read else [one for one in read[:1] if one is not None]
+            parts or [scorer], read if None not in read else [answer for answer in read[:1] if answer is not None]
         )
     return LoggedSample(
         sample_id=name,
-        question=first.input if isinstance(first.input, str) else "\n".join(one.text for one in asked) or None,
-        references=[one for one in ([first.target] if isinstance(first.target, str) else first.target) if one],
-        completions=[one.output.completion for one in draws],
+        question=first.input if isinstance(first.input, str) else "\n".join(turn.text for turn in asked) or None,
+        references=[target for target in ([first.target] if isinstance(first.target, str) else first.target) if target],
+        completions=[draw.output.completion for draw in draws],
         scores=scores,
         scored_answers=answers,
         tokens=[

@@ -38,17 +38,17 @@ def read_log(path: Path) -> Log:
         requests = [tuple(request.values()) for request in row["arguments"].values()]  # context, and choice or settings
         values = {f"{name},{row['filter']}" if several else name: row[name] for name in row["metrics"]}
         target = literal_eval(row["target"]) if str(row["target"])[:1] == "[" else row["target"]  # as Python prints it
-        golds = [str(one) for one in (target if isinstance(target, list) else [target])]
+        golds = [str(gold) for gold in (target if isinstance(target, list) else [target])]
         fields = (_of_choices if isinstance(requests[0][1], str) else _of_text)(row, requests, golds, values)
         known = samples.setdefault(str(row["doc_id"]), {"question": requests[0][0], **fields})
         for name in ("scores", "scored_answers"):
             known[name] = known.get(name, {}) | fields.get(name, {})
     others = {str(row["doc_id"]): flat("doc", row["doc"]) for row in rows}
-    return Log(samples=[LoggedSample(sample_id=name, others=others[name], **one) for name, one in samples.items()])
+    return Log(samples=[LoggedSample(sample_id=name, others=others[name], **known) for name, known in samples.items()])
 
 
 def _of_text(row: Mapping[str, Any], requests: Any, golds: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
-    draws, answer = [str(one) for one in row["resps"][0]], row["filtered_resps"][0]
+    draws, answer = [str(draw) for draw in row["resps"][0]], row["filtered_resps"][0]
     read = [str(answer[0] if isinstance(answer, list) else answer)]
     is_of_first = read == [_NO_MATCH] or read[0] in draws[0]  # a majority vote, for instance, may judge another draw
     scores = {name: value if is_of_first else None for name, value in values.items()}
@@ -59,16 +59,17 @@ def _of_text(row: Mapping[str, Any], requests: Any, golds: list[str], values: Ma
 def _of_choices(row: Mapping[str, Any], requests: Any, golds: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
     half = len(requests) // 2  # the second half is without the question, for acc_mutual_info
     n = half if len(requests) > 2 and not any(context for context, _ in requests[half:]) else len(requests)
-    choices, sums = [choice.strip() for _, choice in requests[:n]], [float(one[0]) for one in row["filtered_resps"][:n]]
-    gold = {k for one in golds for k, choice in enumerate(choices) if one.strip() in (str(k), choice)}
+    choices = [choice.strip() for _, choice in requests[:n]]
+    sums = [float(pair[0]) for pair in row["filtered_resps"][:n]]
+    gold = {k for target in golds for k, choice in enumerate(choices) if target.strip() in (str(k), choice)}
     fields: dict[str, Any] = {"references": [choices[k] for k in gold], "scores": values}
     for name, value in values.items():
         length = _LENGTHS.get(name.partition(",")[0])
         if length and n > 1 and all(map(math.isfinite, sums)):  # one choice is the gold answer: nothing was chosen
-            scaled = [one / max(length(choice), 1) for one, choice in zip(sums, choices, strict=True)]
+            scaled = [total / max(length(choice), 1) for total, choice in zip(sums, choices, strict=True)]
             best = scaled.index(max(scaled))
             if (best in gold) == (value in (1, 1.0)):
-                share = 1 / math.fsum(math.exp(min(one - sums[best], 700)) for one in sums)
+                share = 1 / math.fsum(math.exp(min(total - sums[best], 700)) for total in sums)
                 fields.setdefault("choice_likelihoods", {})[name] = share
                 fields.setdefault("scored_answers", {})[name] = [choices[best]]
     return fields

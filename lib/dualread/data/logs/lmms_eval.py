@@ -37,7 +37,7 @@ def read_log(path: Path) -> Log:
 def _sample(row: Mapping[str, Any]) -> LoggedSample:
     filtered = _draws(row["filtered_resps"])
     completions = _draws(row.get("resps", row["filtered_resps"]))  # it is missing where the filter changed nothing
-    if len(filtered) == len(completions) and any("<answer>" in one or "<confidence>" in one for one in filtered):
+    if len(filtered) == len(completions) and any("<answer>" in text or "<confidence>" in text for text in filtered):
         completions = filtered  # the reasoning that the filter cut away may mention the tags
     is_of_first = bool(filtered and completions) and filtered[0] in completions[0]  # unlike a majority vote
     values = {name: value for name, value in row.items() if name not in _OWN}
@@ -46,7 +46,7 @@ def _sample(row: Mapping[str, Any]) -> LoggedSample:
     return LoggedSample(
         sample_id=str(row["doc_id"]),
         question=row["input"] or None,
-        references=[str(one) for one in target if one is not None],
+        references=[str(reference) for reference in target if reference is not None],
         completions=completions,
         scores={
             name: (value.get("score", value) if isinstance(value, dict) else value) if is_of_first else None
@@ -61,6 +61,6 @@ def _sample(row: Mapping[str, Any]) -> LoggedSample:
 def _draws(answers: Any) -> list[str]:
     """Return one text per draw: a log holds one, a list, or a list per request; none for log-likelihoods."""
     listed = answers if isinstance(answers, list) else [answers]
-    if any(_LIKELIHOOD.fullmatch(str(one)) for one in listed):
+    if any(_LIKELIHOOD.fullmatch(str(answer)) for answer in listed):
         return []
-    return [str(text) for one in listed for text in (one if isinstance(one, list) else [one])]
+    return [str(text) for answer in listed for text in (answer if isinstance(answer, list) else [answer])]

@@ -33,8 +33,8 @@ def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> 
         where = where_is(loaded, row)
         if not row.question.strip():
             problems.append(f"{where}: the question is empty. Correct the row.")
-        if (found := markup.problem(where, (row.question, *row.options))) is not None:
-            problems.append(found)
+        if (sentence := markup.problem(where, (row.question, *row.options))) is not None:
+            problems.append(sentence)
         if not row.reference_answers:
             problems.append(f"{where}: there is no reference answer. Correct the row.")
         elif row.options and not _is_an_option(row):

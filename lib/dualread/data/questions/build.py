@@ -1,5 +1,7 @@
-"""Turn the rows of a loader into the table of questions: identities, question keys, roles, and an audit."""
+"""Turn the rows of a loader into the table of questions: identities, question keys, roles, an audit, and its digest."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +13,7 @@ from dualread.data.datasets.base import Loaded, Row, refuse
 from dualread.data.questions.audit import audit_steps, where_is
 from dualread.data.questions.partition import assign_roles
 from dualread.data.questions.pictures import ImageFile
+from dualread.errors import DataError
 from dualread.grading.canonical import question_key
 from dualread.schema.columns import MANIFEST
 
@@ -60,7 +63,9 @@ def build(
             "options": list(row.options),
             "modality": row.modality,
             "location": row.location,
-            **_image_columns(images[row.image]),
+            "image_file": images[row.image].file,
+            "image_sha256": images[row.image].sha256,
+            "pixel_sha256": images[row.image].pixel_sha256,
             "image_id": image_ids[row.image],
             "source_row": row.source_row,
             "donor_sample_id": None if row.donor_id is None else f"{dataset}/{split}/{row.donor_id}",
@@ -70,10 +75,6 @@ def build(
     manifest = from_many_rows(records, MANIFEST)
     steps = [*loaded.audit, *audit_steps(loaded.rows, image_ids, manifest, images)]
     return manifest, pl.DataFrame([asdict(step) for step in steps], schema=_AUDIT)
-
-
-def _image_columns(image: ImageFile) -> dict[str, str]:
-    return {"image_file": image.file, "image_sha256": image.sha256, "pixel_sha256": image.pixel_sha256}
 
 
 def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -> dict[Path | bytes, str]:
@@ -104,3 +105,32 @@ def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -
             )
     refuse(problems)
     return {image: smallest[images[image].pixel_sha256] for image in shown_by}
+
+
+def digest(manifest: pl.DataFrame) -> str:
+    """Return the sha256 (hexadecimal) of a table of questions, written as JSON Lines.
+
+    Each row is one line with all columns: keys sorted, no spaces, UTF-8, and a line feed at the end. The digest depends
+    on the order of the rows, but neither on the bytes of the parquet file nor on the library that wrote it.
+    """
+    content = hashlib.sha256()
+    for row in manifest.iter_rows(named=True):
+        content.update(json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
+    return content.hexdigest()
+
+
+def refuse_another(manifest: pl.DataFrame, expected: str | None, *, file: Path, dataset: str, split: str) -> None:
+    """Refuse a table of questions whose digest is not `expected`; None allows any.
+
+    Raises:
+        DataError: The digests differ. The message names both, and the size of the table.
+    """
+    if expected is None or (actual := digest(manifest)) == expected:
+        return
+    size = f"{manifest.height} rows on {manifest['image_id'].n_unique()} images"
+    raise DataError(
+        f"{file}: the table of questions of {dataset}/{split} ({size}) has the digest {actual}, expected {expected}."
+        f" The official files, the settings of the data set or the version of this program have changed. Restore them."
+        f" If the new table is the right one, set datasets.{dataset}.expect_sha256.{split} to its digest; the numbers"
+        " of the study will then change."
+    )

@@ -49,12 +49,12 @@ def copies(
         The indices of the two pictures, the number of bits (0 to 64) in which their hashes differ, and the result of
         `difference`: at most `MOST_DISTANCE` and `MOST_DIFFERENCE`.
     """
-    own = np.concatenate([np.zeros((0, 64), dtype=bool), *(hashes(part) for part in _parts(thumbnails))])
-    others = own
+    hashed = np.concatenate([np.zeros((0, 64), dtype=bool), *(hashes(part) for part in _parts(thumbnails))])
+    others = hashed
     if mirrored:
-        others = np.concatenate([own[:0], *(hashes(part[:, :, ::-1]) for part in _parts(thumbnails))])
+        others = np.concatenate([hashed[:0], *(hashes(part[:, :, ::-1]) for part in _parts(thumbnails))])
     for first, second in _alike(_Lows.of(thumbnails), places, mirrored=mirrored):
-        distance = (own[first] != others[second]).sum(axis=1)
+        distance = (hashed[first] != others[second]).sum(axis=1)
         near = distance <= MOST_DISTANCE
         first, second, distance = first[near], second[near], distance[near]
         for start in range(0, len(first), _CHUNK):
@@ -138,19 +138,20 @@ def _alike(lows: _Lows, places: np.ndarray, *, mirrored: bool) -> Iterator[tuple
     """Yield arrays (first, second) of pictures whose lowest frequencies are near; first < second, other places."""
     other = lows.mirrored() if mirrored else lows.values
     blocks = list(_blocks(lows.values, np.arange(len(places))))
-    lowest, highest = (np.array([of(other[block], axis=0) for block in blocks]) for of in (np.min, np.max))
+    lowest, highest = (np.array([extreme(other[block], axis=0) for block in blocks]) for extreme in (np.min, np.max))
     alone = [places[block].min() == places[block].max() for block in blocks]
-    for a, one in enumerate(blocks):
-        low, high = lows.values[one].min(axis=0), lows.values[one].max(axis=0)
+    for a, rows in enumerate(blocks):
+        low, high = lows.values[rows].min(axis=0), lows.values[rows].max(axis=0)
         gap = np.maximum(np.maximum(lowest - high, low - highest), 0)
         for b in np.flatnonzero(np.square(gap).sum(axis=1) <= _MOST_APART**2):
             # Of two pictures, the first one is mirrored in one order of the blocks, and the second in the other.
-            two = blocks[b]
-            if (b < a and not mirrored) or (alone[a] and alone[b] and places[one[0]] == places[two[0]]):
+            columns = blocks[b]
+            if (b < a and not mirrored) or (alone[a] and alone[b] and places[rows[0]] == places[columns[0]]):
                 continue
-            apart = _squares(lows.values[one])[:, None] + _squares(other[two]) - 2 * lows.values[one] @ other[two].T
-            i, j = np.nonzero((apart <= _MOST_APART**2) & (places[one][:, None] != places[two]))
-            i, j = one[i], two[j]
+            squares = _squares(lows.values[rows])[:, None] + _squares(other[columns])
+            apart = squares - 2 * lows.values[rows] @ other[columns].T
+            i, j = np.nonzero((apart <= _MOST_APART**2) & (places[rows][:, None] != places[columns]))
+            i, j = rows[i], columns[j]
             if a == b or mirrored:
                 i, j = i[i < j], j[i < j]
             elif len(i):
@@ -184,24 +185,24 @@ def blurred(thumbnails: np.ndarray) -> np.ndarray:
     return gaussian_filter(thumbnails.astype(np.float32), (0, 1.0, 1.0))
 
 
-def difference(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def difference(picture: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return how much two pictures differ after a small shift, a small stretch and a change of brightness.
 
     The difference of the pictures is fitted by least squares with a constant and their mean (brightness), the gradient
     of the mean (a shift), and the gradient times the coordinate (a stretch).
 
     Args:
-        one: float32 [n, 64, 64], blurred gray levels.
+        picture: float32 [n, 64, 64], blurred gray levels.
         other: The pictures to compare them with, of the same shape; the order of the two does not matter.
 
     Returns:
         float [n], the root mean square of the residual divided by the contrast of the mean; 0 for equal pictures. The
             contrast is taken to be at least 1 gray level.
     """
-    mean = (one + other) / 2
+    mean = (picture + other) / 2
     columns = _columns(mean)
     design = np.stack([_centered(column) for column in columns], axis=1)
-    target = _centered(_inside(other - one))
+    target = _centered(_inside(other - picture))
     # Normal equations of many pairs at once; the ridge makes them solvable for pictures without a gradient.
     products = (design @ design.swapaxes(1, 2)).astype(np.float64)
     ridge = 1e-6 * np.trace(products, axis1=1, axis2=2) + 1e-6

@@ -43,9 +43,9 @@ def shared_pictures(manifest: pl.DataFrame, thumbnails: Iterable[tuple[str, byte
     roles, digests = shown["role"].to_list(), shown["pixel_sha256"].to_list()
     looks = _looks(digests, thumbnails)
     places = shown.select(pl.struct("role", "dataset", "split").rank("dense")).to_series().to_numpy()
-    found = {(i, j): ("near", *how) for i, j, *how in copies(looks, places)}
+    pairs = {(i, j): ("near", *how) for i, j, *how in copies(looks, places)}
     for i, j, *how in copies(looks, places, mirrored=True):
-        found.setdefault((i, j), ("mirrored", *how))  # a symmetric picture is its own mirror image
+        pairs.setdefault((i, j), ("mirrored", *how))  # a symmetric picture is its own mirror image
     rows = [
         {
             "role": roles[i],
@@ -57,7 +57,7 @@ def shared_pictures(manifest: pl.DataFrame, thumbnails: Iterable[tuple[str, byte
             "distance": distance,
             "difference": round(difference, 4),
         }
-        for (i, j), (kind, distance, difference) in sorted(found.items())
+        for (i, j), (kind, distance, difference) in sorted(pairs.items())
     ]
     return pl.DataFrame(rows, schema=_PAIRS)
 
@@ -86,16 +86,16 @@ def count(pairs: pl.DataFrame) -> pl.DataFrame:
             distinct pictures, by pixels, that both roles have; for a role with itself, that more than one of its data
             sets and splits has), n_near (pairs of images that are copies with other pixels).
     """
-    found: dict[tuple[str, str], dict[str, Any]] = {
+    counts: dict[tuple[str, str], dict[str, Any]] = {
         roles: {"exact": set(), "near": 0} for roles in combinations_with_replacement(ROLES, 2)
     }
     for pair in pairs.iter_rows(named=True):
-        of = found[pair["role"], pair["other_role"]]
+        cell = counts[pair["role"], pair["other_role"]]
         if pair["kind"] == "exact":
-            of["exact"].add(pair["pixel_sha256"])
+            cell["exact"].add(pair["pixel_sha256"])
         else:
-            of["near"] += 1
-    rows = [(*roles, len(of["exact"]), of["near"]) for roles, of in found.items()]
+            cell["near"] += 1
+    rows = [(*roles, len(cell["exact"]), cell["near"]) for roles, cell in counts.items()]
     schema = {"role": pl.String, "other_role": pl.String, "n_images": pl.Int64, "n_near": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 

@@ -38,10 +38,10 @@ class Markup:
     def first(self, text: str) -> str | None:
         """Return the first markup in a text; None if it has none."""
         known = _KNOWN.search(text)
-        found = [(known.start(), known[0])] if known else []
+        places = [(known.start(), known[0])] if known else []
         if self._tokens and self._begins.search(text):
-            found += [(text.index(token), token) for token in self._tokens if token in text]
-        return min(found, key=lambda one: one[0])[1] if found else None
+            places += [(text.index(token), token) for token in self._tokens if token in text]
+        return min(places, key=lambda place: place[0])[1] if places else None
 
     def problem(self, place: str, texts: Iterable[str]) -> str | None:
         """Return a sentence about the markup in a question and its options; None if they have none.
@@ -51,11 +51,11 @@ class Markup:
             texts: The question and its options.
         """
         for text in texts:
-            if (found := self.first(text)) is not None:
+            if (control := self.first(text)) is not None:
                 shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-                whose = "the model's" if found in self._tokens else "the"
+                whose = "the model's" if control in self._tokens else "the"
                 return (
-                    f"{place}: the text {shown!r} contains {whose} control token {found!r}, which is no part of a"
+                    f"{place}: the text {shown!r} contains {whose} control token {control!r}, which is no part of a"
                     " question. Remove it."
                 )
         return None

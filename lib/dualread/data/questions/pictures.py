@@ -81,19 +81,19 @@ class Pictures:
         return read(image, bits=self.bits, ct_windows=self.ct_windows)
 
     def _read(self, image: Path | bytes) -> ImageFile:
-        found = self._shown(image)
-        copy, suffix = _copy(image, found)
+        decoded = self._shown(image)
+        copy, suffix = _copy(image, decoded)
         sha256 = hashlib.sha256(copy).hexdigest()
         return ImageFile(
             file=f"images/{sha256}{suffix}",
             sha256=sha256,
-            pixel_sha256=pixel_sha256(found.image),
-            thumbnail=thumbnail(found.image),
-            private=found.private,
-            rendered=not found.own,
+            pixel_sha256=pixel_sha256(decoded.image),
+            thumbnail=thumbnail(decoded.image),
+            private=decoded.private,
+            rendered=not decoded.own,
             linked=self.folder is not None and leads_out(image, self.folder),
-            notes=tuple(_kind(note) for note in found.notes),
-            doubts=tuple(_kind(doubt) for doubt in found.doubts),
+            notes=tuple(_kind(note) for note in decoded.notes),
+            doubts=tuple(_kind(doubt) for doubt in decoded.doubts),
         )
 
 
@@ -114,9 +114,9 @@ def content(image: Path | bytes) -> bytes:
     return read_file(image) if isinstance(image, Path) else image
 
 
-def _copy(image: Path | bytes, found: Decoded) -> tuple[bytes, str]:
+def _copy(image: Path | bytes, decoded: Decoded) -> tuple[bytes, str]:
     """Return the bytes and the extension of the copy of an image."""
-    png = stored(found)
+    png = stored(decoded)
     return (content(image), extension(image)) if png is None else (png, ".png")
 
 

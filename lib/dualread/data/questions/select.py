@@ -37,18 +37,14 @@ def select(loaded: Loaded, rule: Select, seed: int, picture_of: Callable[[Row], 
         steps = [_step("answer types", len(rows), len(loaded.rows) - len(rows), reason)]
     if rule.questions is not None or rule.max_per_image is not None:
         kinds = [row.answer_type if isinstance(rule.questions, Mapping) else _ANY for row in rows]
-        quota = _quota(rule, len(rows))
+        wanted = len(rows) if rule.questions is None else rule.questions
+        quota = {**wanted} if isinstance(wanted, Mapping) else {_ANY: wanted}
         taken, passed = _draw(rows, kinds, quota, rule.max_per_image, seed, picture_of)
         if rule.questions is not None:
             refuse(_shortages(loaded.file, rule, kinds, quota, taken))
         steps += _account(rule, seed, kinds, quota, len(taken), passed)
         rows = [rows[i] for i in sorted(taken)]
     return replace(loaded, rows=rows, audit=[*loaded.audit, *steps])
-
-
-def _quota(rule: Select, n_rows: int) -> dict[str, int]:
-    wanted = n_rows if rule.questions is None else rule.questions
-    return {**wanted} if isinstance(wanted, Mapping) else {_ANY: wanted}
 
 
 def _draw(
@@ -61,9 +57,9 @@ def _draw(
 ) -> tuple[list[int], int]:
     """Return the indices of the drawn rows, and how many rows were skipped because their picture had enough."""
     order = sorted(range(len(rows)), key=lambda i: hashlib.sha256(f"{seed}\x1f{rows[i].official_id}".encode()).digest())
-    left, on_picture, taken, passed = Counter(quota), Counter(), [], 0
+    remaining, on_picture, taken, passed = Counter(quota), Counter(), [], 0
     for i in order:
-        if not left[kinds[i]]:
+        if not remaining[kinds[i]]:
             continue
         if most is not None:
             picture = picture_of(rows[i])
@@ -71,7 +67,7 @@ def _draw(
                 passed += 1
                 continue
             on_picture[picture] += 1
-        left[kinds[i]] -= 1
+        remaining[kinds[i]] -= 1
         taken.append(i)
     return taken, passed
 
@@ -79,13 +75,13 @@ def _draw(
 def _shortages(
     file: Path, rule: Select, kinds: Sequence[str], quota: Mapping[str, int], taken: Sequence[int]
 ) -> Iterator[str]:
-    there, found = Counter(kinds), Counter(kinds[i] for i in taken)
+    there, drawn = Counter(kinds), Counter(kinds[i] for i in taken)
     for kind, wanted in quota.items():
-        if found[kind] < wanted:
+        if drawn[kind] < wanted:
             where = "select.questions" if kind == _ANY else f"select.questions.{kind}"
-            full = f"{there[kind] - found[kind]} more are on pictures that already have {rule.max_per_image}"
+            full = f"{there[kind] - drawn[kind]} more are on pictures that already have {rule.max_per_image}"
             rest = full if rule.max_per_image is not None else "there are no more"
-            yield f"{file}: {where}: {wanted} rows asked for, {found[kind]} found; {rest}. Ask for fewer."
+            yield f"{file}: {where}: {wanted} rows asked for, {drawn[kind]} found; {rest}. Ask for fewer."
 
 
 def _account(

@@ -28,23 +28,23 @@ def summarize(
     rule = None if pair_audit is None else pair_audit["rule"][0]
     rows = []
     for role in ROLES:
-        of = manifest.filter(pl.col("role") == role)
-        if of.is_empty():
+        questions = manifest.filter(pl.col("role") == role)
+        if questions.is_empty():
             continue
-        n_pairs = None if pairs is None else of["sample_id"].is_in(pairs["sample_id"].to_list()).sum()
-        n_open = (of["answer_type"] == "open").sum()
+        n_pairs = None if pairs is None else questions["sample_id"].is_in(pairs["sample_id"].to_list()).sum()
+        n_open = (questions["answer_type"] == "open").sum()
         rows.append(
             {
-                "dataset": of["dataset"][0],
-                "split": of["split"][0],
+                "dataset": questions["dataset"][0],
+                "split": questions["split"][0],
                 "role": role,
                 "source_rows": audit["kept"][0] + audit["dropped"][0],
-                "questions": of.height,
-                "images": of["image_id"].n_unique(),
+                "questions": questions.height,
+                "images": questions["image_id"].n_unique(),
                 "open": n_open,
-                "closed": of.height - n_open,
+                "closed": questions.height - n_open,
                 "pairs": n_pairs,
-                "reason": None if n_pairs else _why_none(manifest, of, rule),
+                "reason": None if n_pairs else _why_none(manifest, questions, rule),
                 "manifest_sha256": manifest_sha256,
             }
         )
@@ -65,11 +65,11 @@ def account(manifest: pl.DataFrame, audit: pl.DataFrame, pair_audit: pl.DataFram
     return steps.select(*where, pl.all())
 
 
-def _why_none(manifest: pl.DataFrame, of: pl.DataFrame, rule: str | None) -> str:
+def _why_none(manifest: pl.DataFrame, asked: pl.DataFrame, rule: str | None) -> str:
     if rule is None:
         return "the study pairs no questions of this split"
     on_images = manifest.group_by("question_key").agg(pl.col("image_id").n_unique())
-    recurring = on_images.filter(pl.col("image_id") > 1, pl.col("question_key").is_in(of["question_key"].to_list()))
+    recurring = on_images.filter(pl.col("image_id") > 1, pl.col("question_key").is_in(asked["question_key"].to_list()))
     if recurring.is_empty():
         return "no question is asked about two images"
     return f"{recurring.height} questions are asked about several images, none with another gold answer ({rule})"

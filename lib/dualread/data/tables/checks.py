@@ -101,12 +101,12 @@ def _renamed(table: RawTable, names: Mapping[str, str], options: TableOptions) -
     for name, column in names.items():
         if column in frame.columns:
             columns[name] = pl.col(column).alias(name)
-        elif (own := column.removeprefix("-")) in frame.columns:
-            columns.pop(own, None) if own not in keep else None
-            if frame[own].dtype.is_numeric():
-                columns[name] = -pl.col(own).cast(pl.Float64).alias(name)
+        elif (positive := column.removeprefix("-")) in frame.columns:
+            columns.pop(positive, None) if positive not in keep else None
+            if frame[positive].dtype.is_numeric():
+                columns[name] = -pl.col(positive).cast(pl.Float64).alias(name)
             else:
-                text = pl.col(own).cast(pl.String)
+                text = pl.col(positive).cast(pl.String)
                 negated = pl.when(text.str.starts_with("-")).then(text.str.strip_prefix("-")).otherwise("-" + text)
                 columns[name] = negated.alias(name)
     return pl.DataFrame([table.rows.alias("row")]).hstack(frame.select(columns.values()))
@@ -173,10 +173,8 @@ def _scored(table: CheckedTable, column: str, words: Sequence[str]) -> CheckedTa
 
 
 def _with_confidence(table: CheckedTable, prefix: str, options: TableOptions) -> CheckedTable:
-    """Check confidences and scores: a row's confidence counts, and its score where it has none.
-
-    An answer that does not exist, and is not marked as right, needs neither: it is less certain than all others.
-    """
+    """Check confidences and scores: a row's confidence counts, and its score where it has none."""
+    # An answer that does not exist, and is not marked as right, needs neither: it is less certain than all others.
     confidence, score = f"{prefix}confidence", f"{prefix}score"
     if not table.has(confidence) and not table.has(score):
         return table
@@ -200,12 +198,12 @@ def _with_confidence(table: CheckedTable, prefix: str, options: TableOptions) ->
         if n := int(table.frame.select(absent.sum()).item()):
             is_score = pl.col("is_score").any().over(methods)
             least = pl.when(is_score).then(pl.col(confidence).min().over(methods)).otherwise(0.0)
-            said = f"{n} of {len(table.frame)} rows have no answer and no confidence: less certain than all others"
+            note = f"{n} of {len(table.frame)} rows have no answer and no confidence: less certain than all others"
             filled = table.frame.with_columns(
                 pl.when(absent).then(least).otherwise(confidence).alias(confidence),
                 pl.when(absent).then(is_score).otherwise("is_score").alias("is_score"),
             )
-            table = replace(table, frame=filled, notes=(*table.notes, said))
+            table = replace(table, frame=filled, notes=(*table.notes, note))
     texts = table.frame[confidence].cast(pl.String)
     table.refuse(confidence, texts.is_null(), texts, _FILLED)
     return table

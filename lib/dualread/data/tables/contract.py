@@ -148,8 +148,8 @@ class TableOptions:
 
     def reads(self, column: str, declared: Sequence[UserColumn]) -> bool:
         """Whether the values of a column of the user's table are needed."""
-        names = {name for own in self.names(declared).values() for name in (own, own.removeprefix("-"))}
-        known = {*(one.name for one in declared), *self.clusters, *self.options, *names}
+        names = {name for named in self.names(declared).values() for name in (named, named.removeprefix("-"))}
+        known = {*(known_column.name for known_column in declared), *self.clusters, *self.options, *names}
         return column in known or column.startswith((WIDE, WIDE_SCORE))
 
 

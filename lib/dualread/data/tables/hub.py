@@ -87,15 +87,15 @@ def _chosen(address: str, place: str | None, files: Sequence[str]) -> list[str]:
     if place is not None and place in files:
         return [place]
     if place is None:
-        found = list(files)
+        matching = list(files)
     else:
         start, _, split = place.rpartition("/")
         of_split = re.compile(rf"(?:{re.escape(start)}/)?{re.escape(split)}(?:[-.][^/]*|/[^/]+)")
-        found = sorted(file for file in files if of_split.fullmatch(file))
-        if found:
-            return found
-    if len(found) == 1:
-        return found
-    listed = ", ".join((found or files)[:5]) or "none"
-    what = f"nothing is named {place!r}" if place is not None else f"{len(found)} files could be meant"
+        matching = sorted(file for file in files if of_split.fullmatch(file))
+        if matching:
+            return matching
+    if len(matching) == 1:
+        return matching
+    listed = ", ".join((matching or files)[:5]) or "none"
+    what = f"nothing is named {place!r}" if place is not None else f"{len(matching)} files could be meant"
     raise ConfigError(f"{address}: {what}. Add /FILE or /CONFIG/SPLIT. Files: {listed}.")

@@ -63,11 +63,7 @@ def with_class_names(table: pl.LazyFrame, metadata: Mapping[Any, Any] | None) ->
 
 @contextmanager
 def _open_parquet(path: Path) -> Iterator[tuple[Callable[[], pl.LazyFrame], int]]:
-    """Give what scans a .parquet, and its number of rows.
-
-    Raises:
-        DataError: It cannot be read, also while it is scanned, or has too many columns or rows.
-    """
+    """Give what scans a .parquet, and its number of rows; a file that cannot be read is refused, also in the scan."""
     with unpacked(path) as stream:
         packed = stream.read() if is_packed(path) else None
     source = (lambda: path) if packed is None else (lambda: io.BytesIO(packed))
