@@ -198,6 +198,6 @@ def _refuse_non_finite(checkpoint: Path, tensors: Iterable[tuple[str, "Tensor"]]
     ]
     if names:
         raise ArtifactError(
-            f"{checkpoint}: {len(names)} tensors hold NaN or infinite values: {shortened(names)}. Expected finite weights. "
-            "Use a checkpoint from before its training diverged, or one that was not converted to float16."
+            f"{checkpoint}: {len(names)} tensors hold NaN or infinite values: {shortened(names)}. Expected finite"
+            " weights. Use a checkpoint from before its training diverged, or one that was not converted to float16."
         )
