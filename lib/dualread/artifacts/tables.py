@@ -59,8 +59,8 @@ def scan_table(path: Path, columns: Collection[str], **values: str) -> pl.LazyFr
 
     It is for tables that are verified inputs, and larger than what is needed of them.
     """
-    found = pl.scan_parquet(path, glob=False)
-    return (found.filter(**values) if values else found).select(columns)
+    rows = pl.scan_parquet(path, glob=False)
+    return (rows.filter(**values) if values else rows).select(columns)
 
 
 def reason_of(path: Path) -> str | None:
@@ -148,9 +148,9 @@ def each_part(folder: Path, schema: Schema, columns: Collection[str] = ()) -> It
     """
     parts = sorted(folder.glob(f"{schema.name}-*.parquet")) or [folder / f"{schema.name}.parquet"]
     expected = [f"{schema.name}-{number:05d}.parquet" for number in range(len(parts))]
-    if (found := [path.name for path in parts]) != expected and found != [f"{schema.name}.parquet"]:
+    if (names := [path.name for path in parts]) != expected and names != [f"{schema.name}.parquet"]:
         raise ArtifactError(
-            f"{folder}: parts {', '.join(found)}; expected {', '.join(expected)}. Delete the folder and run"
+            f"{folder}: parts {', '.join(names)}; expected {', '.join(expected)}. Delete the folder and run"
             " the same command again."
         )
     return (read_table(path, schema, columns) for path in parts)

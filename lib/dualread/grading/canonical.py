@@ -159,14 +159,14 @@ def _singular(word: str) -> str:
     if _is_punctuation(word[-2]):  # "patient's", "mg/s"
         return word
     lengths = range(min(rules["longest"], len(word)), 0, -1) if len(word) > 4 else ()
-    found = next((length for length in lengths if word[-length:] in rules["endings"]), None)
-    return _singular(word[:-1] if found is None else word[:-found] + rules["endings"][word[-found:]])
+    size = next((length for length in lengths if word[-length:] in rules["endings"]), None)
+    return _singular(word[:-1] if size is None else word[:-size] + rules["endings"][word[-size:]])
 
 
 @cache
 def _equivalences() -> dict[str, str]:
     forms, where = _read("equivalences.json")["forms"], "grading/equivalences.json"
-    found: dict[str, str] = {}
+    form_of: dict[str, str] = {}
     for item, form in ((item, key) for key, variants in forms.items() for item in (key, *variants)):
         if len(parts := _SEPARATOR.split(_normalized(item))) > 1:
             raise ConfigError(
@@ -175,9 +175,9 @@ def _equivalences() -> dict[str, str]:
             )
         if item != (looked_up := _folded(_normalized(item))):
             raise ConfigError(f"{where}: {item!r} is never looked up. Write it as {looked_up!r}.")
-        if found.setdefault(item, form) != form:
-            raise ConfigError(f"{where}: {item!r} has the forms {found[item]!r} and {form!r}. Leave it under one.")
-    return found
+        if form_of.setdefault(item, form) != form:
+            raise ConfigError(f"{where}: {item!r} has the forms {form_of[item]!r} and {form!r}. Leave it under one.")
+    return form_of
 
 
 @cache

@@ -55,12 +55,12 @@ def accepted(golds: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
 
     A letter is left out where it could be taken for the text of an option.
     """
-    found: list[str] = []
+    names: list[str] = []
     for gold in golds:
         place = option_of(gold, options, letters_first=True)
         name = gold if place is None else name_of(options, place)
-        found += [name] if place is not None and name != options[place] else [gold, name]
-    return tuple(dict.fromkeys(found))
+        names += [name] if place is not None and name != options[place] else [gold, name]
+    return tuple(dict.fromkeys(names))
 
 
 def ways_of(golds: Sequence[str], options: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -86,13 +86,13 @@ def _by_text(text: str, options: Sequence[str]) -> int | None:
 
 
 def _by_letter(text: str, options: Sequence[str]) -> int | None:
-    if (found := _LETTER.fullmatch(" ".join(text.translate(_MARKUP).split()))) is None:
+    if (match := _LETTER.fullmatch(" ".join(text.translate(_MARKUP).split()))) is None:
         return None
-    place = string.ascii_uppercase.index(found["letter"].upper())
+    place = string.ascii_uppercase.index(match["letter"].upper())
     if place >= len(options) or not options[place].strip():
         return None
-    rest, own = _plain(found["rest"]), _plain(options[place])
-    return place if rest == "" or (own != "" and f"{rest} ".startswith(f"{own} ")) else None
+    rest, option = _plain(match["rest"]), _plain(options[place])
+    return place if rest == "" or (option != "" and f"{rest} ".startswith(f"{option} ")) else None
 
 
 def _plain(text: str) -> str:

@@ -27,4 +27,4 @@ def character_spans(
 
 def tokens_within(spans: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, ...]:
     """Return the tokens with at least one character in [start, end), ascending; they may reach beyond the range."""
-    return tuple(t for t, (left, right) in enumerate(spans) if max(left, start) < min(right, end))
+    return tuple(t for t, (first, last) in enumerate(spans) if max(first, start) < min(last, end))

@@ -39,7 +39,7 @@ def untyped(text: str) -> str:
 
 def _with_few_marks(text: str) -> str:
     """Cut each run of combining marks to 30, which no language exceeds: to order n of them takes n^2 steps."""
-    runs = (list(run) for _, run in groupby(text, lambda one: unicodedata.combining(one) > 0))
+    runs = (list(run) for _, run in groupby(text, lambda character: unicodedata.combining(character) > 0))
     return "".join("".join(run[:_MOST_MARKS] if unicodedata.combining(run[0]) else run) for run in runs)
 
 
@@ -62,7 +62,7 @@ class _Characters(dict[int, str]):
         if (
             category in ("Cc", "Cf")
             or character in _UNSEEN
-            or any(ord(character) in one for one in _VARIATION_SELECTORS)
+            or any(ord(character) in selectors for selectors in _VARIATION_SELECTORS)
         ):
             return character if character.isspace() or character in _SEEN else ""
         if category == "Nd":

@@ -402,6 +402,6 @@ def take_measure(
 
     # Prompts of one length are read together, and those are mostly of texts of one length.
     order = sorted(range(len(requests)), key=lambda i: (len(requests[i].text), requests[i].image_name, i))
-    found = in_batches(order, batch_size, of_batch, label="measuring (batches)")
-    names = found[0] if found else ()
-    return {name: np.stack([row[name] for row in found]).astype(np.float32) for name in names}
+    measured = in_batches(order, batch_size, of_batch, label="measuring (batches)")
+    names = measured[0] if measured else ()
+    return {name: np.stack([row[name] for row in measured]).astype(np.float32) for name in names}

@@ -77,7 +77,7 @@ def merge(adapter: Path, base: Path, out: Path, settings: Wire, *, base_name: st
             why = f"cannot be added to weights ({in_a_line(error)}). Expected finite changes of the base's tensors"
             raise ArtifactError(f"{adapter}: {why}. Train it again.") from error
     if tied:  # peft has only seen that they are two tensors
-        pairs = ((merged.get_parameter(one), merged.get_parameter(other)) for one, other in tied.items())
+        pairs = ((merged.get_parameter(name), merged.get_parameter(other)) for name, other in tied.items())
         merged.config.tie_word_embeddings = is_tied = all(torch.equal(*pair) for pair in pairs)
         if not is_tied:
             merged.config.get_text_config().tie_word_embeddings = False
@@ -124,30 +124,30 @@ def _fill(adapted: Any, adapter: Path, base: Path) -> int:
     from peft import get_peft_model_state_dict, set_peft_model_state_dict
 
     expected: Mapping[str, Tensor] = get_peft_model_state_dict(adapted, save_embedding_layers=False)
-    given = {name: t.get_tensor(name) for t in opened([adapter / _WEIGHTS]) for name in list(t.keys())}
-    if given.keys() != expected.keys():
-        given = _renamed(given, adapted.get_base_model())
+    tensors = {name: t.get_tensor(name) for t in opened([adapter / _WEIGHTS]) for name in list(t.keys())}
+    if tensors.keys() != expected.keys():
+        tensors = _renamed(tensors, adapted.get_base_model())
     # peft also saves embeddings and heads that an adapter changes; they are the base's.
-    own = {name: weight for name, weight in adapted.state_dict().items() if ".base_layer." in name}
-    given = {n: t for n, t in given.items() if n not in own or not torch.equal(own[n].to(t.dtype), t)}
-    found = {
-        "have no place in the model": sorted(given.keys() - expected.keys()),
-        "of modules that its configuration names are missing": sorted(expected.keys() - given.keys()),
+    weights = {name: weight for name, weight in adapted.state_dict().items() if ".base_layer." in name}
+    tensors = {n: t for n, t in tensors.items() if n not in weights or not torch.equal(weights[n].to(t.dtype), t)}
+    wrong = {
+        "have no place in the model": sorted(tensors.keys() - expected.keys()),
+        "of modules that its configuration names are missing": sorted(expected.keys() - tensors.keys()),
         "have another shape": [
-            n for n in sorted(given.keys() & expected.keys()) if given[n].shape != expected[n].shape
+            n for n in sorted(tensors.keys() & expected.keys()) if tensors[n].shape != expected[n].shape
         ],
     }
-    if problems := [f"{len(names)} tensors {what}, such as {names[0]}" for what, names in found.items() if names]:
+    if problems := [f"{len(names)} tensors {what}, such as {names[0]}" for what, names in wrong.items() if names]:
         raise _other_base(adapter, base, "; ".join(problems))
     # The second factor starts at zero; without it, the other tensors change nothing.
     others = (".lora_A", ".lora_embedding_A", ".lora_magnitude_vector")
-    if not any(bool(tensor.any()) for name, tensor in given.items() if not any(one in name for one in others)):
+    if not any(bool(tensor.any()) for name, tensor in tensors.items() if not any(part in name for part in others)):
         raise ArtifactError(f"{adapter}: all its changes are zero. Expected a trained adapter. {AGAIN}")
-    set_peft_model_state_dict(adapted, given)
-    return len({_module(name) for name in given})
+    set_peft_model_state_dict(adapted, tensors)
+    return len({_module(name) for name in tensors})
 
 
-def _renamed(given: Mapping[str, "Tensor"], model: Any) -> dict[str, "Tensor"]:
+def _renamed(tensors: Mapping[str, "Tensor"], model: Any) -> dict[str, "Tensor"]:
     """Return the tensors under the present names of their modules."""
     from transformers.conversion_mapping import get_model_conversion_mapping
     from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
@@ -157,7 +157,7 @@ def _renamed(given: Mapping[str, "Tensor"], model: Any) -> dict[str, "Tensor"]:
     converters = [rule for rule in rules if isinstance(rule, WeightConverter)]
     weights = {re.sub(r"\.(base_layer|original_module)\.", ".", n): weight for n, weight in model.state_dict().items()}
     renamed = {}
-    for name, tensor in given.items():
+    for name, tensor in tensors.items():
         module = _module(name)
         [now, _] = rename_source_key(f"{module}.weight", renamings, converters, model.base_model_prefix, weights)
         renamed[name.replace(module, now.removesuffix(".weight"), 1)] = tensor

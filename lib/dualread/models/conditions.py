@@ -129,6 +129,6 @@ def forced(completions: pl.DataFrame, images: Mapping[str, str], condition: str)
             f"{condition}: {len(missing)} questions have no committed completion, such as {missing[0]}. Expected one"
             " each. Generate the condition again that the completions come from."
         )
-    found = completions.filter(pl.col("sample_id").is_in(list(images)))
+    rows = completions.filter(pl.col("sample_id").is_in(list(images)))
     image_ids = pl.col("sample_id").replace_strict(dict(images), return_dtype=pl.String)
-    return found.with_columns(condition=pl.lit(condition), image_id=image_ids)
+    return rows.with_columns(condition=pl.lit(condition), image_id=image_ids)

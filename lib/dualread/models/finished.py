@@ -36,12 +36,12 @@ def each_batch(
     folder = partial.directory() if len(batches) > 1 else None
     for k, batch in enumerate(track(batches, total=len(batches), label=label)):
         file = None if folder is None else folder / f"{k}.safetensors"
-        found = None if file is None else _read(file, kinds)
-        if found is None or len(found) != len(batch):
-            found = compute(batch)
+        results = None if file is None else _read(file, kinds)
+        if results is None or len(results) != len(batch):
+            results = compute(batch)
             if file is not None:
-                _write(file, found)
-        yield batch, found
+                _write(file, results)
+        yield batch, results
 
 
 def in_batches(
@@ -53,15 +53,15 @@ def in_batches(
     """
     batches = [order[start : start + size] for start in range(0, len(order), size)]
     results: dict[int, T] = {}
-    for batch, found in each_batch(batches, compute, *kinds, label=label):
-        results.update(zip(batch, found, strict=True))
+    for batch, results_of_batch in each_batch(batches, compute, *kinds, label=label):
+        results.update(zip(batch, results_of_batch, strict=True))
     return [results[i] for i in range(len(order))]
 
 
 def _write(file: Path, results: Sequence[Any]) -> None:
     """Keep results, at once or not at all; a full disk is no reason to stop."""
     arrays: dict[str, np.ndarray] = {}
-    packed = [_packed(one, arrays) for one in results]
+    packed = [_packed(result, arrays) for result in results]
     with contextlib.suppress(OSError):
         write_tensors(beside := file.with_suffix(".new"), arrays, {"results": packed})
         os.replace(beside, file)
@@ -72,7 +72,7 @@ def _read(file: Path, kinds: Sequence[type]) -> list[Any] | None:
     known = {kind.__name__: kind for kind in kinds}
     try:
         arrays = read_tensors(file)
-        return [_unpacked(one, arrays, known) for one in read_header(file)["results"]]
+        return [_unpacked(packed, arrays, known) for packed in read_header(file)["results"]]
     except (ArtifactError, LookupError, TypeError, ValueError, AttributeError):
         return None
 
@@ -85,9 +85,9 @@ def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         fields = {field.name: _packed(getattr(value, field.name), arrays) for field in dataclasses.fields(value)}
         return {"kind": type(value).__name__, "fields": fields}
     if isinstance(value, Mapping):
-        return {"mapping": [[key, _packed(one, arrays)] for key, one in value.items()]}
+        return {"mapping": [[key, _packed(item, arrays)] for key, item in value.items()]}
     if isinstance(value, tuple | list):
-        return {type(value).__name__: [_packed(one, arrays) for one in value]}
+        return {type(value).__name__: [_packed(item, arrays) for item in value]}
     return value
 
 
@@ -97,9 +97,9 @@ def _unpacked(value: Any, arrays: Mapping[str, np.ndarray], known: Mapping[str, 
     if "array" in value:
         return arrays[value["array"]]
     if "kind" in value:
-        fields = {name: _unpacked(one, arrays, known) for name, one in value["fields"].items()}
+        fields = {name: _unpacked(item, arrays, known) for name, item in value["fields"].items()}
         return known[value["kind"]](**fields)
     if "mapping" in value:
-        return {key: _unpacked(one, arrays, known) for key, one in value["mapping"]}
+        return {key: _unpacked(item, arrays, known) for key, item in value["mapping"]}
     kind = tuple if "tuple" in value else list
-    return kind(_unpacked(one, arrays, known) for one in value[kind.__name__])
+    return kind(_unpacked(item, arrays, known) for item in value[kind.__name__])

@@ -23,18 +23,18 @@ def misleading(manifest: pl.DataFrame) -> dict[str, str]:
     """
     rows = manifest.select("sample_id", "question_key", "answer_type", "options", "reference_answers").sort("sample_id")
     of_key, of_type, of_all = (_answers(rows, by) for by in ("question_key", "answer_type", None))
-    found = {}
+    hints = {}
     for sample_id, key, kind, options, references in rows.iter_rows():
         for candidates in [options] if options else [of_key[key], of_type[kind], of_all[None]]:
             if wrong := [answer for answer in candidates if canonical(answer) and not is_correct(answer, references)]:
-                found[sample_id] = min(wrong, key=lambda answer, name=sample_id: _order(name, answer))
+                hints[sample_id] = min(wrong, key=lambda answer, name=sample_id: _order(name, answer))
                 break
-    if missing := [sample_id for sample_id in rows["sample_id"] if sample_id not in found]:
+    if missing := [sample_id for sample_id in rows["sample_id"] if sample_id not in hints]:
         raise ArtifactError(
             f"misleading hints: {len(missing)} questions have no wrong answer among those of their split, such as"
             f" {missing[0]}. Leave the condition out for this split (`splits`, `datasets`)."
         )
-    return found
+    return hints
 
 
 def _answers(rows: pl.DataFrame, column: str | None) -> dict[str | None, list[str]]:

@@ -23,15 +23,15 @@ def read(model: Any, inputs: Mapping[str, Any], completion: Sequence[int], compl
     """
     import torch
 
-    shape, given = inputs["input_ids"].shape, {}
+    shape, batch = inputs["input_ids"].shape, {}
     for name, value in inputs.items():
-        given[name] = value.to(model.device, model.dtype if value.is_floating_point() else value.dtype)
+        batch[name] = value.to(model.device, model.dtype if value.is_floating_point() else value.dtype)
         if value.shape == shape:
             after = list(completion) if name == "input_ids" else [completion_type] * len(completion)
-            given[name] = torch.cat([given[name], torch.tensor([after], device=model.device, dtype=value.dtype)], dim=1)
-    given["attention_mask"] = torch.ones_like(given["input_ids"])
+            batch[name] = torch.cat([batch[name], torch.tensor([after], device=model.device, dtype=value.dtype)], dim=1)
+    batch["attention_mask"] = torch.ones_like(batch["input_ids"])
     with _own_forward(model):
-        return model(**given, use_cache=False, **wanted)
+        return model(**batch, use_cache=False, **wanted)
 
 
 @contextlib.contextmanager
@@ -51,13 +51,13 @@ def log_probs(
     import torch
 
     logits = read(model, inputs, completion, completion_type, logits_to_keep=len(completion) + 1).logits[0]
-    found = torch.log_softmax(logits[-len(completion) - 1 : -1].double() / temperature, dim=-1)
-    return found[range(len(completion)), list(completion)].cpu().numpy()
+    log_probs_of_tokens = torch.log_softmax(logits[-len(completion) - 1 : -1].double() / temperature, dim=-1)
+    return log_probs_of_tokens[range(len(completion)), list(completion)].cpu().numpy()
 
 
-def mean_difference(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
+def mean_difference(values: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
     """Return the mean absolute difference over all tokens of all rows, in nats."""
-    return float(np.abs(np.concatenate(one) - np.concatenate(other)).mean())
+    return float(np.abs(np.concatenate(values) - np.concatenate(other)).mean())
 
 
 @contextlib.contextmanager

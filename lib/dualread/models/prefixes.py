@@ -106,7 +106,7 @@ def _read_prefixes(opened: Opened, prompts: Sequence[EncodedPrompt]) -> Iterator
             firsts = [first for first, *_ in part]
             cut = [replace(prompts[i], token_ids=prompts[i].token_ids[:length]) for i in firsts]
             cache = DynamicCache()  # without sliding windows: it keeps all columns of every layer
-            yield _read_whole(opened, cut, firsts, cache=cache), {i: k for k, of in enumerate(part) for i in of}
+            yield _read_whole(opened, cut, firsts, cache=cache), {i: k for k, places in enumerate(part) for i in places}
 
 
 def _read_whole(
@@ -145,14 +145,14 @@ def _read_rest(
     from transformers import DynamicCache
 
     model, start = opened.model, prefixes.states.shape[1]
-    left = [ids[i][start:] for i in rows]
+    suffixes = [ids[i][start:] for i in rows]
     at = torch.tensor([prefix_of[i] for i in rows], device=model.device)
     cache = DynamicCache([(of_layer.keys[at], of_layer.values[at]) for of_layer in prefixes.cache.layers])
     states, of_layers, offsets = prefixes.states[at, -1:], {}, prefixes.offsets[at]
-    if width := max(map(len, left)):
+    if width := max(map(len, suffixes)):
         tokens = torch.full((len(rows), width), opened.encoder.tokenizer.pad_token_id)
         mask = torch.zeros((len(rows), start + width), dtype=torch.long)
-        for k, of_row in enumerate(left):
+        for k, of_row in enumerate(suffixes):
             tokens[k, : len(of_row)] = torch.tensor(of_row)
             mask[k, : start + len(of_row)] = 1
         wanted = parts.keeping(layers)

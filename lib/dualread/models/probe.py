@@ -57,14 +57,14 @@ class Probed:
     @property
     def largest(self) -> float:
         """The largest difference of the ways that agree, in nats."""
-        return max(of for of in self.differences.values() if isinstance(of, float) and of <= self.allowed)
+        return max(gap for gap in self.differences.values() if isinstance(gap, float) and gap <= self.allowed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
     inputs: Mapping[str, Any]
     prompt: EncodedPrompt
-    said: list[int]
+    completion: list[int]
 
 
 def probe(opened: Opened, where: str) -> Probed:
@@ -94,11 +94,11 @@ class _Probe:
         self._opened, self._model, self._where = opened, opened.model, where
         self._found: dict[str, Any] = {}
         self._differences: dict[str, float | str] = {}
-        said = opened.encoder.tokenizer(SAID, add_special_tokens=False)["input_ids"]
+        token_ids = opened.encoder.tokenizer(SAID, add_special_tokens=False)["input_ids"]
         # Prompts of one length are read in one pass: in some models, an image then depends on those of other rows.
         asked = [*((text, _picture(0, _SQUARE)) for text in TEXTS), (TEXTS[0], _picture(3, _SQUARE))]
         asked.append((TEXTS[0], _picture(1, _FLAT)))
-        self._rows = [self._row(text, picture, said[i:][:6]) for i, (text, picture) in enumerate(asked)]
+        self._rows = [self._row(text, picture, token_ids[i:][:6]) for i, (text, picture) in enumerate(asked)]
 
     def run(self) -> Probed:
         self._check_whole()
@@ -106,7 +106,7 @@ class _Probe:
         self._tolerance = min(max(TOLERANCE[0], 10 * rounding), TOLERANCE[1])
         by_image = self._check_image()
         kind = self._completion_type()
-        self._own = [self._read(row.inputs, row.said, kind) for row in self._rows]
+        self._own = [self._read(row.inputs, row.completion, kind) for row in self._rows]
         self._check_states()
         facts = self._fastest(Facts(completion_type=kind, tree=False))
         tree = self._agrees(
@@ -121,13 +121,13 @@ class _Probe:
             by_image=by_image,
         )
 
-    def _row(self, text: str, picture: Any, said: list[int]) -> _Row:
+    def _row(self, text: str, picture: Any, completion: list[int]) -> _Row:
         encoder = self._opened.encoder
         inputs = encoder.inputs(text, picture)
         prompt = encoder.prompt(text, image=picture, row=f"{self._where}: probe")
         if list(prompt.token_ids) != inputs["input_ids"][0].tolist():
             raise self._refusal("a prompt is encoded otherwise than by the processor alone", "the same ids")
-        return _Row(inputs=inputs, prompt=prompt, said=said)
+        return _Row(inputs=inputs, prompt=prompt, completion=completion)
 
     def _check_whole(self) -> None:
         """Check that long questions are in their prompts, with the ids that the package tokenizers alone gives them.
@@ -136,7 +136,7 @@ class _Probe:
         """
         behind = [self._behind(n) for n in _LONG]
         if -1 in behind or len(set(behind)) > 1:
-            missing = [n for n, found in zip(_LONG, behind, strict=True) if found == -1]
+            missing = [n for n, n_behind in zip(_LONG, behind, strict=True) if n_behind == -1]
             raise self._refusal(
                 f"the prompt of a question of {(missing or _LONG)[-1]} words has not all its tokens",
                 "those that the package tokenizers gives the question, and as many behind them as for any other",
@@ -145,34 +145,36 @@ class _Probe:
     def _behind(self, n_words: int) -> int:
         """Return how many ids of a prompt are behind those of a question of so many words; -1 without the latter."""
         encoder, text = self._opened.encoder, long_text(n_words)
-        found = encoder.inputs(text, _picture(0, _SQUARE))["input_ids"][0].tolist()
+        prompt_ids = encoder.inputs(text, _picture(0, _SQUARE))["input_ids"][0].tolist()
         if (alone := ids_alone(encoder.tokenizer, text)) is None:
             return 0
-        prompt, question = ("".join(f" {token}" for token in ids) for ids in (found, alone[_BESIDE:-_BESIDE]))
+        prompt, question = ("".join(f" {token}" for token in ids) for ids in (prompt_ids, alone[_BESIDE:-_BESIDE]))
         _, there, rest = f"{prompt} ".partition(f"{question} ")
         return len(rest.split()) if there else -1
 
-    def _read(self, inputs: Mapping[str, Any], said: Sequence[int] = (), kind: int = 0) -> Any:
-        return own_pass.read(self._model, inputs, said, kind, output_hidden_states=True)
+    def _read(self, inputs: Mapping[str, Any], completion: Sequence[int] = (), kind: int = 0) -> Any:
+        return own_pass.read(self._model, inputs, completion, kind, output_hidden_states=True)
 
     def _rounding(self) -> float:
         """Return by how much the own pass differs between two implementations of attention, in nats."""
-        row, found = self._rows[0], []
+        row, logits = self._rows[0], []
         for attention in ("eager", "sdpa", self._model.config._attn_implementation):
             with contextlib.suppress(ValueError, ImportError):  # not every model has both
                 self._model.set_attn_implementation(attention)
-            found.append(self._read(row.inputs).logits)
-        return max(_difference(one, found[-1]) for one in found)
+            logits.append(self._read(row.inputs).logits)
+        return max(_difference(output, logits[-1]) for output in logits)
 
     def _completion_type(self) -> Literal[0, 1]:
         """Return the token type with which the own pass gives what the model's own generation gives."""
         row = self._rows[0]
         self._found["token_types"] = list(row.prompt.types)
-        made, n = own_pass.generated(self._model, row.inputs, row.said), len(row.said)
+        made, n = own_pass.generated(self._model, row.inputs, row.completion), len(row.completion)
         for kind in (0, 1) if row.prompt.types else (0,):
             if self._agrees(
                 f"own generation, completion of type {kind}",
-                lambda kind=kind: _difference(self._read(row.inputs, row.said, kind).logits[0, -n - 1 : -1], made),
+                lambda kind=kind: _difference(
+                    self._read(row.inputs, row.completion, kind).logits[0, -n - 1 : -1], made
+                ),
             ):
                 return kind
         raise self._refusal("its own generation differs from its own pass", "rounding alone")
@@ -196,14 +198,14 @@ class _Probe:
             By how much another image changes log-probabilities, in nats.
         """
         row, encoder = self._rows[0], self._opened.encoder
-        own = self._read(row.inputs)
+        reference = self._read(row.inputs)
         with parts.positions(self._model) as seen:
             output = self._read(encoder.inputs(TEXTS[0], _picture(2, _SQUARE)))
-        offset = int(parts.position_offsets(seen, own.logits[..., 0].long())[0])
-        by = (output.hidden_states[0][0] - own.hidden_states[0][0]).abs().amax(dim=-1).tolist()
+        offset = int(parts.position_offsets(seen, reference.logits[..., 0].long())[0])
+        by = (output.hidden_states[0][0] - reference.hidden_states[0][0]).abs().amax(dim=-1).tolist()
         moved = {i for i, of_token in enumerate(by) if of_token > 0}
         span = {i for i, token in enumerate(row.prompt.token_ids) if token == encoder.image_token_id}
-        changed = _difference(output.logits, own.logits)
+        changed = _difference(output.logits, reference.logits)
         token = encoder.tokenizer.convert_ids_to_tokens(encoder.image_token_id)
         self._found |= {"image_token": token, "image_tokens": len(span), "image_tokens_that_images_change": len(moved)}
         self._found["positions_depend_on_the_image"] = offset < 0
@@ -227,15 +229,16 @@ class _Probe:
     def _of_rows(self, facts: Facts) -> float:
         """Return the largest difference of replay and generation from the own pass, in nats or of relative states."""
         trial, rows = self._opened.with_facts(facts), self._rows
-        prompts, said = [row.prompt for row in rows], [row.said for row in rows]
-        replayed = replay_batch(trial, prompts, said, ReadSpec(kappa=0.1))
+        prompts, completions = [row.prompt for row in rows], [row.completion for row in rows]
+        replayed = replay_batch(trial, prompts, completions, ReadSpec(kappa=0.1))
         worst, middle = [], middle_layer(self._model.config.get_text_config().num_hidden_layers)
-        for row, ours, own in zip(rows, replayed, self._own, strict=True):
-            n, final = len(row.prompt.token_ids), own.hidden_states[-1][0]
-            expected = own.logits[0, n - 1 : -1].double().log_softmax(dim=-1)[range(len(row.said)), row.said]
+        for row, ours, reference in zip(rows, replayed, self._own, strict=True):
+            n, final = len(row.prompt.token_ids), reference.hidden_states[-1][0]
+            log_probs = reference.logits[0, n - 1 : -1].double().log_softmax(dim=-1)
+            expected = log_probs[range(len(row.completion)), row.completion]
             worst.append(np.abs(ours.token_log_probs - expected.cpu().numpy()).max())
             is_image = [i for i, token in enumerate(row.prompt.token_ids) if token == trial.encoder.image_token_id]
-            middles, at = own.hidden_states[middle][0, n:], ours.positions
+            middles, at = reference.hidden_states[middle][0, n:], ours.positions
             # Both at the replay's positions: this compares how rows are read, and not which positions are chosen.
             states = vectors_of(final[n - 1 :], middles, final[is_image], at, kappa=0.1)
             for name in ("h_pre", "h_global", "h_mid"):
@@ -248,34 +251,34 @@ class _Probe:
             for i, (prompt, n) in enumerate(zip(prompts, twice, strict=True))
         ]
         for row, made in zip(rows, complete(trial, asked), strict=True):
-            for one in made:
-                own = own_pass.log_probs(self._model, row.inputs, one.token_ids, facts.completion_type)
-                worst.append(np.abs(np.array(one.token_log_probs) - own).max())
+            for completion in made:
+                reference = own_pass.log_probs(self._model, row.inputs, completion.token_ids, facts.completion_type)
+                worst.append(np.abs(np.array(completion.token_log_probs) - reference).max())
         return float(np.max(worst))  # NaN stays NaN
 
     def _of_choices(self, facts: Facts) -> float:
-        said, rows, kind = self._rows[0].said, self._rows, facts.completion_type
-        choices = (tuple(said[:2]), (said[0], said[2], said[3]), (said[1],))
+        token_ids, rows, kind = self._rows[0].completion, self._rows, facts.completion_type
+        choices = (tuple(token_ids[:2]), (token_ids[0], token_ids[2], token_ids[3]), (token_ids[1],))
         ours = score(self._opened.with_facts(facts), [row.prompt for row in rows], choices)
-        own = [[own_pass.log_probs(self._model, row.inputs, ids, kind).sum() for ids in choices] for row in rows]
-        return float(np.abs(ours - np.array(own)).max())
+        reference = [[own_pass.log_probs(self._model, row.inputs, ids, kind).sum() for ids in choices] for row in rows]
+        return float(np.abs(ours - np.array(reference)).max())
 
     def _agrees(self, name: str, experiment: Callable[[], float]) -> bool:
         """Note the difference that an experiment finds; return whether it is no more than is allowed."""
         try:
-            found = self._differences[name] = experiment()
+            difference = self._differences[name] = experiment()
         except Exception as error:  # whatever a model does with inputs that it does not expect
             self._differences[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
             return False
-        return found <= self._tolerance  # NaN is no agreement
+        return difference <= self._tolerance  # NaN is no agreement
 
     def _refusal(self, what: str, expected: str) -> ArtifactError:
-        tried = [f"; {way}: {of if isinstance(of, str) else f'{of:.1e}'}" for way, of in self._differences.items()]
+        tried = [f"; {way}: {gap if isinstance(gap, str) else f'{gap:.1e}'}" for way, gap in self._differences.items()]
         return ArtifactError(f"{self._where}: {what}{''.join(tried)}. Expected {expected}. Choose another model.")
 
 
-def _difference(one: Any, other: Any) -> float:
-    return float((one.double().log_softmax(dim=-1) - other.double().log_softmax(dim=-1)).abs().max())
+def _difference(logits: Any, other: Any) -> float:
+    return float((logits.double().log_softmax(dim=-1) - other.double().log_softmax(dim=-1)).abs().max())
 
 
 def _picture(seed: int, size: Sequence[int]) -> Any:

@@ -42,8 +42,8 @@ def fit_probe(examples: Examples, feature: str, settings: NetworkSettings, seed:
     loss = cross_entropy(weight := pos_weight(fitted.correct))
     layers, notes = train((x, fitted.correct), (x_stop, stop.correct), settings, seed, loss=loss, stop_loss=loss)
     tensors |= layers
-    found = temperature_notes(probe_log_odds(tensors, calibration.answers.features(feature)), calibration)
-    return Weights(tensors=tensors, notes={**notes, "pos_weight": weight, **found})
+    temperature = temperature_notes(probe_log_odds(tensors, calibration.answers.features(feature)), calibration)
+    return Weights(tensors=tensors, notes={**notes, "pos_weight": weight, **temperature})
 
 
 def probe_log_odds(tensors: Mapping[str, np.ndarray], features: np.ndarray) -> np.ndarray:

@@ -24,22 +24,22 @@ def validation_scores(examples: Examples, parents: Mapping[str, FittedReader]) -
         UnfittedError: There are none, or all are correct, or all are wrong.
     """
     validation = examples.require("validation", both_classes=True)
-    found = {role: score(parent, validation.answers) for role, parent in parents.items()}
-    known = ~np.logical_or.reduce([scores.imputed for scores in found.values()])
+    scores_of = {role: score(parent, validation.answers) for role, parent in parents.items()}
+    known = ~np.logical_or.reduce([scores.imputed for scores in scores_of.values()])
     correct = validation.correct[known]
     if correct.all() or not correct.any():
         raise UnfittedError(
             f"partition 'validation': of {len(correct)} answers with values, {int(correct.sum())} are correct; a map"
             " needs correct and wrong ones. Give the validation split more images."
         )
-    return {role: _chosen(scores, known) for role, scores in found.items()}, correct
+    return {role: _chosen(scores, known) for role, scores in scores_of.items()}, correct
 
 
 def mapped(reader: FittedReader, answers: Answers, confidence: Callable[[dict[str, Scores]], np.ndarray]) -> Scores:
     """Return the confidences of a map, which are also its scores; .5 where a method below has no value."""
-    found = {role: score(parent, answers) for role, parent in reader.parents.items()}
-    imputed = np.logical_or.reduce([scores.imputed for scores in found.values()])
-    values = np.where(imputed, 0.5, confidence(found))
+    scores_of = {role: score(parent, answers) for role, parent in reader.parents.items()}
+    imputed = np.logical_or.reduce([scores.imputed for scores in scores_of.values()])
+    values = np.where(imputed, 0.5, confidence(scores_of))
     return Scores(score=values, confidence=values, imputed=imputed)
 
 

@@ -65,7 +65,7 @@ class ViewAnswers:
             ConfigError: The view holds something else.
         """
         series = self._kind(self.token_log_probs, "log-probabilities of completions")
-        return [[np.asarray(tokens, dtype=np.float64) for tokens in of or ()] for of in series.to_list()]
+        return [[np.asarray(tokens, dtype=np.float64) for tokens in row or ()] for row in series.to_list()]
 
     def choices(self) -> Mapping[str, np.ndarray]:
         """Return `log_probs`.
@@ -149,11 +149,11 @@ class Answers:
                 f"tokens: there is no {name} of these answers, which this reader needs. Expected the replayed answers"
                 " of a study; `dualread score` keeps no tokens."
             )
-        return [of.to_numpy() for of in self.tokens[name]]
+        return [row.to_numpy() for row in self.tokens[name]]
 
     def take(self, index: np.ndarray) -> "Answers":
         """Return the answers at the integer positions `index`."""
-        views, others = (tuple(view.take(index) for view in of) for of in (self.views, self.others))
+        views, others = (tuple(view.take(index) for view in group) for group in (self.views, self.others))
         tokens = None if self.tokens is None else self.tokens[index]
         rows = self.rows[index]
         return replace(self, table=self.table[index], rows=rows, views=views, others=others, tokens=tokens)
@@ -207,14 +207,14 @@ class Examples:
         Raises:
             UnfittedError: The partition is empty, or it lacks a class that is needed.
         """
-        found = self.partition(role)
-        n_correct = int(found.correct.sum())
-        if len(found) == 0 or (both_classes and n_correct in (0, len(found))):
+        part = self.partition(role)
+        n_correct = int(part.correct.sum())
+        if len(part) == 0 or (both_classes and n_correct in (0, len(part))):
             needed = "correct and wrong answers" if both_classes else "at least one answer"
             first = "Compare answers with gold answers in graded.parquet: is their wording the same? Otherwise give"
             raise UnfittedError(
-                f"partition {role!r}: {n_correct} correct of {len(found)} answers; a reader needs {needed} there. "
-                f"{'Give' if n_correct or not len(found) else first} the data set more images, change the shares of its"
+                f"partition {role!r}: {n_correct} correct of {len(part)} answers; a reader needs {needed} there. "
+                f"{'Give' if n_correct or not len(part) else first} the data set more images, change the shares of its"
                 " roles, or train the actor differently."
             )
-        return found
+        return part

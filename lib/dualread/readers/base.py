@@ -96,13 +96,13 @@ def load(module: str) -> Any:
     return plugins.load("readers", name_of(module))
 
 
-def settings_of(module: str, given: Wire) -> Section:
-    """Return `given` as what the reader called `module` declares as its `Settings`.
+def settings_of(module: str, settings: Wire) -> Section:
+    """Return `settings` as what the reader called `module` declares as its `Settings`.
 
     Raises:
         ConfigError: There is no such reader, or a setting is missing, unknown, or not allowed.
     """
-    return getattr(load(module), "Settings", NoSettings).from_spec(given, f"{module}: settings")
+    return getattr(load(module), "Settings", NoSettings).from_spec(settings, f"{module}: settings")
 
 
 def fit(module: str, examples: Examples, settings: Wire, parents: Mapping[str, FittedReader], seed: int) -> Weights:
@@ -127,13 +127,13 @@ def fit(module: str, examples: Examples, settings: Wire, parents: Mapping[str, F
             raise UnfittedError(f"{role} ({parent.provenance.get('method', parent.module)}): {parent.unfitted}")
     reader = load(module)
     try:
-        found = reader.fit(examples, chosen, parents, seed) if hasattr(reader, "fit") else Weights()
+        weights = reader.fit(examples, chosen, parents, seed) if hasattr(reader, "fit") else Weights()
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise UnfittedError(f"{module}: the computation fails ({in_a_line(error)}).") from error
-    _check_type(found, Weights, f"{module}: fit")
-    if broken := sorted(name for name, tensor in found.tensors.items() if not np.isfinite(tensor).all()):
+    _check_type(weights, Weights, f"{module}: fit")
+    if broken := sorted(name for name, tensor in weights.tensors.items() if not np.isfinite(tensor).all()):
         raise UnfittedError(f"{module}: fitting ended with NaN or infinite values in {', '.join(broken)}.")
-    return found
+    return weights
 
 
 def fit_or_reason(
@@ -204,10 +204,10 @@ def temperature(reader: FittedReader) -> float:
     return float(reader.weights.notes["temperature"])
 
 
-def _check_type(found: Any, expected: type, where: str) -> None:
-    if not isinstance(found, expected):
-        name, given = expected.__name__, type(found).__name__
-        raise ReaderError(f"{where} returned an object of type {given}. Expected `{name}` of readers/base.py.")
+def _check_type(value: Any, expected: type, where: str) -> None:
+    if not isinstance(value, expected):
+        name, actual = expected.__name__, type(value).__name__
+        raise ReaderError(f"{where} returned an object of type {actual}. Expected `{name}` of readers/base.py.")
 
 
 def _check_scores(scores: Scores, answers: Answers, module: str) -> None:

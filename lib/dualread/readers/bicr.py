@@ -82,8 +82,8 @@ def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedRead
         clip_norm=settings.clip_norm,
     )
     tensors |= layers
-    found = temperature_notes(probe_log_odds(tensors, calibration.answers.features("h_pre")), calibration)
-    return Weights(tensors=tensors, notes={**notes, "pos_weight": weight, **found})
+    temperature = temperature_notes(probe_log_odds(tensors, calibration.answers.features("h_pre")), calibration)
+    return Weights(tensors=tensors, notes={**notes, "pos_weight": weight, **temperature})
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:

@@ -16,8 +16,8 @@ from dualread.readers.calibration.temperature import fit_temperature
 
 def temperature_notes(log_odds: np.ndarray, calibration: Examples) -> dict[str, Any]:
     """Fit the temperature of uncalibrated `log_odds` [n] of the calibration partition; return the notes about it."""
-    found = fit_temperature(log_odds, calibration.correct)
-    return {"temperature": found.value, "temperature_at_bound": found.at_bound}
+    temperature = fit_temperature(log_odds, calibration.correct)
+    return {"temperature": temperature.value, "temperature_at_bound": temperature.at_bound}
 
 
 def branch_scores(reader: FittedReader, log_odds: np.ndarray) -> Scores:
@@ -31,13 +31,13 @@ def scores_from_log_odds(score: np.ndarray, log_odds: np.ndarray) -> Scores:
 
 
 def platt_notes(
-    score: np.ndarray, given: Examples, *, reader: str, advice: str, partition: str = "validation"
+    score: np.ndarray, answers: Examples, *, reader: str, advice: str, partition: str = "validation"
 ) -> dict[str, Any]:
     """Fit the Platt map of `score` [n] on the answers of one partition; return the notes about it.
 
     Args:
-        score: The scores of `given`.
-        given: The answers of the partition.
+        score: The scores of the answers.
+        answers: The answers of the partition.
         reader: The reader that errors name.
         advice: What to do where there is no map, without a full stop.
         partition: The role of the answers.
@@ -46,13 +46,13 @@ def platt_notes(
         CalibrationError: There is no finite map. The message names the reader, the partition and its counts.
     """
     try:
-        found = fit_platt(score, given.correct)
+        platt = fit_platt(score, answers.correct)
     except CalibrationError as error:
         raise CalibrationError(
-            f"{reader}, partition {partition!r}, {int(given.correct.sum())} correct of {len(given)} answers: {error}"
-            f" {advice}."
+            f"{reader}, partition {partition!r}, {int(answers.correct.sum())} correct of {len(answers)} answers:"
+            f" {error} {advice}."
         ) from error
-    return {"platt_slope": found.slope, "platt_intercept": found.intercept, "platt_clipped": found.clipped}
+    return {"platt_slope": platt.slope, "platt_intercept": platt.intercept, "platt_clipped": platt.clipped}
 
 
 def platt_scores(reader: FittedReader, score: np.ndarray) -> Scores:

@@ -45,8 +45,8 @@ def declared(module: str, constant: str) -> Any:
     Raises:
         ConfigError: There is no such reader, or its constant is not a literal.
     """
-    found = plugins.declared("readers", name_of(module), constant)
-    return _DEFAULTS[constant] if found is None else found
+    value = plugins.declared("readers", name_of(module), constant)
+    return _DEFAULTS[constant] if value is None else value
 
 
 def problems(name: str, parents: Collection[str], views: Sequence[str]) -> Iterator[str]:
@@ -60,28 +60,29 @@ def problems(name: str, parents: Collection[str], views: Sequence[str]) -> Itera
     Raises:
         ConfigError: A constant is not a literal.
     """
-    found = {constant: declared(plugins.module_of("readers", name), constant) for constant in _DEFAULTS}
-    for problem in _wrong_declarations(name, found):
+    declarations = {constant: declared(plugins.module_of("readers", name), constant) for constant in _DEFAULTS}
+    for problem in _wrong_declarations(name, declarations):
         yield f"reader: {name!r}: {problem}"
-    roles = found["PARENTS"]
+    roles = declarations["PARENTS"]
     if set(parents) != set(roles):
         yield f"parents: {list(parents)}; the reader {name!r} builds on {', '.join(roles) or 'none'}."
-    if (found["VIEWS"] is None) != (not views):
-        expected = "none" if found["VIEWS"] is None else "at least one"
+    if (declarations["VIEWS"] is None) != (not views):
+        expected = "none" if declarations["VIEWS"] is None else "at least one"
         yield f"views: {list(views)}; the reader {name!r} reads {expected}."
 
 
-def _wrong_declarations(name: str, found: Mapping[str, Any]) -> Iterator[str]:
+def _wrong_declarations(name: str, declarations: Mapping[str, Any]) -> Iterator[str]:
     for constant, allowed in _ALLOWED.items():
-        if found[constant] not in allowed:
+        if declarations[constant] not in allowed:
             known = " or ".join(repr(value).replace("'", '"') for value in allowed if value)
-            yield f"{constant} is {found[constant]!r}. Expected {known}, or no {constant}."
+            yield f"{constant} is {declarations[constant]!r}. Expected {known}, or no {constant}."
     for constant in ("FEATURES", "PARENTS"):
-        value = found[constant]
+        value = declarations[constant]
         if not isinstance(value, tuple | list) or not all(isinstance(member, str) for member in value):
             yield f'{constant} is {value!r}. Expected a tuple of names, such as ("name",).'
     is_fitted = plugins.defines("readers", name, "fit")
-    if is_fitted and found["FITTED_ON"] is None:
+    fitted_on = declarations["FITTED_ON"]
+    if is_fitted and fitted_on is None:
         yield 'it defines `fit` but no FITTED_ON. Set FITTED_ON to "train" or "validation".'
-    if not is_fitted and found["FITTED_ON"] is not None:
-        yield f"FITTED_ON is {found['FITTED_ON']!r}, but there is no function `fit`. Define `fit`, or remove FITTED_ON."
+    if not is_fitted and fitted_on is not None:
+        yield f"FITTED_ON is {fitted_on!r}, but there is no function `fit`. Define `fit`, or remove FITTED_ON."

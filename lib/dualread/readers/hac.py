@@ -41,13 +41,13 @@ def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedRead
     """Fit the map on `validation`."""
     from scipy.optimize import minimize
 
-    found, correct = validation_scores(examples, parents)
-    h = -found["hallucination"].score
+    scores, correct = validation_scores(examples, parents)
+    h = -scores["hallucination"].score
     mean, scale = float(h.mean()), float(h.std()) or 1.0
     notes = {"form": settings.form, "mean": mean, "scale": scale}
 
     def loss(values: np.ndarray) -> float:
-        p = np.clip(_confidence(notes | dict(zip("abd", map(float, values), strict=True)), found), _LEAST, 1 - _LEAST)
+        p = np.clip(_confidence(notes | dict(zip("abd", map(float, values), strict=True)), scores), _LEAST, 1 - _LEAST)
         return -float(np.mean(np.log(np.where(correct, p, 1 - p))))
 
     free = settings.form == "regression"
@@ -60,12 +60,12 @@ def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedRead
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the lowered confidence as score and as confidence."""
-    return mapped(reader, answers, lambda found: _confidence(reader.weights.notes, found))
+    return mapped(reader, answers, lambda scores: _confidence(reader.weights.notes, scores))
 
 
-def _confidence(notes: Mapping[str, float | str], found: Mapping[str, Scores]) -> np.ndarray:
+def _confidence(notes: Mapping[str, float | str], scores: Mapping[str, Scores]) -> np.ndarray:
     a, b, d, mean, scale = (float(notes[name]) for name in ("a", "b", "d", "mean", "scale"))
-    lowering = b * (-found["hallucination"].score - mean) / scale + d
+    lowering = b * (-scores["hallucination"].score - mean) / scale + d
     if notes["form"] == "gate":
-        return found["confidence"].confidence * sigmoid(lowering)
-    return sigmoid(a * log_odds_of(found["confidence"]) + lowering)
+        return scores["confidence"].confidence * sigmoid(lowering)
+    return sigmoid(a * log_odds_of(scores["confidence"]) + lowering)

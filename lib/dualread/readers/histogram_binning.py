@@ -30,8 +30,8 @@ class Settings(Section):
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Find the bins on `validation`."""
-    found, correct = validation_scores(examples, parents)
-    values = found["of"].score
+    scores, correct = validation_scores(examples, parents)
+    values = scores["of"].score
     shares = np.linspace(0, 1, settings.bins + 1)[1:-1]
     # An edge is one of the scores, not a number between two of them, so that it does not depend on rounding.
     edges = np.unique(np.quantile(values, shares, method="higher"))
@@ -45,7 +45,7 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the share of the bin as score and as confidence."""
     weights = reader.weights.tensors
 
-    def confidence(of: dict[str, Scores]) -> np.ndarray:
-        return weights["confidences"][np.searchsorted(weights["edges"], of["of"].score, side="right")]
+    def confidence(scores: dict[str, Scores]) -> np.ndarray:
+        return weights["confidences"][np.searchsorted(weights["edges"], scores["of"].score, side="right")]
 
     return mapped(reader, answers, confidence)

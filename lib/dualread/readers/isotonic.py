@@ -23,9 +23,9 @@ def fit(examples: Examples, settings: Section, parents: Mapping[str, FittedReade
     """Fit the map on `validation`."""
     from sklearn.isotonic import IsotonicRegression  # slow to load, and a fitted map does not need it
 
-    found, correct = validation_scores(examples, parents)
+    scores, correct = validation_scores(examples, parents)
     model = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=True, out_of_bounds="clip")
-    model.fit(found["of"].score, correct.astype(np.float64))
+    model.fit(scores["of"].score, correct.astype(np.float64))
     return Weights(
         tensors={
             "scores": np.asarray(model.X_thresholds_, np.float64),
@@ -37,4 +37,4 @@ def fit(examples: Examples, settings: Section, parents: Mapping[str, FittedReade
 def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the map of the method's score as score and as confidence."""
     weights = reader.weights.tensors
-    return mapped(reader, answers, lambda of: np.interp(of["of"].score, weights["scores"], weights["confidences"]))
+    return mapped(reader, answers, lambda raw: np.interp(raw["of"].score, weights["scores"], weights["confidences"]))

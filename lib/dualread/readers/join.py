@@ -55,9 +55,9 @@ def join_answers(
     return Answers(table=table.select(COLUMNS), source=source, rows=read["row"].to_numpy(), tokens=read.select(TOKENS))
 
 
-def _joined(left: pl.DataFrame, right: pl.DataFrame, on: list[str], complaint: str) -> pl.DataFrame:
-    missing = left.join(right, on=on, how="anti")["sample_id"].to_list()
+def _joined(rows: pl.DataFrame, others: pl.DataFrame, on: list[str], complaint: str) -> pl.DataFrame:
+    missing = rows.join(others, on=on, how="anti")["sample_id"].to_list()
     if missing:
         shown = ", ".join(sorted(missing)[:5])
         raise ArtifactError(f"{complaint} {len(missing)} graded answers, such as {shown}. Make the shard again.")
-    return left.join(right, on=on, how="left", validate="m:1", maintain_order="left")
+    return rows.join(others, on=on, how="left", validate="m:1", maintain_order="left")

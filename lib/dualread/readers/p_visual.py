@@ -41,5 +41,5 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
 
 def visual_block(answers: Answers) -> np.ndarray:
     """Return phi, float64 [n, 4 D]."""
-    answer, whole, evidence = (answers.features(name).astype(np.float64) for name in FEATURES)
-    return np.concatenate([whole, evidence, answer * evidence, np.abs(answer - evidence)], axis=1)
+    answer, image, evidence = (answers.features(name).astype(np.float64) for name in FEATURES)
+    return np.concatenate([image, evidence, answer * evidence, np.abs(answer - evidence)], axis=1)

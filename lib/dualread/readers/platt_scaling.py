@@ -15,8 +15,8 @@ PARENTS: tuple[str, ...] = ("of",)
 
 def fit(examples: Examples, settings: Section, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the map on `validation`."""
-    found, correct = validation_scores(examples, parents)
-    platt = fit_platt(found["of"].score, correct)
+    scores, correct = validation_scores(examples, parents)
+    platt = fit_platt(scores["of"].score, correct)
     return Weights(notes={"slope": platt.slope, "intercept": platt.intercept, "clipped": platt.clipped})
 
 
@@ -24,7 +24,7 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the map of the method's score as score and as confidence."""
     platt = Platt(**reader.weights.notes)
 
-    def confidence(of: dict[str, Scores]) -> np.ndarray:
-        return platt.confidence(of["of"].score)
+    def confidence(scores: dict[str, Scores]) -> np.ndarray:
+        return platt.confidence(scores["of"].score)
 
     return mapped(reader, answers, confidence)

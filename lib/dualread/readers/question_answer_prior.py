@@ -31,11 +31,11 @@ class Settings(PriorSettings):
 def fit(examples: Examples, settings: PriorSettings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Count the answers of the fit partition; no temperature is fitted."""
     questions = question_prior.fit(examples, settings, {}, seed)
-    whole, by_question = question_prior.question_priors(examples, settings.pseudo_counts)
+    overall, by_question = question_prior.question_priors(examples, settings.pseudo_counts)
     fitted = examples.partition("fit")
     keys = _keys(fitted.answers.table)
     back_off = {key: by_question[key[0]] for key in keys}
-    prior = question_prior.smoothed(keys, fitted.correct, back_off, whole, settings.pseudo_counts)
+    prior = question_prior.smoothed(keys, fitted.correct, back_off, overall, settings.pseudo_counts)
     pairs = sorted(prior)
     return Weights(
         tensors={**questions.tensors, "pair_confidence": np.array([prior[p] for p in pairs], dtype=np.float64)},

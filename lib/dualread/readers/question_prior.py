@@ -27,10 +27,10 @@ class Settings(PriorSettings):
 
 def fit(examples: Examples, settings: PriorSettings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Count the answers of the fit partition; no temperature is fitted."""
-    whole, prior = question_priors(examples, settings.pseudo_counts)
+    overall, prior = question_priors(examples, settings.pseudo_counts)
     return Weights(
         tensors={"question_confidence": np.array([prior[key] for key in sorted(prior)], dtype=np.float64)},
-        notes={"questions": sorted(prior), "whole": float(whole)},
+        notes={"questions": sorted(prior), "whole": float(overall)},
     )
 
 
@@ -46,18 +46,18 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
 def question_priors(examples: Examples, pseudo_counts: float) -> tuple[Fraction, dict[str, Fraction]]:
     """Return the accuracy of the fit partition, and the smoothed accuracy of each of its questions by key."""
     fitted = examples.require("fit", both_classes=False)
-    whole = Fraction(int(fitted.correct.sum()), len(fitted))
-    return whole, smoothed(fitted.answers.table["question_key"].to_list(), fitted.correct, {}, whole, pseudo_counts)
+    overall = Fraction(int(fitted.correct.sum()), len(fitted))
+    return overall, smoothed(fitted.answers.table["question_key"].to_list(), fitted.correct, {}, overall, pseudo_counts)
 
 
 def smoothed(
-    keys: list[Any], correct: np.ndarray, back_off: Mapping[Any, Fraction], whole: Fraction, pseudo_counts: float
+    keys: list[Any], correct: np.ndarray, back_off: Mapping[Any, Fraction], overall: Fraction, pseudo_counts: float
 ) -> dict[Any, Fraction]:
-    """Return {key: (correct + m b) / (n + m)} with b = `back_off[key]`, or `whole` without one."""
+    """Return {key: (correct + m b) / (n + m)} with b = `back_off[key]`, or `overall` without one."""
     counts: dict[Any, list[int]] = {}
     for key, is_correct in zip(keys, correct.tolist(), strict=True):
         count = counts.setdefault(key, [0, 0])
         count[0] += is_correct
         count[1] += 1
     m = Fraction(pseudo_counts)
-    return {key: (k + m * back_off.get(key, whole)) / (n + m) for key, (k, n) in counts.items()}
+    return {key: (k + m * back_off.get(key, overall)) / (n + m) for key, (k, n) in counts.items()}

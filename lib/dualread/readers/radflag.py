@@ -29,5 +29,5 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the share of agreeing samples as score and as confidence."""
     k = reader.settings.k
     pairs = zip(answers.table["canonical_answer"].to_list(), sampled_answers(answers, k), strict=True)
-    share = np.array([0 if own is None else samples.count(own) for own, samples in pairs], dtype=np.float64) / k
+    share = np.array([0 if text is None else samples.count(text) for text, samples in pairs], dtype=np.float64) / k
     return Scores(score=share, confidence=share, imputed=np.zeros(len(answers), dtype=np.bool_))

@@ -57,16 +57,16 @@ def choice_log_probs(answers: Answers, names: Sequence[str]) -> np.ndarray:
         ConfigError: There is not exactly one view, the view has no choices, or it lacks one of `names`.
     """
     view = answers.only_view()
-    found = view.choices()
-    if not found:  # no answer was valid
+    log_probs = view.choices()
+    if not log_probs:  # no answer was valid
         return np.full((len(answers), len(names)), np.nan)
-    if missing := [name for name in names if name not in found]:
+    if missing := [name for name in names if name not in log_probs]:
         shown = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
         raise ConfigError(
             f"views.{view.name}: lacks {len(missing)} of the {len(names)} choices that this reader needs: {shown}. "
             "Add them to the view."
         )
-    return np.stack([found[name].astype(np.float64) for name in names], axis=1)
+    return np.stack([log_probs[name].astype(np.float64) for name in names], axis=1)
 
 
 def _canonical_answer(text: str) -> str | None:

@@ -33,12 +33,12 @@ def requirements_of(reader: FittedReader, *, where: str) -> Requirements:
         ArtifactError: The reader does not say it, because it was fitted by an earlier version of the library; or it
             says something that no study may say.
     """
-    found = _scoring(reader, where)
+    requirements = _scoring(reader, where)
     try:
-        plugins.file_of("contracts", found.contract)
+        plugins.file_of("contracts", requirements.contract)
     except ConfigError as error:
         raise ArtifactError(f"{where}: {NAME}.contract: {error}") from error
-    return found
+    return requirements
 
 
 def check_plugins(reader: FittedReader, packages: Collection[str], *, where: str, place: str = "") -> None:
@@ -55,9 +55,9 @@ def check_plugins(reader: FittedReader, packages: Collection[str], *, where: str
         ArtifactError: It says something that no study may say.
     """
     if NAME in reader.provenance:
-        found, inside = _scoring(reader, where), f"{where}: {place}provenance.{NAME}"
-        check_plugin("contracts", found.contract, packages, f"{inside}.contract")
-        for view in found.views:
+        requirements, inside = _scoring(reader, where), f"{where}: {place}provenance.{NAME}"
+        check_plugin("contracts", requirements.contract, packages, f"{inside}.contract")
+        for view in requirements.views:
             check_plugin("images", name_and_settings(view.image)[0], packages, f"{inside}.views.{view.name}.image")
             if view.measure is not None:
                 check_plugin("measures", view.measure.name, packages, f"{inside}.views.{view.name}.measure")
@@ -71,7 +71,7 @@ def all_requirements(reader: FittedReader, *, where: str) -> list[Requirements]:
     Raises:
         ArtifactError: See `requirements_of`.
     """
-    of_parents = (one for parent in reader.parents.values() for one in all_requirements(parent, where=where))
+    of_parents = (needs for parent in reader.parents.values() for needs in all_requirements(parent, where=where))
     return [requirements_of(reader, where=where), *of_parents]
 
 
@@ -81,8 +81,8 @@ def views_read(reader: FittedReader, *, where: str) -> tuple[RequiredView, ...]:
     Raises:
         ArtifactError: See `requirements_of`.
     """
-    found = {view.name: view for one in all_requirements(reader, where=where) for view in one.views}
-    return tuple(found.values())
+    views = {view.name: view for needs in all_requirements(reader, where=where) for view in needs.views}
+    return tuple(views.values())
 
 
 def states_of(reader: FittedReader, *, where: str) -> States | None:

@@ -44,4 +44,4 @@ def _agreement(answers: Answers, k: int) -> np.ndarray:
     """Return the share of the first `k` samples that equal the committed answer, float64 [n]."""
     committed = answers.table["canonical_answer"].to_list()
     pairs = zip(committed, sampled_answers(answers, k), strict=True)
-    return np.array([0 if own is None else samples.count(own) for own, samples in pairs], dtype=np.float64) / k
+    return np.array([0 if text is None else samples.count(text) for text, samples in pairs], dtype=np.float64) / k

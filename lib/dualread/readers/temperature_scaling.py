@@ -16,8 +16,8 @@ PARENTS: tuple[str, ...] = ("of",)
 
 def fit(examples: Examples, settings: Section, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the temperature on `validation`."""
-    found, correct = validation_scores(examples, parents)
-    temperature = fit_temperature(log_odds_of(found["of"]), correct)
+    scores, correct = validation_scores(examples, parents)
+    temperature = fit_temperature(log_odds_of(scores["of"]), correct)
     return Weights(notes={"divisor": temperature.value, "divisor_at_bound": temperature.at_bound})
 
 
@@ -25,7 +25,7 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the scaled confidence as score and as confidence."""
     divisor = reader.weights.notes["divisor"]
 
-    def confidence(of: dict[str, Scores]) -> np.ndarray:
-        return sigmoid(log_odds_of(of["of"]) / divisor)
+    def confidence(scores: dict[str, Scores]) -> np.ndarray:
+        return sigmoid(log_odds_of(scores["of"]) / divisor)
 
     return mapped(reader, answers, confidence)

@@ -75,8 +75,8 @@ def shares(samples: Sequence[str | None], log_probs: Sequence[float], view: str)
 def amplified_entropy(clean: Shares, distorted: Shares, alpha: float) -> float:
     """Return the entropy of softmax(p + alpha (p - p')) over the groups of both, in nats."""
     groups = sorted(clean.keys() | distorted.keys())
-    own, other = ([of.get(group, 0.0) for group in groups] for of in (clean, distorted))
-    exponents = [math.exp(p + alpha * (p - q)) for p, q in zip(own, other, strict=True)]
+    p_clean, other = ([shares_of.get(group, 0.0) for group in groups] for shares_of in (clean, distorted))
+    exponents = [math.exp(p + alpha * (p - q)) for p, q in zip(p_clean, other, strict=True)]
     total = math.fsum(exponents)
     return -math.fsum(value / total * math.log(value / total) for value in exponents)
 
@@ -94,8 +94,8 @@ def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
             " the method's config entry."
         )
     clean, distorted = (_of_view(answers, view, settings) for view in answers.views)
-    found = [amplified_entropy(*both, settings.alpha) for both in zip(clean, distorted, strict=True)]
-    return 0.0 - np.array(found, dtype=np.float64)  # a plain minus sign would turn 0.0 into -0.0
+    entropies = [amplified_entropy(*both, settings.alpha) for both in zip(clean, distorted, strict=True)]
+    return 0.0 - np.array(entropies, dtype=np.float64)  # a plain minus sign would turn 0.0 into -0.0
 
 
 def _of_view(answers: Answers, view: ViewAnswers, settings: Settings) -> list[Shares]:
@@ -103,12 +103,12 @@ def _of_view(answers: Answers, view: ViewAnswers, settings: Settings) -> list[Sh
     sampled = sampled_answers(replace(answers, views=(view,)), k)
     if settings.weights == "equal":
         return [shares(samples, [0.0] * k, view.name) for samples in sampled]
-    found = []
+    shares_of_rows = []
     for name, samples, tokens in zip(answers.table["sample_id"], sampled, view.completion_log_probs(), strict=True):
         if any(len(of_one) == 0 for of_one in tokens[:k]):
             raise ConfigError(
                 f"views.{view.name}: {name} has samples without log-probabilities, which weigh them. Set the method's"
                 " `weights` to `equal`, or use an actor whose log-probabilities are known."
             )
-        found.append(shares(samples, [float(of_one.mean()) for of_one in tokens[:k]], view.name))
-    return found
+        shares_of_rows.append(shares(samples, [float(of_one.mean()) for of_one in tokens[:k]], view.name))
+    return shares_of_rows

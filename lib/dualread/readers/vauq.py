@@ -50,5 +50,5 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
 def _certainty(answers: Answers, alpha: float) -> np.ndarray:
     """Return alpha IS - H, float64 [n]."""
     view = answers.only_view()
-    whole, hidden = (view.features(name)[:, 0].astype(np.float64) for name in ("entropy", "entropy_hidden"))
-    return alpha * (hidden - whole) - whole
+    full, hidden = (view.features(name)[:, 0].astype(np.float64) for name in ("entropy", "entropy_hidden"))
+    return alpha * (hidden - full) - full

@@ -68,21 +68,21 @@ def judged(differences: Sequence[Row]) -> dict[str, dict[str, Any]]:
     Args:
         differences: Rows of one measure with the columns of a contrasts table, each a method minus a null.
     """
-    given = [None if row["p"] is None else P(row["p"], at_most=bool(row["p_at_most"])) for row in differences]
+    p_values = [None if row["p"] is None else P(row["p"], at_most=bool(row["p_at_most"])) for row in differences]
     retrained = [None if (p := row["p_retrained"]) is None else P(p, at_most=False) for row in differences]
-    found: dict[str, list[tuple[float | None, float | None, bool]]] = {}
-    for row, p, again in zip(differences, holm(given), holm(retrained), strict=True):
+    verdicts: dict[str, list[tuple[float | None, float | None, bool]]] = {}
+    for row, p, again in zip(differences, holm(p_values), holm(retrained), strict=True):
         ps = None if p is None else p.value, None if again is None else again.value
         adjusted = dict(zip(("p_holm", "p_holm_retrained"), ps, strict=True))
         is_above = is_significant({**row, **adjusted}) and row["estimate"] > 0
-        found.setdefault(row["method"], []).append((*ps, is_above))
+        verdicts.setdefault(row["method"], []).append((*ps, is_above))
     return {
         method: {
-            "p": _largest([p for p, _, _ in of]),
-            "p_retrained": _largest([again for _, again, _ in of]),
-            "above": all(is_above for _, _, is_above in of),
+            "p": _largest([p for p, _, _ in triples]),
+            "p_retrained": _largest([again for _, again, _ in triples]),
+            "above": all(is_above for _, _, is_above in triples),
         }
-        for method, of in found.items()
+        for method, triples in verdicts.items()
     }
 
 
@@ -93,12 +93,17 @@ def _largest(p_values: Sequence[float | None]) -> float | None:
 
 
 def rows_of(
-    own: Sequence[Row], differences: Sequence[Row], labels: Mapping[str, str], *, limit: Row | None = None, **names: str
+    estimates: Sequence[Row],
+    differences: Sequence[Row],
+    labels: Mapping[str, str],
+    *,
+    limit: Row | None = None,
+    **names: str,
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of `VALUES` of one plot.
 
     Args:
-        own: The values of the methods: metric, method, estimate, low, high, and what else of `VALUES` is known.
+        estimates: The values of the methods: metric, method, estimate, low, high, and what else of `VALUES` is known.
         differences: Each method minus each null, with the columns of a contrasts table; empty without nulls.
         labels: {method: label}, in the order of the plot; methods that are not in it are not shown.
         limit: The AUROC of what the image alone can tell at most, where it is known.
@@ -106,7 +111,7 @@ def rows_of(
     """
     nulls = {row["baseline"] for row in differences}
     for metric in MEASURES:
-        values = {row["method"]: row for row in own if row["metric"] == metric}
+        values = {row["method"]: row for row in estimates if row["metric"] == metric}
         verdicts = judged([row for row in differences if row["metric"] == metric and row["method"] in labels])
         for method, label in labels.items():
             if (row := values.get(method)) is not None:
@@ -187,9 +192,9 @@ class Plot:
 
 def plot(values: pl.DataFrame, caption: str, ends: tuple[float, float]) -> Plot:
     """Return the plot of a page for the rows of one backbone and data set, on an axis between `ends`."""
-    found: dict[str, dict[str, dict[str, Mark]]] = {}
+    marks: dict[str, dict[str, dict[str, Mark]]] = {}
     for row in values.to_dicts():
-        found.setdefault(row["metric"], {}).setdefault(row["role"], {})[row["label"]] = _mark(row, ends)
+        marks.setdefault(row["metric"], {}).setdefault(row["role"], {})[row["label"]] = _mark(row, ends)
     low, high = ends
     step = (
         1 if high - low < 0.55 else 2
@@ -203,11 +208,11 @@ def plot(values: pl.DataFrame, caption: str, ends: tuple[float, float]) -> Plot:
             nulls=roles.get(NULL, {}),
             limit=next(iter(roles.get(LIMIT, {}).values()), None),
         )
-        for metric, roles in found.items()
+        for metric, roles in marks.items()
     ]
     nothing = Mark(text="—", said="not measured")
     labels = dict.fromkeys(values.filter(role=METHOD)["label"])
-    lines = [(label, [roles.get(METHOD, {}).get(label, nothing) for roles in found.values()]) for label in labels]
+    lines = [(label, [roles.get(METHOD, {}).get(label, nothing) for roles in marks.values()]) for label in labels]
     return Plot(caption=caption, axes=axes, lines=lines)
 
 
@@ -218,16 +223,16 @@ def _place(value: float, ends: tuple[float, float]) -> float:
 def _mark(row: Row, ends: tuple[float, float]) -> Mark:
     if row["estimate"] is None:
         return Mark(text="—", said=f"undefined: {row['reason']}")
-    said = [] if row["low"] is None else [f"[{number(row['low'])}, {number(row['high'])}]"]
-    said += [f"few {row['short']} images"] if row["short"] else []
-    said += ["above the bar"] if row["above"] else []
+    notes = [] if row["low"] is None else [f"[{number(row['low'])}, {number(row['high'])}]"]
+    notes += [f"few {row['short']} images"] if row["short"] else []
+    notes += ["above the bar"] if row["above"] else []
     spans = [
-        None if row[f"low{of}"] is None else (_place(row[f"low{of}"], ends), _width(row, of, ends))
-        for of in ("", "_retrained")
+        None if row[f"low{suffix}"] is None else (_place(row[f"low{suffix}"], ends), _width(row, suffix, ends))
+        for suffix in ("", "_retrained")
     ]
     return Mark(
         text=number(row["estimate"]) + ("†" if row["short"] else ""),
-        said="; ".join(said),
+        said="; ".join(notes),
         at=_place(row["estimate"], ends),
         inner=spans[0],
         outer=spans[1],
@@ -235,5 +240,5 @@ def _mark(row: Row, ends: tuple[float, float]) -> Mark:
     )
 
 
-def _width(row: Row, of: str, ends: tuple[float, float]) -> float:
-    return round(_place(row[f"high{of}"], ends) - _place(row[f"low{of}"], ends), 2)
+def _width(row: Row, suffix: str, ends: tuple[float, float]) -> float:
+    return round(_place(row[f"high{suffix}"], ends) - _place(row[f"low{suffix}"], ends), 2)

@@ -6,10 +6,10 @@ from typing import Any
 
 def labels_of(layouts: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """Return {name: label} per kind, in the order of the layout that shows most of the kind."""
-    found: dict[str, dict[str, str]] = {kind: {} for kind in ("backbones", "actors", "methods", "datasets")}
+    labels_by_kind: dict[str, dict[str, str]] = {kind: {} for kind in ("backbones", "actors", "methods", "datasets")}
     for layout in layouts:
-        for kind, labels in found.items():
+        for kind, labels in labels_by_kind.items():
             more = {entry["name"]: entry["label"] for entry in layout.get(kind, ())}
             first, second = (labels, more) if len(labels) >= len(more) else (more, labels)
-            found[kind] = {**first, **second}
-    return found
+            labels_by_kind[kind] = {**first, **second}
+    return labels_by_kind

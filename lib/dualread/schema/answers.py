@@ -75,9 +75,9 @@ class Actor(Section):
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
-        given = {"training", "reward", "settings"} & self.model_fields_set
-        if len(given) in (1, 2):
-            raise ValueError(f"has {sorted(given)} of `training`, `reward` and `settings`. Give all three or none.")
+        present = {"training", "reward", "settings"} & self.model_fields_set
+        if len(present) in (1, 2):
+            raise ValueError(f"has {sorted(present)} of `training`, `reward` and `settings`. Give all three or none.")
         return self
 
     @property
@@ -191,8 +191,8 @@ class Choices(NonEmpty):
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        if len(given := sorted(name for name, value in self if value is not None)) != 1:
-            raise ValueError(f"has {given}. Expected either `words` or `integers`.")
+        if len(present := sorted(name for name, value in self if value is not None)) != 1:
+            raise ValueError(f"has {present}. Expected either `words` or `integers`.")
         return self
 
 
@@ -217,15 +217,15 @@ class View(Section):
 
     @model_validator(mode="after")
     def _gives_one(self) -> Self:
-        given = [name for name in ("decoding", "choices") if getattr(self, name) is not None]
-        if len(given) > 1 or not (given or self.image):
-            what = given or "nothing"
+        present = [name for name in ("decoding", "choices") if getattr(self, name) is not None]
+        if len(present) > 1 or not (present or self.image):
+            what = present or "nothing"
             raise ValueError(f"has {what}. Expected `decoding` or `choices`, or else an `image`.")
         if self.draws is not None and not (self.image and self.decoding):
             raise ValueError("has `draws`. Expected an `image` that is drawn, and the `decoding` of its completions.")
-        if self.layers is not None and given:
+        if self.layers is not None and present:
             raise ValueError("has `layers`. Expected an `image` without `decoding` and `choices`.")
-        if self.measure is not None and (given or self.layers):
+        if self.measure is not None and (present or self.layers):
             raise ValueError("has `measure`. Expected an `image` without `decoding`, `choices` and `layers`.")
         return self
 

@@ -164,8 +164,8 @@ class BackboneSource(OnHub):
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        given = (self.hub, self.folder, self.adapter, self.pretrain, self.service)
-        if sum(one is not None for one in given) != 1 or (self.adapter is None) != (self.base is None):
+        sources = (self.hub, self.folder, self.adapter, self.pretrain, self.service)
+        if sum(source is not None for source in sources) != 1 or (self.adapter is None) != (self.base is None):
             raise ValueError(
                 f"has {sorted(self.model_fields_set)}. Expected one of `pretrain`, `hub`, `folder`, `service`, and"
                 " `adapter` with its `base`."

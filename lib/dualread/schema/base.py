@@ -62,8 +62,8 @@ class Section(BaseModel):
             problem = error.errors(include_url=False)[0]
         place = ".".join(map(str, (where, *problem["loc"])))
         value = "" if problem["type"] == "missing" else f"{problem['input']!r:.200}: "
-        found = f"{problem['msg'][0].lower()}{problem['msg'][1:]}"
-        raise ConfigError(f"{place}: {value}{found}. Expected the fields of {cls.__module__}.{cls.__name__}.")
+        complaint = f"{problem['msg'][0].lower()}{problem['msg'][1:]}"
+        raise ConfigError(f"{place}: {value}{complaint}. Expected the fields of {cls.__module__}.{cls.__name__}.")
 
 
 def _distinct(values: list[T]) -> list[T]:

@@ -344,5 +344,5 @@ DATA = Schema(
 
 def all_schemas() -> dict[str, Schema]:
     """Return every schema by name, sorted. For printing and tests; a stage imports only the schemas that it needs."""
-    found = (value for value in globals().values() if isinstance(value, Schema))
-    return {schema.name: schema for schema in sorted(found, key=lambda schema: schema.name)}
+    schemas = (value for value in globals().values() if isinstance(value, Schema))
+    return {schema.name: schema for schema in sorted(schemas, key=lambda schema: schema.name)}

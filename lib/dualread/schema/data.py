@@ -44,18 +44,18 @@ Window = Annotated[tuple[float, float], AfterValidator(_rising)]
 CtWindows = Annotated[tuple[Window, Window, Window], BeforeValidator(_tuples)]
 
 
-def ct_windows_of(given: Any) -> CtWindows | None:
+def ct_windows_of(windows: Any) -> CtWindows | None:
     """Return three windows, checked; None for None.
 
     Raises:
         ConfigError: There are not three of them, or one is no low end with a higher one.
     """
     try:
-        return None if given is None else TypeAdapter(CtWindows).validate_python(given)
+        return None if windows is None else TypeAdapter(CtWindows).validate_python(windows)
     except ValidationError as error:
         raise ConfigError(
-            f"ct_windows {given!r}: expected three windows of Hounsfield units, each with its low end and its high end,"
-            " such as [[-1024, 1024], [-135, 215], [0, 80]]."
+            f"ct_windows {windows!r}: expected three windows of Hounsfield units, each with its low end and its high"
+            " end, such as [[-1024, 1024], [-135, 215], [0, 80]]."
         ) from error
 
 

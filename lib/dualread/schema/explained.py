@@ -18,21 +18,21 @@ _WORDS = {"string": "text", "array": "list", "object": "mapping"}
 
 def meanings(section: type[Section]) -> dict[str, str]:
     """Return what each field of a section means, by name: the text below it, also of the classes it is derived from."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for kind in reversed(section.__mro__):
         if issubclass(kind, Section):
             body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-            found |= _texts_below(body)
-    return found
+            texts |= _texts_below(body)
+    return texts
 
 
 def _texts_below(section: ast.AST) -> dict[str, str]:
-    found, body = {}, section.body if isinstance(section, ast.ClassDef) else []
-    for field, text in pairwise(body):
-        match field, text:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
-                found[name.rstrip("_")] = " ".join(said.split())  # `from_` is the field of the key `from`
-    return found
+    texts, body = {}, section.body if isinstance(section, ast.ClassDef) else []
+    for field, statement in pairwise(body):
+        match field, statement:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[name.rstrip("_")] = " ".join(text.split())  # `from_` is the field of the key `from`
+    return texts
 
 
 def json_schema() -> dict[str, Any]:
@@ -59,8 +59,8 @@ def plugin_settings() -> Iterator[tuple[str, str, str]]:
         for name in plugins.known(family):
             section = settings_class(family, name)
             statement = plugins.class_statement(family, name, "Settings")
-            said = {} if statement is None else {**meanings(section.__mro__[1]), **_texts_below(statement)}
-            schema = _explained(section.model_json_schema(), said)
+            texts = {} if statement is None else {**meanings(section.__mro__[1]), **_texts_below(statement)}
+            schema = _explained(section.model_json_schema(), texts)
             for row in _keys(schema, schema.get("$defs", {}), ""):
                 owners.setdefault(row, []).append(name)
         for (setting, kind, meaning), names in owners.items():
@@ -102,7 +102,7 @@ def _words(value: Mapping[str, Any], known: Mapping[str, Any], place: str, secti
         words = [_words(kind, known, place, sections) for kind in kinds if kind.get("type") != "null"]
         return " or ".join(dict.fromkeys(words))
     if listed := value.get("enum") or ([value["const"]] if "const" in value else None):
-        return " or ".join(f"`{one}`".replace("True", "true") for one in listed)
+        return " or ".join(f"`{value}`".replace("True", "true") for value in listed)
     kind = value.get("type", "any value")
     if kind == "array":
         if of_each := value.get("prefixItems"):

@@ -34,7 +34,7 @@ def settings_class(family: str, name: str) -> type[Section]:
         return NoSettings
     file, light = plugins.file_of(family, name), (*_LIGHT, f"dualread.{plugins.package_of(family)}.settings")
     where = f"{file}: line {statement.lineno}"
-    imports = [one for one in plugins.imports(family, name) if _is_of(one.module or "", light)]
+    imports = [statement for statement in plugins.imports(family, name) if _is_of(statement.module or "", light)]
     names: dict[str, Any] = {"__name__": plugins.absolute(plugins.module_of(family, name))}
     try:
         exec(compile(ast.Module([*imports, statement], []), str(file), "exec"), names)
@@ -43,10 +43,10 @@ def settings_class(family: str, name: str) -> type[Section]:
             f"{where}: the class Settings cannot be read without importing the plugin ({error}). Expected only names"
             f" that the file imports from {', '.join(light)}."
         ) from error
-    found = names["Settings"]
-    if not (isinstance(found, type) and issubclass(found, Section)):
+    section = names["Settings"]
+    if not (isinstance(section, type) and issubclass(section, Section)):
         raise ConfigError(f"{where}: the class Settings is not derived from dualread.schema.base.Section.")
-    return found
+    return section
 
 
 def _is_of(module: str, packages: tuple[str, ...]) -> bool:

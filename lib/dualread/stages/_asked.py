@@ -58,8 +58,8 @@ def refuse_control_tokens(manifest: Path, tokenizer: Any) -> None:
     """
     markup = Markup(control_tokens(tokenizer))
     rows = read_table(manifest / "manifest.parquet", MANIFEST).select("sample_id", "question", "options")
-    found = (markup.problem(name, [question, *options]) for name, question, options in rows.iter_rows())
-    refuse(problem for problem in found if problem is not None)
+    problems = (markup.problem(name, [question, *options]) for name, question, options in rows.iter_rows())
+    refuse(problem for problem in problems if problem is not None)
 
 
 def read_committed(folder: Path) -> pl.DataFrame:

@@ -40,7 +40,7 @@ def read_examples(
     if strange := sorted(set(answers.table["role"]) - set(PARTITIONS[asked.split])):
         seen = ", ".join(PARTITIONS[asked.split])
         raise ArtifactError(f"{where}: found answers of role {', '.join(strange)}. Expected only {seen}.")
-    found = {name: inputs[f"view/{name}"] for name in (*names, *of_parents) if f"view/{name}" in inputs}
-    views, others = (read_views(of, found, answers, where=where) for of in (names, of_parents))
+    folders = {name: inputs[f"view/{name}"] for name in (*names, *of_parents) if f"view/{name}" in inputs}
+    views, others = (read_views(group, folders, answers, where=where) for group in (names, of_parents))
     answers = replace(answers, views=views, others=others)
     return Examples(answers=answers, correct=graded["correct"].to_numpy())

@@ -48,14 +48,14 @@ def read_joined(
     """
     prefix = f"graded/{run}{dataset}/{split}/"
     table, shard = predictions / "predictions.parquet", {"dataset": dataset, "split": split}
-    found = scan_table(table, ("condition",), **shard).unique().collect(engine="streaming")["condition"].sort()
+    names = scan_table(table, ("condition",), **shard).unique().collect(engine="streaming")["condition"].sort()
     return join(
         where=f"{run}{dataset}/{split}",
         manifest=manifest,
         pairs=read(inputs, name, PAIRS, _OF_PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
         predictions={
             name: scan_table(table, _OF_PREDICTIONS, **shard, condition=name).collect(engine="streaming")
-            for name in found
+            for name in names
             if name in conditions or not conditions
         },
         graded={

@@ -21,7 +21,7 @@ def requirements_for(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requir
         model=dict(scoring.model),
         facts=read_json(inputs["facts"] / "facts.json")["facts"],
         contract=scoring.contract,
-        checkpoint={Path(name).name: of["sha256"] for name, of in files.items() if name.startswith("checkpoint/")},
+        checkpoint={Path(name).name: file["sha256"] for name, file in files.items() if name.startswith("checkpoint/")},
         prompt=_prompt(scoring.answer),
         decoding=scoring.answer.decoding,
         views=tuple(

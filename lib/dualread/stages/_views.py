@@ -91,4 +91,4 @@ def _log_probs(frame: pl.DataFrame, ids: list[str]) -> dict[str, np.ndarray]:
     values: dict[str, dict[str, float]] = {}
     for sample_id, choice, log_prob in frame.select("sample_id", "choice", "log_prob").iter_rows():
         values.setdefault(choice, {})[sample_id] = log_prob
-    return {choice: np.array([of.get(i, np.nan) for i in ids]) for choice, of in values.items()}
+    return {choice: np.array([log_prob_of.get(i, np.nan) for i in ids]) for choice, log_prob_of in values.items()}

@@ -39,14 +39,14 @@ def compute(spec: CompareMethodsSpec, inputs: Mapping[str, Path], out: Path) -> 
         if metric not in COMPARABLE:
             return read_tensors(files[run], [name])[name]
         images = f"{shard}/{PAIR_IMAGES}"
-        found = read_tensors(files[run], [name, images])
-        return PairValues(values=found[name], source=found[images][0], donor=found[images][1])
+        tensors = read_tensors(files[run], [name, images])
+        return PairValues(values=tensors[name], source=tensors[images][0], donor=tensors[images][1])
 
     results = Results(metrics, read, spec.members, (*STORED, *COMPARABLE))
     rows = [{"study": spec.study, **row} for row in compare(results, spec.contrasts)]
     write_table(out / "contrasts.parquet", from_rows(rows, CONTRASTS).sort(_KEYS), CONTRASTS)
-    own = sum("contrast" not in row for row in rows)
-    return f"read {len(files)} runs, wrote {own} values and {len(rows) - own} differences"
+    n_values = sum("contrast" not in row for row in rows)
+    return f"read {len(files)} runs, wrote {n_values} values and {len(rows) - n_values} differences"
 
 
 def _files(inputs: Mapping[str, Path]) -> dict[Run, Path]:

@@ -46,7 +46,7 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     """
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
     if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
-        of = {
+        rows_of = {
             shard: without_confidences(
                 _manifest(shard, inputs),
                 spec.metrics.target_risk_percent,
@@ -56,13 +56,13 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
             )
             for shard in shards
         }
-        _write(out, spec, [{"dataset": d, "split": s, **row} for (d, s), rows in of.items() for row in rows], {})
+        _write(out, spec, [{"dataset": d, "split": s, **row} for (d, s), rows in rows_of.items() for row in rows], {})
         return f"wrote no estimates: {reason}"
     thresholds = choose(_chooser(spec, shards, inputs), spec.metrics.target_risk_percent)
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
     for dataset, split in shards:  # one after the other, because each may fill the memory
-        found, kept, n = _judged(spec, (dataset, split), inputs, thresholds)
-        rows += [{"dataset": dataset, "split": split, **row} for row in found]
+        judged, kept, n = _judged(spec, (dataset, split), inputs, thresholds)
+        rows += [{"dataset": dataset, "split": split, **row} for row in judged]
         replicates |= {f"{dataset}/{split}/{name}": values for name, values in _stored(kept).items()}
         n_answers, n_pairs = n_answers + n[0], n_pairs + n[1]
     _write(out, spec, rows, replicates)
@@ -119,19 +119,19 @@ def _judged(
 
 
 def _stored(kept: MethodEstimates) -> dict[str, np.ndarray]:
-    found = {name: kept.replicates[name] for name in STORED}
+    tensors = {name: kept.replicates[name] for name in STORED}
     for name, of_pairs in kept.pairs.items():
-        found |= {name: of_pairs.values, PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
-    return found
+        tensors |= {name: of_pairs.values, PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
+    return tensors
 
 
 def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:
     """Return the results on a data set's test split in words, for those who watch a study grow."""
     at = {"dataset": dataset, "split": "test", "subset": "all"}
-    of = {row["metric"]: row for row in rows if all(row[key] == value for key, value in at.items())}
+    row_of = {row["metric"]: row for row in rows if all(row[key] == value for key, value in at.items())}
     words = []
     for metric, name in (("auroc", "AUROC"), ("brier", "Brier score"), ("natural_ccg_auc", "Natural CCG-AUC")):
-        row = of.get(metric)
+        row = row_of.get(metric)
         if row is None or row["estimate"] is None:
             words.append(f"{name} undefined")
         else:

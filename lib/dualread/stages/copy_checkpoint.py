@@ -37,25 +37,25 @@ def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> 
         shutil.copytree(folder, out / "checkpoint", symlinks=False, ignore=shutil.ignore_patterns(*LEFT_OUT))
         forget_calls(out / "checkpoint")
         n_files = sum(path.is_file() for path in (out / "checkpoint").rglob("*"))
-        said = f"copied {n_files} files of {name}"
+        summary = f"copied {n_files} files of {name}"
     else:
         from dualread.models.adapters import merge
 
         adapter, base_name = _folder(spec.adapter.repository, inputs.get("adapter")), spec.adapter.base
         n_modules = merge(adapter, folder, out / "checkpoint", spec.model, base_name=base_name)
-        said = f"merged an adapter of {n_modules} modules ({adapter}) into {base_name or name}"
+        summary = f"merged an adapter of {n_modules} modules ({adapter}) into {base_name or name}"
         template = adapter / "chat_template.jinja"
         if template.is_file() and template.read_text("utf-8") != load_processor(folder, spec.model).chat_template:
-            said += f"; the base's chat template is used, and {template} differs from it"
+            summary += f"; the base's chat template is used, and {template} differs from it"
     write_table(out / "train_log.parquet", from_rows([], TRAIN_LOG), TRAIN_LOG)
-    return said
+    return summary
 
 
-def _folder(repository: Repository | None, given: Path | None) -> Path:
+def _folder(repository: Repository | None, folder: Path | None) -> Path:
     """Return the folder of a repository, downloaded, or the one that is given."""
     from dualread.models.backbones.checkpoint import download
 
     if repository is not None:
         return download(repository.hub, repository.revision)
-    assert given is not None, "there is a repository or a folder"
-    return given
+    assert folder is not None, "there is a repository or a folder"
+    return folder

@@ -47,27 +47,29 @@ def compute(spec: DrawFigureSpec, inputs: Mapping[str, Path], out: Path) -> str:
         tables = {name: read(inputs, name, _OF_NAMES[name]) for name in sorted(inputs)}
     else:
         left_out = _without_confidences(inputs)
-        layout = layout.model_copy(update={"methods": tuple(of for of in layout.methods if of.name not in left_out)})
+        layout = layout.model_copy(
+            update={"methods": tuple(method for method in layout.methods if method.name not in left_out)}
+        )
         tables = {figure.READS: pl.concat(_joined(figure.READS, inputs, left_out))} if layout.methods else {}
     with house_style():
         drawing = figure.draw(tables, layout) if tables else Drawing(figure=Figure(), values=pl.DataFrame())
-        labels = {of.name: of.label for of in spec.layout.methods}
+        labels = {method.name: method.label for method in spec.layout.methods}
         notes = [f"{labels.get(method, method)} is not drawn, {reason}" for method, reason in left_out.items()]
         if notes:
-            said = textwrap.fill("\n".join(notes), 160)
-            drawing.figure.text(0.5, 0.0, said, ha="center", va="bottom", fontsize=4, parse_math=False)
+            text = textwrap.fill("\n".join(notes), 160)
+            drawing.figure.text(0.5, 0.0, text, ha="center", va="bottom", fontsize=4, parse_math=False)
         save(drawing, out, name, title=f"{name}, study {spec.layout.study}")
     return "; ".join([f"read {len(inputs)} tables, drew {len(drawing.values)} rows of values", *notes])
 
 
 def _without_confidences(inputs: Mapping[str, Path]) -> dict[str, str]:
     """Return the methods of which a run has no reader, and why. They are left out of all runs that a figure pools."""
-    found = {}
+    reasons = {}
     for name in sorted(inputs):
         if name.startswith("predictions/") and (reason := reason_of(inputs[name] / "predictions.parquet")):
             _, backbone, actor, seed, method = name.split("/")
-            found.setdefault(method, f"{backbone}/{actor}/{seed}: {reason}")
-    return found
+            reasons.setdefault(method, f"{backbone}/{actor}/{seed}: {reason}")
+    return reasons
 
 
 def _joined(kind: str, inputs: Mapping[str, Path], left_out: Collection[str]) -> Iterator[pl.DataFrame]:

@@ -43,9 +43,9 @@ def _hospital(spec: DrawPhantomSpec, writer: ModuleType) -> Hospital:
     where, phantom = f"phantoms.{spec.name}", spec.phantom
     if absent := sorted(set(phantom.images) - set(writer.SPLITS)):
         raise ConfigError(f"{where}.images: the format has no {absent}. Its splits: {', '.join(writer.SPLITS)}.")
-    given = {name: value for name in ("size", "questions_per_image") if (value := getattr(phantom, name)) is not None}
+    sizes = {name: value for name in ("size", "questions_per_image") if (value := getattr(phantom, name)) is not None}
     style = _style(f"{where}.style", phantom.style or {})
-    hospital = Hospital(name=spec.name, seed=phantom.seed, images=phantom.images, style=style, **given)
+    hospital = Hospital(name=spec.name, seed=phantom.seed, images=phantom.images, style=style, **sizes)
     if not 1 <= hospital.questions_per_image <= writer.MOST_QUESTIONS:
         value = hospital.questions_per_image
         raise ConfigError(f"{where}.questions_per_image: {value!r}, expected 1 to {writer.MOST_QUESTIONS}.")

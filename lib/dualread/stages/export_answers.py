@@ -37,13 +37,13 @@ def compute(spec: ExportAnswersSpec, inputs: Mapping[str, Path], out: Path) -> s
             tables[method] = table
         else:
             left_out.append(method)
-    found: dict[str, list[pl.DataFrame]] = {"answers": [], "validation": [], "pairs": []}
+    parts_of: dict[str, list[pl.DataFrame]] = {"answers": [], "validation": [], "pairs": []}
     for shard in shards:
         answers = _answers(spec, shard, tables, inputs)
-        found["answers" if shard[1] == "test" else "validation"].append(answers)
+        parts_of["answers" if shard[1] == "test" else "validation"].append(answers)
         if shard[1] == "test" and f"pairs/{'/'.join(shard)}" in inputs:
-            found["pairs"].append(_pairs(spec, shard, tables, inputs))
-    merged = {name: pl.concat(parts) for name, parts in found.items() if parts}
+            parts_of["pairs"].append(_pairs(spec, shard, tables, inputs))
+    merged = {name: pl.concat(parts) for name, parts in parts_of.items() if parts}
     written = {name: table for name, table in merged.items() if len(table)} or dict(list(merged.items())[:1])
     for name, table in written.items():
         table.write_parquet(out / f"{name}.parquet", compression="zstd")
@@ -93,9 +93,9 @@ def _pairs(
 
 
 def _confidences(shard: tuple[str, str], condition: str, tables: Mapping[str, Path]) -> pl.DataFrame:
-    of = dict(zip(("dataset", "split"), shard, strict=True))
+    at = dict(zip(("dataset", "split"), shard, strict=True))
     rows: Sequence[pl.LazyFrame] = [
-        scan_table(table, ("method", "sample_id", "confidence"), **of, condition=condition) for table in tables.values()
+        scan_table(table, ("method", "sample_id", "confidence"), **at, condition=condition) for table in tables.values()
     ]
     if not rows:
         return pl.DataFrame(schema={"method": pl.String, "sample_id": pl.String, "confidence": pl.Float64})

@@ -31,8 +31,8 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
         for role, parent in spec.reader.parents.items()
     }
     features = features_read(module, parents.values())
-    given = (spec.examples, spec.views, spec.of_parents or ())
-    examples = read_examples(*given, inputs, where) if "graded" in inputs else Examples.none()
+    arguments = (spec.examples, spec.views, spec.of_parents or ())
+    examples = read_examples(*arguments, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec.backbone, spec.actor, spec.seed, module)
     weights, unfitted = fit_or_reason(module, examples, spec.settings, parents, seed)
     partitions = {role: _counts(examples.partition(role)) for role in PARTITIONS[spec.examples.split]}

@@ -70,7 +70,7 @@ def _complete(spec: GenerateSpec, questions: Sequence[Asked], actor: AnsweringAc
     ]
     write_parts(out, from_rows(rows, GENERATIONS), GENERATIONS)
     if kept:
-        kept.write(out, [one.states for completions in results for one in completions])
+        kept.write(out, [completion.states for completions in results for completion in completions])
     n_tokens = sum(len(row["token_ids"]) for row in rows)
     n_cut = sum(row["finish_reason"] == "length" for row in rows)
     return (
@@ -97,10 +97,10 @@ def _score_choices(
             "condition": condition,
             "choice": choice,
             "log_prob": log_prob,
-            "n_prompt_tokens": found.n_prompt_tokens,
+            "n_prompt_tokens": scored.n_prompt_tokens,
         }
-        for question, found in zip(questions, score_choices(actor, requests, ids, wanted), strict=True)
-        for choice, log_prob in found.log_probs.items()
+        for question, scored in zip(questions, score_choices(actor, requests, ids, wanted), strict=True)
+        for choice, log_prob in scored.log_probs.items()
     ]
     write_table(out / "choices.parquet", from_rows(rows, CHOICES), CHOICES)
     return f"read {len(questions)} questions, scored {len(rows)} choices"

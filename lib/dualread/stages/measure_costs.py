@@ -40,8 +40,8 @@ def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> st
     row = {**spec.run, "dataset": spec.dataset, "split": spec.split}
     means = cost.per_answer(len(answers))
     write_table(out / "costs.parquet", from_rows([{**row, "answers": len(answers), **means}], COSTS), COSTS)
-    said = ", ".join(f"{name.replace('_', ' ')} {value:.1f}" for name, value in means.items())
-    return f"read {len(answers)} answers of {where}; each: {said}"
+    text = ", ".join(f"{name.replace('_', ' ')} {value:.1f}" for name, value in means.items())
+    return f"read {len(answers)} answers of {where}; each: {text}"
 
 
 def _tensors(reader: Path) -> list[str]:

@@ -75,9 +75,9 @@ def _confidence(
         return reason
     predictions = read(inputs, name, PREDICTIONS, ("sample_id", "dataset", "split", "condition", "confidence"))
     shard = predictions.filter(dataset=spec.dataset, split=spec.split, condition="original")
-    own = questions.join(shard, on="sample_id", how="left", validate="1:1", maintain_order="left")
-    _refuse_missing(own, "confidence", name)
-    return own["confidence"].to_numpy()
+    rows = questions.join(shard, on="sample_id", how="left", validate="1:1", maintain_order="left")
+    _refuse_missing(rows, "confidence", name)
+    return rows["confidence"].to_numpy()
 
 
 def _refuse_missing(answers: pl.DataFrame, column: str, name: str) -> None:

@@ -90,9 +90,9 @@ def compute(spec: PreviewTablesSpec, inputs: Mapping[str, Path], out: Path) -> s
 def _too_large(log: str) -> Iterator[str]:
     """Yield a sentence for each table that is higher than a page."""
     for part in log.split("TABLE ")[1:]:
-        if found := re.findall(r"TOO HIGH by ([\d.]+)pt", part):
+        if excesses := re.findall(r"TOO HIGH by ([\d.]+)pt", part):
             name = part.split(maxsplit=1)[0]
-            height = f"{max(map(float, found)):.0f} pt"
+            height = f"{max(map(float, excesses)):.0f} pt"
             yield f"{name} is {height} too high for its page: let it show less (config.yaml: tables.{name})"
 
 

@@ -28,19 +28,20 @@ def compute(spec: ProbeCheckpointSpec, inputs: Mapping[str, Path], out: Path) ->
     attention = {"flash_attention_2": "sdpa"}.get(spec.model["attention"], spec.model["attention"])
     settings = {**spec.model, "dtype": "float32", "attention": attention}
     probed = probe(open_checkpoint(inputs["actor"] / "checkpoint", settings), spec.backbone)
-    found = {"facts": probed.facts.model_dump(), "found": probed.found}
-    (out / "facts.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    facts = {"facts": probed.facts.model_dump(), "found": probed.found}
+    (out / "facts.json").write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n")
     return _sentence(probed)
 
 
 def _sentence(probed: Probed) -> str:
-    facts, found = probed.facts, probed.found
-    ways = ", ".join(f"{way} {of if isinstance(of, str) else f'{of:.1e}'}" for way, of in probed.differences.items())
+    facts, noted = probed.facts, probed.found
+    gaps = probed.differences.items()
+    ways = ", ".join(f"{way} {gap if isinstance(gap, str) else f'{gap:.1e}'}" for way, gap in gaps)
     return (
         f"rows share {facts.shared}, an image is encoded {'once' if facts.images_once else 'for every prompt'},"
         f" continuations are read {'in one pass' if facts.tree else 'one by one'}, completions have token type"
-        f" {facts.completion_type}; images change {found['image_tokens_that_images_change']} of {found['image_tokens']}"
-        f" {found['image_token']}; {found['layers']} layers of width {found['width']}; what is used differs"
+        f" {facts.completion_type}; images change {noted['image_tokens_that_images_change']} of {noted['image_tokens']}"
+        f" {noted['image_token']}; {noted['layers']} layers of width {noted['width']}; what is used differs"
         f" from transformers alone by at most {probed.largest:.1e} nats (allowed {probed.allowed:.1e}, two"
         f" implementations of attention {probed.rounding:.1e}, another image {probed.by_image:.1e}); all that was"
         f" tried: {ways}"

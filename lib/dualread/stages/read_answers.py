@@ -27,11 +27,11 @@ from dualread.stages._asked import read_asked
 
 def compute(spec: ReadAnswersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write the completions or choices; every question that the shard asks must be answered."""
-    found = Found(read_responses(inputs["responses"]))
-    replies = found.replies(requests_of(spec.shard, spec.service, read_asked(spec.shard, inputs)))
-    said = _completions(spec, replies, out) if spec.shard.choices is None else _choices(spec, replies, out)
-    found.refuse_missing(spec.shard.name)
-    return f"read {found.n_requests} responses, {said}"
+    responses = Found(read_responses(inputs["responses"]))
+    replies = responses.replies(requests_of(spec.shard, spec.service, read_asked(spec.shard, inputs)))
+    text = _completions(spec, replies, out) if spec.shard.choices is None else _choices(spec, replies, out)
+    responses.refuse_missing(spec.shard.name)
+    return f"read {responses.n_requests} responses, {text}"
 
 
 def _completions(spec: ReadAnswersSpec, replies: Iterator[tuple[ServiceRequest, ServiceReply]], out: Path) -> str:

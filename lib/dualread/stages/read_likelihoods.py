@@ -62,9 +62,9 @@ def _completions(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield each committed completion with its tokens."""
     completions, tokens = each_part(folder, GENERATIONS, _READ), each_part(folder, TOKENS)
     for texts, listed in zip(completions, tokens, strict=True):  # their parts have the same rows
-        for completion, of in zip(texts.iter_rows(named=True), listed.iter_rows(named=True), strict=True):
+        for completion, likelihoods in zip(texts.iter_rows(named=True), listed.iter_rows(named=True), strict=True):
             if completion["sample_index"] == 0:
-                yield completion | of
+                yield completion | likelihoods
 
 
 def _likelihood(completion: Mapping[str, Any], where: str) -> Likelihood:

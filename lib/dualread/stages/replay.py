@@ -59,13 +59,13 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         what = ReadSpec(kappa=spec.replay.kappa, depths=shard.layers or (), entropies=entropies)
         own_prompts = completions["prompt_sha256"].to_list() if shard.completions is None else None
         replayed = read_states(actor, requests, token_ids, what, batch_size=batch_size, prompts=own_prompts)
-    own = agreement.ReferenceLogProbs.of(actor, requests, token_ids)
-    bounds = agreement.allowed(spec.replay.agreement, own.rounding)
+    reference = agreement.ReferenceLogProbs.of(actor, requests, token_ids)
+    bounds = agreement.allowed(spec.replay.agreement, reference.rounding)
     is_greedy = shard.decoding is not None and shard.decoding.temperature == 0
     index = _index(completions, replayed, bounds, greedy=is_greedy)
     if shard.completions is None:
         agreement.check(index, bounds, where=shard.name)
-    own.check(replayed, bounds, where=shard.name)
+    reference.check(replayed, bounds, where=shard.name)
     n_replayed = kept.check(replayed, actor, requests, completions, spec, bounds) if kept else index.height
     without_image = any(getattr(plugins.load_module(image.module), "NO_IMAGE", False) for image in shard.images)
     names = [of_layer(depth) for depth in shard.layers] if shard.layers else TENSORS
@@ -98,10 +98,10 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
 
 def _completions(spec: ReplaySpec, inputs: Mapping[str, Path], questions: Sequence[Asked]) -> pl.DataFrame:
     """Return the completions to replay, sorted: the shard's own, or those of another condition that it forces."""
-    found = read_parts(inputs["generations"], GENERATIONS)
+    completions = read_parts(inputs["generations"], GENERATIONS)
     if spec.shard.completions is not None:
-        found = forced(found, {q.sample_id: q.image_id for q in questions}, spec.shard.condition)
-    return found.sort("sample_id", "sample_index")
+        completions = forced(completions, {q.sample_id: q.image_id for q in questions}, spec.shard.condition)
+    return completions.sort("sample_id", "sample_index")
 
 
 def _requests(inputs: Mapping[str, Path], completions: pl.DataFrame, asked: Sequence[Asked]) -> list[Request]:

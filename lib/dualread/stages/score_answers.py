@@ -71,17 +71,17 @@ def _answers(
         _check_states(reader, states_of_shard(path, where), where)
     manifest = inputs[f"manifest/{shard.dataset}/{shard.split}"] / "manifest.parquet"
     answers = _without_states(name, manifest, inputs[f"graded/{name}"] / "graded.parquet", path)
-    found = {view: inputs[f"view/{view}/{name}"] for view in (*names, *of_parents) if f"view/{view}/{name}" in inputs}
-    views, others = (read_views(of, found, answers, where=where) for of in (names, of_parents))
+    folders = {view: inputs[f"view/{view}/{name}"] for view in (*names, *of_parents) if f"view/{view}/{name}" in inputs}
+    views, others = (read_views(group, folders, answers, where=where) for group in (names, of_parents))
     return replace(answers, source=lazy_tensors(path or Path()), views=views, others=others)
 
 
-def _check_states(reader: FittedReader, found: ShardStates, where: str) -> None:
+def _check_states(reader: FittedReader, states: ShardStates, where: str) -> None:
     fitted = states_of(reader, where=where)
     assert fitted is not None, "a reader of states says how they were read"
-    for name in found.others(fitted):
+    for name in states.others(fitted):
         raise ArtifactError(
-            f"{where}: the replay's {name} is {getattr(found, name)!r}, the reader was fitted on "
+            f"{where}: the replay's {name} is {getattr(states, name)!r}, the reader was fitted on "
             f"{getattr(fitted, name)!r}. Replay the shard as the training answers were replayed."
         )
 

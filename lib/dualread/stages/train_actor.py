@@ -66,10 +66,10 @@ def _facts(folder: Path) -> Path:
     import transformers
 
     if (manifest := folder / MANIFEST_NAME).is_file():
-        found = read_manifest(manifest).action.packages.get("transformers")
-        if found != transformers.__version__:
+        version = read_manifest(manifest).action.packages.get("transformers")
+        if version != transformers.__version__:
             raise ArtifactError(
-                f"{folder}: facts were found by transformers {found}, but {transformers.__version__} trains here."
+                f"{folder}: facts were found by transformers {version}, but {transformers.__version__} trains here."
                 " Expected the same version, because another one may read rows in another way. Probe the checkpoint in"
                 " the environment of the training."
             )

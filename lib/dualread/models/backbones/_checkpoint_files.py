@@ -60,9 +60,9 @@ def read_config(checkpoint: Path) -> Any:
         raise ArtifactError(f"{file}: {type(error).__name__}: {error}. Correct the value.") from error
     for part, of_part in config_class.sub_configs.items():
         # Read from `config` and not from the file, because transformers also accepts older names of the parts.
-        found, expected = (getattr(of, "model_type", None) for of in (getattr(config, part), of_part))
-        if found and expected and found != expected:  # a part that a model lacks, such as its sounds, is None
-            raise ArtifactError(f"{file}: {part}.model_type is {found!r}, expected {expected!r}. {AGAIN}")
+        model_type, expected = (getattr(section, "model_type", None) for section in (getattr(config, part), of_part))
+        if model_type and expected and model_type != expected:  # a part that a model lacks, such as its sounds, is None
+            raise ArtifactError(f"{file}: {part}.model_type is {model_type!r}, expected {expected!r}. {AGAIN}")
     return config
 
 
@@ -144,8 +144,8 @@ def weight_files(checkpoint: Path) -> list[Path]:
     if missing := [file.name for file in files if not file.is_file()]:
         n_tensors = sum(name in missing for name in weight_map.values())
         raise ArtifactError(
-            f"{index}: {len(missing)} of its {len(files)} files are not there: {some(missing)}. Expected them to hold "
-            f"{n_tensors} of the {len(weight_map)} tensors. {AGAIN}"
+            f"{index}: {len(missing)} of its {len(files)} files are not there: {shortened(missing)}. Expected them to"
+            f" hold {n_tensors} of the {len(weight_map)} tensors. {AGAIN}"
         )
     if single.exists() and single not in files:
         # It depends on the program which of the two it reads.
@@ -182,17 +182,17 @@ def _check_tensors(files: list[Path], weight_map: Mapping[str, str] | None = Non
         kinds = {name: tensors.get_slice(name).get_dtype() for name in list(tensors.keys())}
         if weight_map and (elsewhere := [name for name in kinds if weight_map.get(name) != file.name]):
             raise ArtifactError(
-                f"{file}: holds {len(elsewhere)} tensors that are not its own: {some(elsewhere)}. Expected those that"
-                f" {_INDEX} names for it; of the first it says {weight_map.get(elsewhere[0])!r}. {AGAIN}"
+                f"{file}: holds {len(elsewhere)} tensors that are not its own: {shortened(elsewhere)}. Expected those"
+                f" that {_INDEX} names for it; of the first it says {weight_map.get(elsewhere[0])!r}. {AGAIN}"
             )
         if wrong := [f"{name} ({kind})" for name, kind in kinds.items() if kind not in (*_FLOATS, _POSITIONS)]:
             raise ArtifactError(
-                f"{file}: {len(wrong)} tensors are quantized: {some(wrong)}. Expected one of {', '.join(_FLOATS)}. Use"
-                " the original model, or save this one again after `model.dequantize()`."
+                f"{file}: {len(wrong)} tensors are quantized: {shortened(wrong)}. Expected one of {', '.join(_FLOATS)}."
+                " Use the original model, or save this one again after `model.dequantize()`."
             )
 
 
-def some(names: list[str]) -> str:
+def shortened(names: list[str]) -> str:
     """Return the first few names and the number of the others, as text for a message."""
     more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
     return ", ".join([*names[:_SHOWN], *more])

@@ -20,7 +20,7 @@ from dualread.models.backbones._checkpoint_files import (
     read_config,
     read_json,
     readable,
-    some,
+    shortened,
     weight_files,
 )
 from dualread.models.backbones.parts import attend_without_cudnn, compute_masks_at_once
@@ -130,7 +130,7 @@ def check_names(checkpoint: Path) -> Any:
             that differs from config.json.
     """
     model, report = _loading_report(checkpoint)
-    found = {
+    wrong = {
         # If two tied weights are missing, transformers lists both, although only one of them is ever stored.
         "missing": sorted(report["missing_keys"] - set(model.all_tied_weights_keys)),
         "unknown to this model": sorted(report["unexpected_keys"]),
@@ -139,7 +139,7 @@ def check_names(checkpoint: Path) -> Any:
             for name, shape, expected in sorted(report["mismatched_keys"])
         ],
     }
-    if problems := [f"{len(names)} tensors are {what}: {some(names)}." for what, names in found.items() if names]:
+    if problems := [f"{len(names)} tensors are {what}: {shortened(names)}." for what, names in wrong.items() if names]:
         raise ArtifactError(
             f"{checkpoint}: not the weights of the {type(model).__name__} in config.json. {' '.join(problems)} "
             "Save the complete model again with `save_pretrained`, or download it again with its own config.json."
@@ -198,6 +198,6 @@ def _refuse_non_finite(checkpoint: Path, tensors: Iterable[tuple[str, "Tensor"]]
     ]
     if names:
         raise ArtifactError(
-            f"{checkpoint}: {len(names)} tensors hold NaN or infinite values: {some(names)}. Expected finite weights. "
-            "Use a checkpoint from before its training diverged, or one that was not converted to float16."
+            f"{checkpoint}: {len(names)} tensors hold NaN or infinite values: {shortened(names)}. Expected finite"
+            " weights. Use a checkpoint from before its training diverged, or one that was not converted to float16."
         )

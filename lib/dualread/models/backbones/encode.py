@@ -96,8 +96,8 @@ class Encoder:
         """
         from dualread.data.images import content_sha256
 
-        if found := [token for token in self._control if token in text]:
-            raise DataError(f"{row}: the text contains image tokens ({found[0]}). Remove them from the question.")
+        if tokens := [token for token in self._control if token in text]:
+            raise DataError(f"{row}: the text contains image tokens ({tokens[0]}). Remove them from the question.")
         digest, inputs, picture = "", {}, image() if callable(image) else image
         if picture is None:
             ids, types, _ = self._processed(text, None)
@@ -136,10 +136,10 @@ class Encoder:
         """
         from dualread.data.images import content_sha256
 
-        parts_of = [part for one in turns for part in one["content"]]
+        parts_of = [part for turn in turns for part in turn["content"]]
         images = [part["image"] for part in parts_of if part["type"] == "image"]
-        if found := [token for token in self._control for part in parts_of if token in part.get("text", "")]:
-            raise DataError(f"{row}: the text contains image tokens ({found[0]}). Remove them.")
+        if tokens := [token for token in self._control for part in parts_of if token in part.get("text", "")]:
+            raise DataError(f"{row}: the text contains image tokens ({tokens[0]}). Remove them.")
         try:
             with within_limits():
                 self.processor.apply_chat_template(turns, add_generation_prompt=True, **self._template)
@@ -185,9 +185,9 @@ class Encoder:
 
     def _composed_ids(self, text: str, placeholder: str) -> tuple[int, ...]:
         rendered, bos = self._rendered(text), self.tokenizer.bos_token
-        whole = rendered.replace(self.processor.image_token, placeholder, 1)
+        prompt = rendered.replace(self.processor.image_token, placeholder, 1)
         has_bos = bos is not None and rendered.startswith(bos)
-        return tuple(self.tokenizer(whole, add_special_tokens=not has_bos)["input_ids"])
+        return tuple(self.tokenizer(prompt, add_special_tokens=not has_bos)["input_ids"])
 
     def _rendered(self, text: str) -> str:
         """Return what the chat template makes of a question.
@@ -217,7 +217,7 @@ class Encoder:
     def _with_text(self, text: str, image: "Image | Path") -> "_Shown":
         """Let the processor make a prompt, and see whether its text and its image, made apart, are the same."""
         ids, types, inputs = self._processed(text, image)
-        typed = {name: {token for token, kind in zip(ids, of, strict=True) if kind} for name, of in types.items()}
+        typed = {name: {token for token, kind in zip(ids, kinds, strict=True) if kind} for name, kinds in types.items()}
         [placeholder] = getattr(self.processor, "placeholders", None) or [None]
         if placeholder is None or self._composed(text, placeholder, typed) != (ids, types):
             return _Shown(inputs=inputs, placeholder=None, typed=typed)
@@ -250,9 +250,9 @@ class Encoder:
         low, high = self._settings.get("min_pixels", 0), self._settings.get("max_pixels", float("inf"))
         if takes_limits(self.processor.image_processor) or pixels.ndim < 4:
             return
-        if not low <= (found := pixels_of(pixels)) <= high:
+        if not low <= (actual := pixels_of(pixels)) <= high:
             raise DataError(
-                f"{row}: the image processor makes {found} pixels of the image, and takes no limits. Expected {low} to"
+                f"{row}: the image processor makes {actual} pixels of the image, and takes no limits. Expected {low} to"
                 f" {high}, as min_pixels and max_pixels say. Correct them or leave them out."
             )
 
@@ -315,9 +315,9 @@ class _Shown:
     typed: Mapping[str, Set[int]]
 
 
-def _are_equal(one: Mapping[str, "Tensor"], other: Mapping[str, "Tensor"]) -> bool:
-    return one.keys() == other.keys() and all(
-        tensor.dtype == other[name].dtype and tensor.equal(other[name]) for name, tensor in one.items()
+def _are_equal(batch: Mapping[str, "Tensor"], other: Mapping[str, "Tensor"]) -> bool:
+    return batch.keys() == other.keys() and all(
+        tensor.dtype == other[name].dtype and tensor.equal(other[name]) for name, tensor in batch.items()
     )
 
 

@@ -61,8 +61,8 @@ def _features(model: Any, images: Sequence[Mapping[str, "Tensor"]]) -> tuple[lis
 
     encode = model.model.get_image_features
     taken = inspect.signature(encode).parameters
-    given = {name: torch.cat([image[name] for image in images]) for name in images[0] if name in taken}
-    features = encode(**given, return_dict=True)
+    inputs = {name: torch.cat([image[name] for image in images]) for name in images[0] if name in taken}
+    features = encode(**inputs, return_dict=True)
     tiles = [len(image["pixel_values"]) for image in images]
     split = {key: _split(value, tiles) for key, value in features.items() if key not in _NOT_SHOWN}
     if any(parts is None for parts in split.values()):
@@ -113,10 +113,10 @@ def positions(model: Any) -> Iterator[list["Tensor"]]:
     """Collect the positions [..., rows or 1, tokens] that the language model is given, whatever computes them."""
     seen: list[Tensor] = []
 
-    def note(module: Any, given: Any, named: Any) -> None:
-        found = named.get("position_ids", given[1] if len(given) > 1 else None)
-        if found is not None:
-            seen.append(found)
+    def note(module: Any, arguments: Any, named: Any) -> None:
+        positions_of_call = named.get("position_ids", arguments[1] if len(arguments) > 1 else None)
+        if positions_of_call is not None:
+            seen.append(positions_of_call)
 
     modules = (m for name, m in model.model.named_modules() if not any(word in name for word in _VISION))
     rotary = next((m for m in modules if "rotary" in type(m).__name__.lower()), None)
@@ -202,8 +202,8 @@ def compute_masks_at_once() -> None:
             return expected
 
         def at_once(*positions: "Tensor") -> "Tensor":
-            found = pattern(*spread(*positions))
-            return found.expand(*map(len, positions))
+            mask = pattern(*spread(*positions))
+            return mask.expand(*map(len, positions))
 
         return masks
 
@@ -251,7 +251,7 @@ def head(model: Any, dtype: Any = None) -> Callable[["Tensor"], "Tensor"]:
         weight, bias = weight.to(dtype), None if bias is None else bias.to(dtype)
 
     def logits(states: "Tensor") -> "Tensor":
-        found = layer(states) if dtype is None else torch.nn.functional.linear(states.to(dtype), weight, bias)
-        return found if cap is None else cap * torch.tanh(found / cap)
+        raw = layer(states) if dtype is None else torch.nn.functional.linear(states.to(dtype), weight, bias)
+        return raw if cap is None else cap * torch.tanh(raw / cap)
 
     return logits

@@ -80,8 +80,8 @@ def without_other_media(processor_class: Any) -> Any:
     absent = {name: type(name, (), {"__getattr__": lambda *_: None})() for name in parts if name not in kept}
 
     class OfKept(ProcessorMixin):  # the class's own constructor passes all parts on to this one
-        def __init__(self, *given: Any, **named: Any):
-            named |= zip(parts, given, strict=False)
+        def __init__(self, *values: Any, **named: Any):
+            named |= zip(parts, values, strict=False)
             super().__init__(**{name: part for name, part in named.items() if name not in absent})
 
     def process_images(self: Any, images: Any, **named: Any) -> Any:
@@ -121,15 +121,15 @@ def forbidden_token_ids(processor: Any, config: Any, stop: Set[int], named: Sequ
             " tokenizer.json spells them. Correct the setting or leave it out."
         )
     of_text = {*PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES, "decoder_start_token"}
-    own = {f"{name}_id": vocabulary.get(token) for name, token in tokenizer.special_tokens_map.items()}
-    found = {
+    special_ids = {f"{name}_id": vocabulary.get(token) for name, token in tokenizer.special_tokens_map.items()}
+    token_ids = {
         token
-        for name, value in (*config.to_dict().items(), *vars(processor).items(), *own.items())
+        for name, value in (*config.to_dict().items(), *vars(processor).items(), *special_ids.items())
         if name.endswith(("_token_id", "_token_index", "_token_ids")) and name.rpartition("_")[0] not in of_text
         for token in (value if isinstance(value, (list, tuple)) else [value])
         if isinstance(token, int)
     }
-    return tuple(sorted((found - stop) | {vocabulary[token] for token in named}))
+    return tuple(sorted((token_ids - stop) | {vocabulary[token] for token in named}))
 
 
 def _unfit(checkpoint: Path, problem: str) -> ArtifactError:
@@ -146,8 +146,8 @@ def _load_images(checkpoint: Path, settings: Wire) -> Any:
         if takes_limits(images) and "min_pixels" in settings:
             low, high = settings["min_pixels"], settings["max_pixels"]
             # The file's own min_pixels and max_pixels, as Qwen2.5-VL has them, would win over `size`.
-            given = {"size": {"shortest_edge": low, "longest_edge": high}, "min_pixels": low, "max_pixels": high}
-            images = type(images).from_pretrained(checkpoint, **given, trust_remote_code=False)
+            limits = {"size": {"shortest_edge": low, "longest_edge": high}, "min_pixels": low, "max_pixels": high}
+            images = type(images).from_pretrained(checkpoint, **limits, trust_remote_code=False)
     _check_sizes(checkpoint, images.to_dict())
     if takes_limits(images) and "min_pixels" in settings and not images.do_resize:
         raise _unfit(
@@ -189,10 +189,10 @@ def _assemble(checkpoint: Path, config: Any, tokenizer: Any, images: Any) -> "Pr
         template = (template["default"] if isinstance(template, dict) else template) or tokenizer.chat_template
     complete = _class(checkpoint, config, known.pop("processor_class", None))
     parts, kind = complete.get_attributes(), without_other_media(complete)
-    own = {"image_processor": images, "tokenizer": tokenizer}
-    given = {name: value for name, value in known.items() if name not in parts}
+    made = {"image_processor": images, "tokenizer": tokenizer}
+    arguments = {name: value for name, value in known.items() if name not in parts}
     with readable(f"{checkpoint}: {kind.__name__} cannot be made of its files", "the files of this processor"):
-        processor = kind.from_args_and_dict([own.get(name) or getattr(kind, name) for name in parts], given)
+        processor = kind.from_args_and_dict([made.get(name) or getattr(kind, name) for name in parts], arguments)
     processor.chat_template = tokenizer.chat_template = template
     return processor
 
@@ -209,9 +209,9 @@ def _class(checkpoint: Path, config: Any, name: str | None) -> Any:
         # The module's own class: the one in `transformers` may insist on packages for videos.
         if candidate and (module := modules.get(candidate)):
             with readable(f"{checkpoint}: {candidate} of transformers cannot be used", "a processor that can"):
-                found = getattr(importlib.import_module(f"transformers.{module}"), candidate)
-            if issubclass(found, transformers.ProcessorMixin):
-                return found
+                processor_class = getattr(importlib.import_module(f"transformers.{module}"), candidate)
+            if issubclass(processor_class, transformers.ProcessorMixin):
+                return processor_class
     raise ArtifactError(
         f"{checkpoint}: transformers has no processor for the model_type {config.model_type!r}. Expected"
         f" `processor_class` in processor_config.json. {AGAIN}"
@@ -235,7 +235,7 @@ def _problem(processor: Any, config: Any, arguments: Wire, text: str) -> str | N
         except Exception:  # most processors cannot place an image by themselves, and say so in their own ways
             return _NO_TEMPLATE
     shown = turn("?", image=picture)
-    if why := trial.trouble(lambda: [_written(processor, arguments, of) for of in ("?", text)]):
+    if why := trial.trouble(lambda: [_written(processor, arguments, question) for question in ("?", text)]):
         return f"its chat template {why}. Expected one that writes a prompt in milliseconds."
     asked = {"tokenize": True, "return_dict": True, "return_tensors": "pt", **arguments}
     try:
@@ -254,8 +254,8 @@ def _problem(processor: Any, config: Any, arguments: Wire, text: str) -> str | N
     if alone not in (None, ids):
         return _NO_TEMPLATE
     word, expected = getattr(processor, "image_token", "an image"), getattr(config, "image_token_id", None)
-    if (found := processor.tokenizer.get_vocab().get(word)) != expected and expected not in ids:
-        return f"the tokenizer's id of {word} is {found}, expected {expected} as in config.json."
+    if (token_id := processor.tokenizer.get_vocab().get(word)) != expected and expected not in ids:
+        return f"the tokenizer's id of {word} is {token_id}, expected {expected} as in config.json."
     return None if expected in ids else "the chat template leaves out images. Expected that of the model's processor."
 
 

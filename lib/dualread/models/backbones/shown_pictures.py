@@ -43,10 +43,10 @@ def own_limits(checkpoint: Path) -> PixelLimits | None:
     low, high = (size.get(edge) for edge in ("shortest_edge", "longest_edge"))
     if not low or not high or (not takes_limits(images) and high <= _LONGEST_SIDE):
         return None
-    said = [file.name for file in files if _says(read_json(file))]
+    sources = [file.name for file in files if _says(read_json(file))]
     kind = type(images).__name__.removesuffix("Pil")
     return PixelLimits(
-        pixels=(low, high), source=said[0] if said else f"the defaults of {kind}: {files[0].name} has none"
+        pixels=(low, high), source=sources[0] if sources else f"the defaults of {kind}: {files[0].name} has none"
     )
 
 

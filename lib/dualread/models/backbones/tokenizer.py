@@ -82,9 +82,9 @@ def without_calls(name: str, content: bytes) -> bytes:
             del entries[key]
     else:
         of_model = model if isinstance(model, dict) else {}
-        kept = [(of, key) for of, keys in ((entries, _CUTS), (of_model, _RANDOM)) for key in keys if of.get(key)]
-        for of, key in kept:
-            of[key] = None
+        kept = [(part, key) for part, keys in ((entries, _CUTS), (of_model, _RANDOM)) for key in keys if part.get(key)]
+        for part, key in kept:
+            part[key] = None
     return json.dumps(entries, ensure_ascii=False, indent=2).encode() if kept else content
 
 
@@ -92,5 +92,5 @@ def forget_calls(checkpoint: Path) -> None:
     """Remove from a copy of a checkpoint what its tokenizer keeps of calls, so that no program cuts prompts there."""
     for name in CALLED:
         file = checkpoint / name
-        if file.is_file() and (content := file.read_bytes()) != (whole := without_calls(file.name, content)):
-            replace_text(file, whole.decode())
+        if file.is_file() and (content := file.read_bytes()) != (cleaned := without_calls(file.name, content)):
+            replace_text(file, cleaned.decode())

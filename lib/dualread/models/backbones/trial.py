@@ -28,7 +28,7 @@ def trouble(action: Callable[[], object]) -> str | None:
     It is called in a fork of this process, which may use `SECONDS` and `BYTES`, and whose results are lost.
     """
     receiver, sender = os.pipe()
-    ready, said = [], b""
+    ready, outcome = [], b""
     child = _fork()
     if child == 0:
         os.close(receiver)
@@ -36,14 +36,14 @@ def trouble(action: Callable[[], object]) -> str | None:
     os.close(sender)
     try:
         ready, _, _ = select.select([receiver], [], [], _WAITS * SECONDS)
-        said = os.read(receiver, 1) if ready else b""
+        outcome = os.read(receiver, 1) if ready else b""
     finally:
         os.close(receiver)
         os.kill(child, signal.SIGKILL)  # one that has ended keeps the reason why
         _, status = os.waitpid(child, 0)
-    if said == b"+":
+    if outcome == b"+":
         return None
-    if said == b"m":
+    if outcome == b"m":
         return f"takes more than {BYTES / 1e9:.0f} GB of memory"
     ended = ready and not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGVTALRM)
     return "ends its process" if ended else f"does not end within {SECONDS:.0f} seconds"
@@ -105,10 +105,10 @@ def _run(action: Callable[[], object], sender: int) -> None:
             limit = size + BYTES if hard == resource.RLIM_INFINITY else min(size + BYTES, hard)
             resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
         action()
-        said = b"+"
+        outcome = b"+"
     except MemoryError:
-        said = b"m"
+        outcome = b"m"
     except BaseException:  # the same error comes where it can be reported
-        said = b"+"
-    os.write(sender, said)
+        outcome = b"+"
+    os.write(sender, outcome)
     os._exit(0)

@@ -66,8 +66,8 @@ def look(place: str) -> UserModel:
     """
     if Path(place).is_dir():
         source, config, weights, files = {"folder": place}, _read(Path(place)), _weights(Path(place)), Path(place)
-    elif given := _ON_HUB.fullmatch(place):
-        source, config, weights, files = _on_hub(*given.groups())
+    elif repository := _ON_HUB.fullmatch(place):
+        source, config, weights, files = _on_hub(*repository.groups())
     else:
         raise ArtifactError(f"{place}: no such folder. Expected a checkpoint's folder, or owner/name of the hub.")
     try:
@@ -131,14 +131,14 @@ def _dtype(config: Mapping[str, Any], weights: Mapping[str, int]) -> tuple[str, 
         weights: {type: how many numbers have it}, of the files of weights.
     """
     sections = (config, config.get("text_config") or {})
-    said = [section[name] for section in sections for name in ("dtype", "torch_dtype") if section.get(name)]
-    stored = _TYPES.get(max(weights, key=lambda one: weights[one]), "") if weights else ""
-    found = _plain(str(said[0])).removeprefix("torch.") if said else stored
-    source = "config.json" if said else "its *.safetensors, as config.json names none"
-    if found in _DTYPES:
-        return found, source
-    exactly = ", which float32 holds exactly" if found == "float16" else ""
-    return "float32", f"{source} says {found or 'nothing'}{exactly}; bfloat16 takes half the memory"
+    types = [section[name] for section in sections for name in ("dtype", "torch_dtype") if section.get(name)]
+    stored = _TYPES.get(max(weights, key=lambda dtype: weights[dtype]), "") if weights else ""
+    dtype = _plain(str(types[0])).removeprefix("torch.") if types else stored
+    source = "config.json" if types else "its *.safetensors, as config.json names none"
+    if dtype in _DTYPES:
+        return dtype, source
+    exactly = ", which float32 holds exactly" if dtype == "float16" else ""
+    return "float32", f"{source} says {dtype or 'nothing'}{exactly}; bfloat16 takes half the memory"
 
 
 def served(name: str, folder: str) -> UserModel:
@@ -164,7 +164,7 @@ def served(name: str, folder: str) -> UserModel:
 
 def _plain(text: str) -> str:
     """Return a text of somebody else as it may stand in a comment and on a terminal: in one line, and not long."""
-    return "".join(one if one.isprintable() else " " for one in text)[:_LONGEST_NAME]
+    return "".join(character if character.isprintable() else " " for character in text)[:_LONGEST_NAME]
 
 
 def _name(label: str) -> str:
@@ -216,8 +216,8 @@ def _weights(folder: Path) -> dict[str, int]:
                 if length > _LONGEST_HEAD:
                     raise ValueError(f"its head has {length} bytes")
                 head = json.loads(content.read(length))
-            for one in (one for name, one in head.items() if name != "__metadata__"):
-                total[str(one["dtype"])] += math.prod(one["shape"])
+            for tensor in (tensor for name, tensor in head.items() if name != "__metadata__"):
+                total[str(tensor["dtype"])] += math.prod(tensor["shape"])
         except (OSError, struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise ArtifactError(f"{file}: not safetensors ({error}). Copy the checkpoint again.") from error
     return total
@@ -231,7 +231,7 @@ def _on_hub(name: str, revision: str | None) -> tuple[dict[str, str], dict[str, 
         info = HfApi().model_info(name, revision=revision)
         file = Path(hf_hub_download(name, "config.json", revision=info.sha))
         config = json.loads(file.read_text(encoding="utf-8"))
-        there = {one.rfilename for one in info.siblings or ()}
+        there = {file.rfilename for file in info.siblings or ()}
         for other in there & {*OF_PROCESSORS, "tokenizer.json"}:
             hf_hub_download(name, other, revision=info.sha)
     except Exception as error:  # the hub raises errors of several packages
@@ -310,8 +310,8 @@ def _pixels(place: str, config: Mapping[str, Any], files: Path) -> tuple[tuple[i
     """
     vision = config.get("vision_config") or {}
     if _takes_any_size(vision):
-        if (own := own_limits(files)) is not None:
-            return own.pixels, own.source
+        if (limits := own_limits(files)) is not None:
+            return limits.pixels, limits.source
         if any((files / name).is_file() for name in OF_PROCESSORS):
             return _ANY_SIZE, "those of the paper's study, for `dualread plan` alone: its image processor takes none"
         return _ANY_SIZE, (

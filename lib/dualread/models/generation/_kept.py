@@ -47,7 +47,7 @@ class Kept:
             PassStates(
                 n_prompt_tokens=len(prompt.token_ids),
                 final=self._final[i, : len(ids) + 1],
-                layers={layer: of[i, : len(ids)] for layer, of in self._layers.items()},
+                layers={layer: states[i, : len(ids)] for layer, states in self._layers.items()},
                 image=self._images[i],
             )
             for i, (prompt, ids) in enumerate(zip(self._prompts, completions, strict=True))

@@ -106,7 +106,7 @@ class CachedStates:
         self,
         opened: Opened,
         prompts: Sequence[EncodedPrompt],
-        of: Sequence[int],
+        prompt_indices: Sequence[int],
         *,
         room: int,
         layers: Sequence[int] = (),
@@ -116,11 +116,11 @@ class CachedStates:
         self.layers: dict[int, torch.Tensor] = {}
         images: dict[int, torch.Tensor] = {}
         width = max(len(prompt.token_ids) for prompt in prompts)
-        prompt_of_row = torch.tensor(of, device=device)
+        prompt_of_row = torch.tensor(prompt_indices, device=device)
         cached: list[Any] = []
         parts: dict[int, tuple[torch.Tensor, ...]] = {}
         for read in read_prompts(opened, prompts):
-            cached = cached or [_Layer(layer, len(of), room) for layer in read.cache.layers]
+            cached = cached or [_Layer(layer, len(prompt_indices), room) for layer in read.cache.layers]
             position = torch.full((len(prompts),), -1, device=device)
             position[read.at] = torch.arange(len(read.at), device=device)
             rows = (position[prompt_of_row] >= 0).nonzero()[:, 0]

@@ -103,12 +103,12 @@ def _way(request: EncodedRequest) -> tuple[Any, ...]:
 def complete(opened: Opened, requests: Sequence[EncodedRequest], kept: "Kept | None" = None) -> list[list[Completion]]:
     """Return the completions of each request, all of one batch; see `stream`."""
     made = {
-        (one.name, one.index): one.completion
+        (event.name, event.index): event.completion
         for events in stream(opened, requests, kept=kept)
-        for one in events
-        if isinstance(one, Finished)
+        for event in events
+        if isinstance(event, Finished)
     }
-    return [[made[one.name, k] for k in range(one.decoding.n_samples)] for one in requests]
+    return [[made[request.name, k] for k in range(request.decoding.n_samples)] for request in requests]
 
 
 def stream(
@@ -124,10 +124,10 @@ def stream(
         abandoned: Names of requests that nobody waits for any longer; the caller may add some between two steps.
         kept: Keeps all states, for which the last token of each completion is read as well.
     """
-    rows = [GrowingCompletion(request=one, index=k) for one in requests for k in range(one.decoding.n_samples)]
-    position = {one.name: i for i, one in enumerate(requests)}
-    of = [position[row.request.name] for row in rows]
-    longest = max(one.decoding.max_completion_tokens for one in requests)
+    places = [(i, k) for i, request in enumerate(requests) for k in range(request.decoding.n_samples)]
+    rows = [GrowingCompletion(request=requests[i], index=k) for i, k in places]
+    prompts, prompt_of_row = [request.prompt for request in requests], [i for i, _ in places]
+    longest = max(request.decoding.max_completion_tokens for request in requests)
     decoding = requests[0].decoding.model_copy(update={"max_completion_tokens": longest})
     uniform = None
     if decoding.temperature > 0:
@@ -135,7 +135,7 @@ def stream(
         uniform = np.stack([rng.random(longest) for rng in drawn])
     ended: set[int] = set()
     cut: set[int] = set()  # completions that need no further step, although they said no stop token
-    for number, step in enumerate(steps(opened, [one.prompt for one in requests], of, decoding, uniform, cut, kept)):
+    for number, step in enumerate(steps(opened, prompts, prompt_of_row, decoding, uniform, cut, kept)):
         if abandoned:
             cut |= {i for i, row in enumerate(rows) if row.request.name in abandoned}
             ended |= cut
@@ -187,7 +187,7 @@ class Step:
 def steps(
     opened: Opened,
     prompts: Sequence[EncodedPrompt],
-    of: Sequence[int],
+    prompt_of_row: Sequence[int],
     decoding: SeededDecoding,
     uniform: np.ndarray | None,
     ended: Set[int] = frozenset(),
@@ -198,7 +198,7 @@ def steps(
     Args:
         opened: The model, and how to encode its prompts.
         prompts: The encoded prompts.
-        of: For each completion, the position of its prompt in `prompts`.
+        prompt_of_row: For each completion, the position of its prompt in `prompts`.
         decoding: How tokens are chosen; `n_samples` and `seed` are not read.
         uniform: Random numbers in [0, 1), [completions, max_completion_tokens]; None for greedy decoding.
         ended: Completions that nobody wants any longer; the caller may add some between two steps.
@@ -212,12 +212,12 @@ def steps(
     stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (opened.stop, opened.forbidden))
     layers = () if kept is None else kept.layers
     if opened.encoder.facts.shared == NOTHING:
-        states = Rows(opened, [prompts[i] for i in of], layers)
+        states = Rows(opened, [prompts[i] for i in prompt_of_row], layers)
     else:
-        states = CachedStates(opened, prompts, of, room=n_tokens - (kept is None), layers=layers)
-    at = torch.arange(len(of), device=model.device)  # the completion of each row of `states`
-    going = torch.ones(len(of), dtype=torch.bool, device=model.device)
-    said = torch.zeros_like(going)  # whether a row has chosen a token that ends it
+        states = CachedStates(opened, prompts, prompt_of_row, room=n_tokens - (kept is None), layers=layers)
+    at = torch.arange(len(prompt_of_row), device=model.device)  # the completion of each row of `states`
+    going = torch.ones(len(prompt_of_row), dtype=torch.bool, device=model.device)
+    has_ended = torch.zeros_like(going)  # whether a row has chosen a token that ends it
     for step in range(n_tokens if kept is None else n_tokens + 1):
         if kept is not None:
             kept.take(step, at, states)
@@ -227,17 +227,18 @@ def steps(
         chosen = _choose(scores, decoding, None if uniform is None else uniform[at.cpu().numpy(), step])
         log_probs = scores.gather(1, chosen[:, None])[:, 0] - total
         yield Step(at=at, chosen=chosen, log_probs=log_probs, states=states.last)
-        before, said = said, said | torch.isin(chosen, stop)
-        going &= ~(said if kept is None else before)  # where states are kept, the token that ends a row is read, too
+        before, has_ended = has_ended, has_ended | torch.isin(chosen, stop)
+        # Where states are kept, the token that ends a row is read, too.
+        going &= ~(has_ended if kept is None else before)
         if ended:
             going &= torch.tensor([row not in ended for row in at.tolist()], device=model.device)
         n_going = int(going.sum())
         if not n_going or step + 1 == n_tokens + (kept is not None):
             break
         if n_going < _LEAST_GOING * len(at):
-            left = going.nonzero()[:, 0]
-            states.select(left)
-            at, chosen, going, said = at[left], chosen[left], going[left], said[left]
+            remaining = going.nonzero()[:, 0]
+            states.select(remaining)
+            at, chosen, going, has_ended = (values[remaining] for values in (at, chosen, going, has_ended))
         states.append(chosen)
 
 

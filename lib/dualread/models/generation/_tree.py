@@ -76,8 +76,8 @@ def _score_rows(
     """Score each continuation in a row of its own, where a model does not take masks of any form."""
     rows = [(prompt, ids) for prompt in prompts for ids in continuations]
     scores, head = np.empty(len(rows)), parts.head(opened.model)
-    whole = [[*prompt.token_ids, *ids] for prompt, ids in rows]
-    for read in read_rows(opened, [prompt for prompt, _ in rows], whole):
+    sequences = [[*prompt.token_ids, *ids] for prompt, ids in rows]
+    for read in read_rows(opened, [prompt for prompt, _ in rows], sequences):
         for k, i in enumerate(read.rows):
             ids, before = rows[i][1], len(rows[i][0].token_ids) - 1 - read.start
             log_probs = torch.log_softmax(head(read.states[k, before : before + len(ids)]).double(), dim=-1)

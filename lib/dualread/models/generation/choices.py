@@ -53,15 +53,15 @@ def score_choices(
         wanted: As in `choices_of`.
     """
     choices = [choices_of(wanted, actor.encoder.tokenizer, ids, actor.stop) for ids in committed]
-    after = [replace(request, prefix=of.prefix) for request, of in zip(requests, choices, strict=True)]
-    continuations = [[ids for variants in of.variants.values() for ids in variants] for of in choices]
+    after = [replace(request, prefix=encoded.prefix) for request, encoded in zip(requests, choices, strict=True)]
+    continuations = [[ids for variants in encoded.variants.values() for ids in variants] for encoded in choices]
     scored = []
-    for of, found in zip(choices, actor.loglikelihoods(after, continuations), strict=True):
-        values = iter(found.values)  # of the variants of all choices, one after the other
+    for encoded, likelihoods in zip(choices, actor.loglikelihoods(after, continuations), strict=True):
+        values = iter(likelihoods.values)  # of the variants of all choices, one after the other
         log_probs = {
-            choice: float(np.logaddexp.reduce([next(values) for _ in ids])) for choice, ids in of.variants.items()
+            choice: float(np.logaddexp.reduce([next(values) for _ in ids])) for choice, ids in encoded.variants.items()
         }
-        scored.append(ScoredChoices(log_probs=log_probs, n_prompt_tokens=len(found.prompt_token_ids)))
+        scored.append(ScoredChoices(log_probs=log_probs, n_prompt_tokens=len(likelihoods.prompt_token_ids)))
     return scored
 
 
@@ -86,13 +86,13 @@ def _single_tokens(tokenizer: Any, word: str) -> list[list[int]]:
     """Return the spellings of `word` that are one token: in four letter cases, with and without a leading space."""
     spelled = dict.fromkeys((word, word.lower(), word.upper(), word.capitalize()))
     encoded = [_inside(tokenizer, space + text) for space in ("", " ") for text in spelled]
-    found = [list(ids) for ids in dict.fromkeys(tuple(ids) for ids in encoded) if len(ids) == 1]
-    if not found:
+    singles = [list(ids) for ids in dict.fromkeys(tuple(ids) for ids in encoded) if len(ids) == 1]
+    if not singles:
         raise ConfigError(
             f"views: choices: words: {word!r} is not a single token of this vocabulary in any spelling, expected a word"
             " that is one. Choose another word."
         )
-    return found
+    return singles
 
 
 def stated_integers(
@@ -139,5 +139,5 @@ def _integers(tokenizer: Any, tag_end: str, low: int, high: int) -> Mapping[str,
 
 def _inside(tokenizer: Any, text: str) -> list[int]:
     """Return the ids that `text` has after other text. Alone, many a tokenizer puts a space before it."""
-    before, whole, alone = (tokenizer(of, add_special_tokens=False)["input_ids"] for of in ("\n", "\n" + text, text))
-    return whole[len(before) :] if before and whole[: len(before)] == before else alone
+    before, both, alone = (tokenizer(part, add_special_tokens=False)["input_ids"] for part in ("\n", "\n" + text, text))
+    return both[len(before) :] if before and both[: len(before)] == before else alone

@@ -80,7 +80,7 @@ class TransformersEngine:
             if kept is None:
                 return rows
             states = kept.read([completion.token_ids for [completion] in rows])
-        return [[replace(completion, states=of)] for [completion], of in zip(rows, states, strict=True)]
+        return [[replace(completion, states=row_states)] for [completion], row_states in zip(rows, states, strict=True)]
 
     def _encode(self, requests: Sequence[Request]) -> list[EncodedPrompt]:
         # Those about one image follow each other, so that it is changed and processed once; a few are kept in memory.

@@ -16,5 +16,5 @@ def change(picture: Image.Image, settings: Settings, rng: np.random.Generator) -
     """Return the part as a smaller picture."""
     places = rng.random(2)
     kept = [max(1, round(side * (1 - _MOST * settings.strength))) for side in picture.size]
-    left, top = (int(place * (side - part + 1)) for place, side, part in zip(places, picture.size, kept, strict=True))
-    return picture.crop((left, top, left + kept[0], top + kept[1]))
+    x, top = (int(place * (side - part + 1)) for place, side, part in zip(places, picture.size, kept, strict=True))
+    return picture.crop((x, top, x + kept[0], top + kept[1]))

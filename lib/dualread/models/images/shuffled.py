@@ -29,8 +29,8 @@ def choose(manifest: pl.DataFrame, pairs: pl.DataFrame | None) -> pl.DataFrame:
     images.sort(key=lambda image: hashlib.sha256(image["image_id"].encode()).hexdigest())
     successors = pl.DataFrame(
         [
-            {"image_id": own["image_id"], "shown_file": other["image_file"], "shown_id": other["image_id"]}
-            for own, other in zip(images, [*images[1:], images[0]], strict=True)
+            {"image_id": image["image_id"], "shown_file": other["image_file"], "shown_id": other["image_id"]}
+            for image, other in zip(images, [*images[1:], images[0]], strict=True)
         ]
     )
     rows = manifest.join(successors, on="image_id", validate="m:1")

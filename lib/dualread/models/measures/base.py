@@ -23,8 +23,8 @@ def measure_batch(
     made: dict[int, dict[str, np.ndarray]] = {}
     with torch.inference_mode():
         for rows in _passes(opened, prompts, completions):
-            found = plugin.measure(opened, [prompts[i] for i in rows], [completions[i] for i in rows], settings)
-            made |= zip(rows, found, strict=True)
+            measured = plugin.measure(opened, [prompts[i] for i in rows], [completions[i] for i in rows], settings)
+            made |= zip(rows, measured, strict=True)
     return [made[i] for i in range(len(prompts))]
 
 

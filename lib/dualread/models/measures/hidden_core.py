@@ -68,11 +68,11 @@ def measure(
         images.append(image.to(model.device))
         of_answer = locate(completion, encoder.decode, opened.stop).answer
         answers.append(torch.tensor([start + t for t in of_answer], device=model.device))
-    given = {name: of.to(model.device) for name, of in encoder.batch(prompts, completions).items()}
+    inputs = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts, completions).items()}
     with _eager(model):
-        given |= encoder.shared_images(model, prompts)
+        inputs |= encoder.shared_images(model, prompts)
         with parts.positions(model) as seen, _attention(model, answers, images, settings) as attended:
-            whole = model.model(**given, use_cache=False).last_hidden_state
+            shown = model.model(**inputs, use_cache=False).last_hidden_state
         if not attended:
             raise ConfigError(
                 f"measures.hidden_core: no layer from depth {settings.from_depth} to {settings.to_depth} of this model"
@@ -80,13 +80,13 @@ def measure(
             )
         # Some models would compute other positions where tokens are hidden.
         fixed = {"position_ids": seen[0]} if seen else {}
-        mask = given["attention_mask"].clone()
+        mask = inputs["attention_mask"].clone()
         for k, (image, of_layers) in enumerate(zip(images, zip(*attended, strict=True), strict=True)):
             mask[k, image[core_of(torch.stack(of_layers).mean(dim=0), settings.share)]] = 0
-        is_same = torch.equal(mask, given["attention_mask"])
-        hidden = whole if is_same else model.model(**{**given, "attention_mask": mask}, **fixed, use_cache=False)[0]
-    entropies = (_mean_entropies(model, states, answers) for states in (whole, hidden))
-    return [{"entropy": one, "entropy_hidden": other} for one, other in zip(*entropies, strict=True)]
+        is_same = torch.equal(mask, inputs["attention_mask"])
+        hidden = shown if is_same else model.model(**{**inputs, "attention_mask": mask}, **fixed, use_cache=False)[0]
+    entropies = (_mean_entropies(model, states, answers) for states in (shown, hidden))
+    return [{"entropy": entropy, "entropy_hidden": other} for entropy, other in zip(*entropies, strict=True)]
 
 
 def core_of(attention: Any, share: float) -> Any:
@@ -127,15 +127,15 @@ def _attention(
     model: Any, answers: Sequence[Any], images: Sequence[Any], settings: Settings
 ) -> Iterator[list[list[Any]]]:
     """Collect, for each layer of the range, the mean attention [M] from each row's `answers` to its `images`."""
-    found: list[list[Any]] = []
+    attended: list[list[Any]] = []
     n_layers = model.config.get_text_config().num_hidden_layers
     first, end = (math.floor(depth * n_layers + 0.5) for depth in (settings.from_depth, settings.to_depth))
 
-    def note(module: Any, given: Any, output: Any) -> None:
+    def note(module: Any, inputs: Any, output: Any) -> None:
         weights: Any = output[1] if isinstance(output, tuple) and len(output) > 1 else None
         if getattr(weights, "ndim", 0) == 4:  # [rows, heads, tokens, tokens]
             rows = zip(weights, answers, images, strict=True)
-            found.append([of[:, answer][:, :, image].float().mean(dim=(0, 1)) for of, answer, image in rows])
+            attended.append([weight[:, answer][:, :, image].float().mean(dim=(0, 1)) for weight, answer, image in rows])
 
     layers = range(first, max(end, first + 1))
     handles = [
@@ -144,7 +144,7 @@ def _attention(
         if getattr(module, "layer_idx", None) in layers and "vision" not in name and "visual" not in name
     ]
     try:
-        yield found
+        yield attended
     finally:
         for handle in handles:
             handle.remove()

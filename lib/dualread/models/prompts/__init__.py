@@ -62,14 +62,14 @@ def made_of(text: str) -> tuple[str, ...]:
     return tuple(name for name in names() if name not in _PLACED_IN and _is_made_of(template(name), text))
 
 
-def _is_made_of(whole: str, text: str) -> bool:
-    first, *others = _PLACEHOLDER.split(whole)[0::2]
+def _is_made_of(template: str, text: str) -> bool:
+    first, *others = _PLACEHOLDER.split(template)[0::2]
     if not others:
-        return text == whole
+        return text == template
     end = len(first) if text.startswith(first) else -1
     for piece in others[:-1]:
-        found = text.find(piece, end) if end >= 0 else -1
-        end = -1 if found < 0 else found + len(piece)
+        start = text.find(piece, end) if end >= 0 else -1
+        end = -1 if start < 0 else start + len(piece)
     return end >= 0 and text.endswith(others[-1]) and len(text) - len(others[-1]) >= end
 
 
@@ -93,8 +93,8 @@ def render(
     """
     if name in _PLACED_IN:
         return render(_PLACED_IN[name], question=option_field(question, options), answer=answer, hint=hint)
-    given = {"QUESTION": question, "ANSWER": answer, "HINT": hint}
-    values = {name: value for name, value in given.items() if value is not None}
+    texts = {"QUESTION": question, "ANSWER": answer, "HINT": hint}
+    values = {name: value for name, value in texts.items() if value is not None}
     return _fill(name, template(name), values)
 
 
@@ -126,9 +126,9 @@ def shows_options(question: str, options: Sequence[str]) -> bool:
     end = 0
     for letter, option in zip(_LETTERS, options, strict=False):
         labeled = rf"(?<!\w)\(?{letter}\s*[.:)]\s*" + r"\s+".join(map(re.escape, option.split())) + r"(?!\w)"
-        if (found := re.compile(labeled, re.IGNORECASE).search(question, end)) is None:
+        if (match := re.compile(labeled, re.IGNORECASE).search(question, end)) is None:
             return False
-        end = found.end()
+        end = match.end()
     return len(options) > 0
 
 

@@ -75,12 +75,12 @@ class ReferenceLogProbs:
             with torch.inference_mode():
                 return [own_pass.log_probs(opened.model, *row, kind) for row in of_rows]
 
-        own = read()
+        log_probs = read()
         if in_float32 or not rows:
-            return cls(rows=rows, exact=own, rounding=0.0)
+            return cls(rows=rows, exact=log_probs, rounding=0.0)
         with own_pass.in_float32(opened.model):
             exact = read()
-        return cls(rows=rows, exact=exact, rounding=own_pass.mean_difference(own, exact))
+        return cls(rows=rows, exact=exact, rounding=own_pass.mean_difference(log_probs, exact))
 
     def check(self, replayed: Sequence[Replayed], bounds: Agreement, *, where: str) -> None:
         """Check the replay's log-probabilities. Replay and generation share code: both may be wrong in the same way.
@@ -107,7 +107,7 @@ def is_in_float32(opened: Opened) -> bool:
 
 
 def check_states(
-    found: Sequence[Replayed],
+    readings: Sequence[Replayed],
     again: Sequence[Replayed],
     exact: Sequence[Replayed],
     names: Sequence[str],
@@ -118,7 +118,7 @@ def check_states(
     """Check that states from another pass are those of a replay.
 
     Args:
-        found: What was read of some answers in the other pass.
+        readings: What was read of some answers in the other pass.
         again: What their replay read.
         exact: What their replay in float32 read; by how much it differs is how much rounding explains.
         names: The names of the answers.
@@ -128,32 +128,32 @@ def check_states(
     Raises:
         ReplayDisagreementError: A vector, a number of tokens, or the log-probabilities differ.
     """
-    for name in sorted((found[0].vectors if found else {}).keys() - {"answer_log_prob"}):
-        of_pass, of_replay, of_float32 = ([one.vectors[name] for one in of] for of in (found, again, exact))
+    for name in sorted((readings[0].vectors if readings else {}).keys() - {"answer_log_prob"}):
+        of_pass, of_replay, of_float32 = ([row.vectors[name] for row in group] for group in (readings, again, exact))
         apart, most = _apart(of_pass, of_replay), max(STATES, RATIO * _apart(of_replay, of_float32).mean())
         if not (apart.mean() <= most and apart.max() <= STATES_RATIO * most):  # NaN is no agreement
             order: list[int] = np.argsort(-apart).tolist()
             worst = ", ".join(names[i] for i in order[:5])
             raise _other_states(
                 where,
-                f"{name} differs by {apart.mean():.1%} of its length on average over {len(found)} answers (rounding"
+                f"{name} differs by {apart.mean():.1%} of its length on average over {len(readings)} answers (rounding"
                 f" explains at most {most:.1%}), by {apart.max():.1%} at most. Worst: {worst}",
             )
-    if wrong := [n for n, a, b in zip(names, found, again, strict=True) if a.n_image_tokens != b.n_image_tokens]:
+    if wrong := [n for n, a, b in zip(names, readings, again, strict=True) if a.n_image_tokens != b.n_image_tokens]:
         raise _other_states(where, f"{wrong[0]} has another number of image tokens")
-    differences = [np.abs(a.token_log_probs - b.token_log_probs) for a, b in zip(found, again, strict=True)]
-    mean, most = float(np.concatenate(differences).mean()) if found else 0.0, bounds.max_mean_log_prob_difference
+    differences = [np.abs(a.token_log_probs - b.token_log_probs) for a, b in zip(readings, again, strict=True)]
+    mean, most = float(np.concatenate(differences).mean()) if readings else 0.0, bounds.max_mean_log_prob_difference
     if not mean <= most:
         raise _other_states(
             where,
-            f"log-probabilities differ by {mean:.2e} on average over {len(found)} answers (rounding explains at most"
+            f"log-probabilities differ by {mean:.2e} on average over {len(readings)} answers (rounding explains at most"
             f" {most:.0e})",
         )
 
 
-def _apart(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> np.ndarray:
+def _apart(vectors: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> np.ndarray:
     """Return how far vectors are from others, in shares of the lengths of the others [n]."""
-    return np.array([np.linalg.norm(a - b) / max(np.linalg.norm(b), 1e-6) for a, b in zip(one, other, strict=True)])
+    return np.array([np.linalg.norm(a - b) / max(np.linalg.norm(b), 1e-6) for a, b in zip(vectors, other, strict=True)])
 
 
 def _other_states(where: str, what: str) -> ReplayDisagreementError:

@@ -18,11 +18,11 @@ def read_of_example() -> dict[str, list[float]]:
     def states(n: int, factor: int) -> torch.Tensor:
         return (torch.arange(3 * n) * factor % 17 - 8).reshape(n, 3) / 4
 
-    found: dict[str, list[float]] = {name: [] for name in VECTORS}
+    reading: dict[str, list[float]] = {name: [] for name in VECTORS}
     for tokens in _COMPLETIONS:
         ends = {i for i, token in enumerate(tokens) if token == _END}
         at = locate(range(len(tokens)), lambda ids, tokens=tokens: "".join(tokens[i] for i in ids), ends)
         read = vectors_of(states(1 + len(tokens), 5), states(len(tokens), 7), states(9, 11), at, kappa=0.5)
         for name in VECTORS:
-            found[name] += [round(value, 3) for value in read[name].tolist()]
-    return found
+            reading[name] += [round(value, 3) for value in read[name].tolist()]
+    return reading

@@ -50,19 +50,19 @@ def replay_batch(
     import torch
 
     model = opened.model
-    whole = [[*prompt.token_ids, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
+    sequences = [[*prompt.token_ids, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
     layers = layers_of(spec, model.config.get_text_config().num_hidden_layers)
     replayed: dict[int, Replayed] = {}
     with torch.inference_mode():
-        for read in read_rows(opened, prompts, whole, layers=sorted(set(layers.values()))):
+        for read in read_rows(opened, prompts, sequences, layers=sorted(set(layers.values()))):
             # The state before a token predicts it, so that of the last prompt token is needed as well.
             starts = [len(prompts[i].token_ids) - 1 - read.start for i in read.rows]
-            ends = [len(whole[i]) - read.start for i in read.rows]
+            ends = [len(sequences[i]) - read.start for i in read.rows]
             states = [
                 PassStates(
                     n_prompt_tokens=len(prompts[i].token_ids),
                     final=read.states[k, start:end],
-                    layers={layer: of[k, start : end - 1] for layer, of in read.layers.items()},
+                    layers={layer: hidden[k, start : end - 1] for layer, hidden in read.layers.items()},
                     image=read.image_states[k],
                 )
                 for k, (i, start, end) in enumerate(zip(read.rows, starts, ends, strict=True))
@@ -71,8 +71,8 @@ def replay_batch(
             # In float32: logits near 20 are .125 apart in bfloat16. Casting copies nothing where the model is float32.
             logits = parts.head(model, torch.float32)
             decode = opened.encoder.decode
-            found = reading_of(states, ids, spec, layers, logits, decode, opened.stop, opened.forbidden)
-            replayed |= zip(read.rows, found, strict=True)
+            readings = reading_of(states, ids, spec, layers, logits, decode, opened.stop, opened.forbidden)
+            replayed |= zip(read.rows, readings, strict=True)
     return [replayed[i] for i in range(len(prompts))]
 
 
@@ -100,7 +100,7 @@ def reading_of(
     log_probs, gaps = log_probs_of(logits, predicting, ids, forbidden)
     split = np.cumsum([len(of_row) for of_row in completions])[:-1]
     entropy = np.split(entropies_of(logits, predicting), split) if spec.entropies else [None] * len(rows)
-    found = []
+    replayed = []
     for row, completion, log_prob, gap, of_tokens in zip(
         rows, completions, np.split(log_probs, split), np.split(gaps, split), entropy, strict=True
     ):
@@ -108,7 +108,7 @@ def reading_of(
         of_layers = {name: row.layers[layer] for name, layer in layers.items()}
         vectors = vectors_of(row.final, of_layers.pop("h_mid", None), row.image, at, spec.kappa)
         vectors |= {name: answer_state(states[list(at.answer)]) for name, states in of_layers.items()}
-        found.append(
+        replayed.append(
             Replayed(
                 vectors={
                     **{name: vector.float().cpu().numpy() for name, vector in vectors.items()},
@@ -122,7 +122,7 @@ def reading_of(
                 argmax_gap=gap,
             )
         )
-    return found
+    return replayed
 
 
 def vectors_of(final: Any, middle: Any, image: Any, at: Positions, kappa: float) -> dict[str, Any]:

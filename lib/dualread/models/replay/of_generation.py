@@ -71,10 +71,10 @@ def write(folder: Path, collected: Sequence[Replayed]) -> None:
     """Store what was collected of each row of a generations table, in its order."""
     tensors = {name: stacked(collected, name) for name in (collected[0].vectors if collected else ())}
     for name in _OF_TOKENS:
-        of_rows = [getattr(one, name) for one in collected]
+        of_rows = [getattr(answer, name) for answer in collected]
         if of_rows and of_rows[0] is not None:
             tensors[name] = padded(of_rows)
-    tensors |= {name: np.array([getattr(one, name) for one in collected], np.int32) for name in _OF_ROWS}
+    tensors |= {name: np.array([getattr(answer, name) for answer in collected], np.int32) for name in _OF_ROWS}
     write_tensors(folder / FILE, tensors, {})
 
 
@@ -91,7 +91,7 @@ def read(folder: Path, actor: Opened, completions: pl.DataFrame) -> list[Replaye
     """
     made = read_parts(folder, GENERATIONS, ("sample_id",))["sample_id"].to_list()
     tensors, asked = read_tensors(folder / FILE), completions["sample_id"].to_list()
-    if any(len(of) != len(made) for of in tensors.values()) or set(made) != set(asked):
+    if any(len(values) != len(made) for values in tensors.values()) or set(made) != set(asked):
         raise ArtifactError(
             f"{folder}: {FILE} is not about the {len(made)} answers beside it. Generate the shard again."
         )
@@ -105,7 +105,7 @@ def read(folder: Path, actor: Opened, completions: pl.DataFrame) -> list[Replaye
             **{name: int(tensors[name][row]) for name in _OF_ROWS},
             **{"token_entropies": None, **{name: tensors[name][row, : len(ids)] for name in of_tokens}},
         )
-        for row, ids in zip((rows[one] for one in asked), completions["token_ids"].to_list(), strict=True)
+        for row, ids in zip((rows[name] for name in asked), completions["token_ids"].to_list(), strict=True)
     ]
 
 
@@ -128,11 +128,11 @@ def check(
     token_ids, prompts = completions["token_ids"].to_list(), completions["prompt_sha256"].to_list()
 
     def replayed() -> list[Replayed]:
-        found, size = [], spec.replay.settings.batch_size
+        answers, size = [], spec.replay.settings.batch_size
         for part in (rows[start : start + size] for start in range(0, len(rows), size)):
             asked = [checked_prompt(actor, requests[i], prompts[i]) for i in part]
-            found += replay_batch(actor, asked, [token_ids[i] for i in part], ReadSpec(kappa=spec.replay.kappa))
-        return found
+            answers += replay_batch(actor, asked, [token_ids[i] for i in part], ReadSpec(kappa=spec.replay.kappa))
+        return answers
 
     again = replayed()
     if is_in_float32(actor):

@@ -51,10 +51,10 @@ def log_probs_of(
         logits = head(part)
         # In float64: a float32 softmax rounds probabilities above 1 - 6e-8 to 1, and the log-odds of 1 are infinite.
         chosen = torch.log_softmax(logits.double(), dim=-1).gather(1, part_ids[:, None])[:, 0]
-        own = logits.gather(1, part_ids[:, None])[:, 0]
+        chosen_logits = logits.gather(1, part_ids[:, None])[:, 0]
         logits[:, list(forbidden)] = -float("inf")
         log_probs.append(chosen)
-        gaps.append((logits.max(dim=-1).values - own).clamp(min=0))
+        gaps.append((logits.max(dim=-1).values - chosen_logits).clamp(min=0))
     return torch.cat(log_probs).cpu().numpy(), torch.cat(gaps).cpu().numpy()
 
 
@@ -62,11 +62,11 @@ def entropies_of(head: Callable[[Any], Any], states: Any) -> np.ndarray:
     """Return the entropy in nats of the distribution that `head` makes of each of n states [n, D], float64 [n]."""
     import torch
 
-    found = []
+    entropy = []
     for part in states.split(CHUNK_TOKENS // 4):  # three tensors in float64 instead of one
         log_probs = torch.log_softmax(head(part).double(), dim=-1)
-        found.append(-(log_probs.exp() * log_probs).nansum(dim=-1))  # a logit of -inf has probability 0: 0 log 0 is 0
-    return torch.cat(found).cpu().numpy()
+        entropy.append(-(log_probs.exp() * log_probs).nansum(dim=-1))  # a logit of -inf has probability 0: 0 log 0 is 0
+    return torch.cat(entropy).cpu().numpy()
 
 
 def stacked(replayed: Sequence[Replayed], name: str) -> np.ndarray:
@@ -87,7 +87,7 @@ def padded_entropies(replayed: Sequence[Replayed]) -> np.ndarray:
 
 def padded(rows: Sequence[np.ndarray]) -> np.ndarray:
     """Return rows of numbers, one per token, float32 [n, tokens of the longest], NaN behind the last token of each."""
-    found = np.full((len(rows), max((len(row) for row in rows), default=1)), np.nan, dtype=np.float32)
-    for into, row in zip(found, rows, strict=True):
+    matrix = np.full((len(rows), max((len(row) for row in rows), default=1)), np.nan, dtype=np.float32)
+    for into, row in zip(matrix, rows, strict=True):
         into[: len(row)] = row
-    return found
+    return matrix

@@ -23,12 +23,12 @@ def word_log_probs(choice: ServiceCompletion, words: Sequence[str]) -> tuple[Map
         return None
     first = choice.tokens[0]
     listed = dict(first.top) or {first.content.decode(errors="replace"): first.log_prob}
-    found = {word: _sum([listed[one] for one in _spellings(word) if one in listed]) for word in words}
-    if all(value is None for value in found.values()):
+    log_probs = {word: _sum([listed[form] for form in _spellings(word) if form in listed]) for word in words}
+    if all(value is None for value in log_probs.values()):
         return None
     rest = 1.0 - sum(math.exp(value) for value in listed.values())
     bound = min(min(listed.values()), math.log(rest) if rest > 0 else 0.0)
-    return {word: bound if value is None else value for word, value in found.items()}, None in found.values()
+    return {word: bound if value is None else value for word, value in log_probs.items()}, None in log_probs.values()
 
 
 def _sum(log_probs: Sequence[float]) -> float | None:

@@ -64,14 +64,14 @@ def reply_of(body: Any, *, n: int, log_probs: bool) -> ServiceReply:
     Raises:
         ReplyError: Something is missing, of another form, too many, or contradicts itself.
     """
-    if not isinstance(body, Mapping) or not isinstance(found := body.get("choices"), list):
+    if not isinstance(body, Mapping) or not isinstance(choices := body.get("choices"), list):
         raise ReplyError("is no chat completion (it has no list `choices`)")
-    if len(found) != n:
-        raise ReplyError(f"has {len(found)} choices, expected {n}")
-    indices = [choice.get("index") if isinstance(choice, Mapping) else None for choice in found]
+    if len(choices) != n:
+        raise ReplyError(f"has {len(choices)} choices, expected {n}")
+    indices = [choice.get("index") if isinstance(choice, Mapping) else None for choice in choices]
     if n > 1 and sorted(indices, key=repr) != sorted(range(n), key=repr):
         raise ReplyError(f"numbers its choices {indices}, expected 0 to {n - 1}")
-    ordered = sorted(found, key=lambda choice: choice["index"]) if n > 1 else found
+    ordered = sorted(choices, key=lambda choice: choice["index"]) if n > 1 else choices
     usage = body.get("usage")
     counted = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
     return ServiceReply(
@@ -100,28 +100,28 @@ def _choice(choice: Any, log_probs: bool) -> ServiceCompletion:
 
 def _tokens(content: Sequence[Any], text: str) -> tuple[Token, ...]:
     try:
-        tokens = [_token(one) for one in content]
+        tokens = [_token(entry) for entry in content]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ReplyError(f"has log-probabilities of another form ({error!r})") from error
-    whole = text.encode()
+    expected = text.encode()
     # A service may list the token that ends the turn, whose text is not part of the message.
-    if b"".join(token.content for token in tokens) != whole:
+    if b"".join(token.content for token in tokens) != expected:
         tokens[-1] = Token(content=b"", log_prob=tokens[-1].log_prob, top=tokens[-1].top)
-    if b"".join(token.content for token in tokens) != whole:
+    if b"".join(token.content for token in tokens) != expected:
         raise ReplyError("has log-probabilities of another text than its message")
     return tuple(tokens)
 
 
-def _token(one: Mapping[str, Any]) -> Token:
-    spelled = one.get("bytes")
-    content = one["token"].encode() if spelled is None else bytes(spelled)
-    top = [(str(other["token"]), _log_prob(other["logprob"])) for other in one.get("top_logprobs") or ()]
-    return Token(content=content, log_prob=_log_prob(one["logprob"]), top=tuple(top))
+def _token(entry: Mapping[str, Any]) -> Token:
+    spelled = entry.get("bytes")
+    content = entry["token"].encode() if spelled is None else bytes(spelled)
+    top = [(str(other["token"]), _log_prob(other["logprob"])) for other in entry.get("top_logprobs") or ()]
+    return Token(content=content, log_prob=_log_prob(entry["logprob"]), top=tuple(top))
 
 
 def _log_prob(value: Any) -> float:
     """Return a log-probability; services round, so that it may exceed 0 a little, and write -9999 for "very small"."""
-    found = float(value)
-    if not math.isfinite(found) or found > 1e-3:
-        raise ValueError(f"{found} is no log-probability")
-    return min(found, 0.0)
+    log_prob = float(value)
+    if not math.isfinite(log_prob) or log_prob > 1e-3:
+        raise ValueError(f"{log_prob} is no log-probability")
+    return min(log_prob, 0.0)

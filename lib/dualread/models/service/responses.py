@@ -55,22 +55,22 @@ class Responses:
             self.n_broken += 1
             self.first_broken = self.first_broken or f"{self._files[file].name}:{number}"
             return
-        of = len(self._is_asked)
+        place = len(self._is_asked)
         self._is_asked.append(False)
         for column, value in zip(self._places, (file, number, start, len(line)), strict=True):
             column.append(value)
         before = self._lines.get(custom_id)
         if before is None:
-            self._lines[custom_id] = of
+            self._lines[custom_id] = place
         elif isinstance(before, int):
-            self._lines[custom_id] = [before, of]
+            self._lines[custom_id] = [before, place]
         else:
-            before.append(of)
+            before.append(place)
 
     def of(self, custom_id: str) -> Iterator[tuple[str, Any]]:
         """Yield the place and the decoded content of each line with a custom_id, which then counts as asked for."""
-        found = self._lines.get(custom_id, [])
-        for line in [found] if isinstance(found, int) else found:
+        lines = self._lines.get(custom_id, [])
+        for line in [lines] if isinstance(lines, int) else lines:
             self._is_asked[line] = True
             yield self._where(line), self._read(line)
 
@@ -196,11 +196,11 @@ class Found:
         """
         if not self.n_missing:
             return
-        why, of = self.why, self._responses
+        why, source = self.why, self._responses
         shown = "; ".join(why[:_SHOWN]) + ("; ..." if len(why) > _SHOWN else "")
-        broken = f"; {of.n_broken} lines are no response, such as {of.first_broken}" if of.n_broken else ""
+        broken = f"; {source.n_broken} lines are no response, such as {source.first_broken}" if source.n_broken else ""
         raise ArtifactError(
-            f"{where}: {self.n_missing} of {self.n_requests} requests are not answered in {of.folder}"
+            f"{where}: {self.n_missing} of {self.n_requests} requests are not answered in {source.folder}"
             f" ({shown}{broken}). `dualread ask` writes what is still to be asked, and with --run sends it. Then run"
             " the same command again."
         )

@@ -56,13 +56,13 @@ def fit_temperature(log_odds: npt.ArrayLike, correct: npt.ArrayLike) -> Temperat
         return Temperature(value=low, at_bound=True)
     from scipy.optimize import minimize_scalar
 
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda log_t: mean_cross_entropy(values / np.exp(log_t), labels),
         bounds=(np.log(low), np.log(high)),
         method="bounded",
         options={"xatol": 1e-10, "maxiter": 1000},
     )
-    return Temperature(value=float(np.exp(found.x)), at_bound=False)
+    return Temperature(value=float(np.exp(minimum.x)), at_bound=False)
 
 
 def _slope_in_inverse(values: np.ndarray, labels: np.ndarray, inverse: float) -> float:

@@ -77,9 +77,9 @@ def compare(tables: Mapping[str, pl.DataFrame], study: ComparedStudy) -> pl.Data
     ours: dict[PaperPlace, list[_OurCell]] = defaultdict(list)
     for table, cells in tables.items():
         for cell in cells.iter_rows(named=True):
-            found = place_of(table, cell, study.actors)
-            if found and _is_same_mean(cell["dataset"] or "", study):
-                place, factor = found
+            place_and_factor = place_of(table, cell, study.actors)
+            if place_and_factor and _is_same_mean(cell["dataset"] or "", study):
+                place, factor = place_and_factor
                 # In table data, the first line of a split is for all its roles together.
                 if table != "data" or place not in ours:
                     ours[place].append(_as_ours(table, cell, factor))
@@ -116,7 +116,7 @@ def _as_ours(table: str, cell: Mapping[str, str | None], factor: float) -> _OurC
 def _row(place: PaperPlace, printed: Printed, candidates: Sequence[_OurCell], study: ComparedStudy) -> tuple:
     if not candidates:
         return (*place, *printed, *[None] * 5, "not in this study", _why_missing(place, study))
-    ours = max(candidates, key=lambda found: float("inf") if found.mean is None else abs(found.mean - printed.mean))
+    ours = max(candidates, key=lambda cell: float("inf") if cell.mean is None else abs(cell.mean - printed.mean))
     notes = []
     if place.is_gain:
         notes.append("the paper prints a gain, so this is baseline minus method too")

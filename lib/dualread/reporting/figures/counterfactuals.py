@@ -56,15 +56,15 @@ def choose(pairs: pl.DataFrame) -> dict[tuple[str, str], dict]:
     natural = decisive(pairs["correct_real"], pairs["correct_donor"])
     answers = [pairs[f"canonical_answer_{side}"].to_list() for side in _SIDES]
     strict = strict_decisive(pairs["correct_real"], pairs["correct_donor"], *answers)
-    found = {}
+    cases = {}
     for kind, mask in (("natural", natural & ~strict), ("strict", strict)):
         drop = (pl.col("confidence_real") - pl.col("confidence_donor")).alias("drop")
         ordered = pairs.filter(mask).with_columns(drop).sort("drop", "sample_id", descending=[True, False])
         places = {0: "greatest", len(ordered) - 1: "smallest", (len(ordered) - 1) // 2: "median"}
         if len(ordered) < 3:
             places = dict(zip(range(len(ordered)), ("greatest", "smallest"), strict=False))
-        found |= {(kind, case): ordered.row(place, named=True) for place, case in places.items()}
-    return found
+        cases |= {(kind, case): ordered.row(place, named=True) for place, case in places.items()}
+    return cases
 
 
 def _page(pairs: pl.DataFrame, backbone: Labeled, layout: FigureLayout) -> Drawing:

@@ -45,10 +45,12 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
             where the true difficulty of images is known.
         layout: Its backbones and methods (the nulls among them) are drawn, on its first data set, in its order.
     """
-    values = pl.DataFrame([row for one in layout.backbones for row in _rows(tables, layout, one)], schema=VALUES)
+    values = pl.DataFrame(
+        [row for backbone in layout.backbones for row in _rows(tables, layout, backbone)], schema=VALUES
+    )
     pages = [
-        page(values.filter(backbone=one.name), title(one, layout, values), ends=scale(values))
-        for one in layout.backbones
+        page(values.filter(backbone=backbone.name), title(backbone, layout, values), ends=scale(values))
+        for backbone in layout.backbones
     ]
     return Drawing(figure=pages[0], values=values, further=pages[1:])
 
@@ -56,14 +58,14 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
 def _rows(tables: Mapping[str, pl.DataFrame], layout: FigureLayout, backbone: Labeled) -> Iterator[dict]:
     dataset = layout.datasets[0].name
     here = tables["contrasts"].filter(backbone=backbone.name, dataset=dataset, split="test")
-    own = here.filter(pl.col("contrast").is_null()).to_dicts()
+    values = here.filter(pl.col("contrast").is_null()).to_dicts()
     differences = here.filter(pl.col("contrast").is_not_null()).to_dicts()
     limits: list[dict] = []
     if (known := tables.get("difficulty")) is not None:
         of_images = known.filter(backbone=backbone.name, dataset=dataset, reading="own", metric="auroc")
         limits = of_images.filter(pl.col("method").is_null()).to_dicts()
     yield from rows_of(
-        own,
+        values,
         differences,
         {method.name: method.label for method in layout.methods},
         limit=limits[0] if limits else None,

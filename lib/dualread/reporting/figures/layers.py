@@ -44,11 +44,17 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
             names = {"study": layout.study, "dataset": dataset.name, "backbone": backbone.name}
             points = [_point(tables["metrics"], names, method.name, depths[method.name]) for method in layout.methods]
             rows += points
-            shown = sorted((of for of in points if of["auroc"] is not None), key=lambda of: of["layer"])
-            axes.plot([of["layer"] for of in shown], [of["auroc"] for of in shown], ".-", color=COLORS[0], linewidth=1)
-            for of in shown:
-                if of["low"] is not None:
-                    axes.vlines(of["layer"], of["low"], of["high"], color=COLORS[0], linewidth=0.6)
+            shown = sorted((point for point in points if point["auroc"] is not None), key=lambda point: point["layer"])
+            axes.plot(
+                [point["layer"] for point in shown],
+                [point["auroc"] for point in shown],
+                ".-",
+                color=COLORS[0],
+                linewidth=1,
+            )
+            for point in shown:
+                if point["low"] is not None:
+                    axes.vlines(point["layer"], point["low"], point["high"], color=COLORS[0], linewidth=0.6)
             axes.axhline(0.5, color="#808080", linewidth=0.5, linestyle=":")
     for axes, backbone in zip(grid[0], layout.backbones, strict=True):
         axes.set_title(backbone.label, fontweight="bold", parse_math=False)
@@ -59,13 +65,13 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
 
 def _point(metrics: pl.DataFrame, names: Mapping[str, str], method: str, depth: float) -> dict:
     at = {"dataset": names["dataset"], "backbone": names["backbone"], "method": method}
-    of = metrics.filter(**at, split="test", subset="all", metric="auroc")
-    known = of.height > 0 and of["estimate"].null_count() == 0
-    means = {"auroc": of["estimate"].mean(), "low": of["low"].mean(), "high": of["high"].mean()}
+    rows = metrics.filter(**at, split="test", subset="all", metric="auroc")
+    known = rows.height > 0 and rows["estimate"].null_count() == 0
+    means = {"auroc": rows["estimate"].mean(), "low": rows["low"].mean(), "high": rows["high"].mean()}
     return {
         **names,
         "method": method,
         "layer": depth,
         **(means if known else dict.fromkeys(means)),
-        "n_seeds": of.height,
+        "n_seeds": rows.height,
     }

@@ -53,7 +53,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     values = _values(tables["metrics"], layout)
     size = (max(3.4, min(TEXT_WIDTH, 2.4 * len(layout.backbones) + 1)), 1.7 * len(panels) + 0.7)
     figure = Figure(figsize=size, layout="constrained")
-    lines = [Line2D([], [], color=c, label=of.label) for c, of in zip(COLORS, layout.methods, strict=False)]
+    lines = [Line2D([], [], color=c, label=method.label) for c, method in zip(COLORS, layout.methods, strict=False)]
     figure.legend(
         handles=[*lines, Line2D([], [], color=_GRAY, linestyle="--", label="Accuracy")],
         loc="outside upper center",
@@ -71,10 +71,15 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
 
 def _panels(conditions: Sequence[LabeledCondition]) -> list[tuple[str, list[LabeledCondition]]]:
     """Return (title, conditions) of each row: changes with a strength by their image, and all others together."""
-    ordered = sorted(conditions, key=lambda of: (of.strength is None, of.image, of.strength or 0.0, of.name))
-    return [
-        (title, list(of)) for title, of in groupby(ordered, lambda of: _WITHOUT if of.strength is None else of.image)
-    ]
+
+    def title(condition: LabeledCondition) -> str:
+        return _WITHOUT if condition.strength is None else condition.image
+
+    ordered = sorted(
+        conditions,
+        key=lambda condition: (condition.strength is None, condition.image, condition.strength or 0.0, condition.name),
+    )
+    return [(name, list(group)) for name, group in groupby(ordered, title)]
 
 
 def _values(metrics: pl.DataFrame, layout: FigureLayout) -> pl.DataFrame:
@@ -87,17 +92,17 @@ def _values(metrics: pl.DataFrame, layout: FigureLayout) -> pl.DataFrame:
                 for metric in (ACCURACY.name, CONFIDENCE.name):
                     names = {"dataset": layout.datasets[0].name, "backbone": backbone.name, "method": method.name}
                     at = {**names, "split": "test", "subset": f"{PREFIX}{condition.name}", "metric": metric}
-                    of = metrics.filter(**at)
-                    known = of.height > 0 and of["estimate"].null_count() == 0
+                    runs = metrics.filter(**at)
+                    known = runs.height > 0 and runs["estimate"].null_count() == 0
                     means = {
-                        to: of[name].mean() for to, name in (("mean", "estimate"), ("low", "low"), ("high", "high"))
+                        to: runs[name].mean() for to, name in (("mean", "estimate"), ("low", "low"), ("high", "high"))
                     }
                     rows.append(
                         {
                             **{"study": layout.study, **names, "condition": condition.name, "image": condition.image},
                             **{"strength": condition.strength, "metric": metric},
                             **(means if known else dict.fromkeys(means)),
-                            "n_seeds": of.height,
+                            "n_seeds": runs.height,
                         }
                     )
     return pl.DataFrame(rows, schema=_CSV)
@@ -105,16 +110,20 @@ def _values(metrics: pl.DataFrame, layout: FigureLayout) -> pl.DataFrame:
 
 def _panel(axes: Axes, values: pl.DataFrame, conditions: Sequence[LabeledCondition], layout: FigureLayout) -> None:
     of_strength = conditions[0].strength is not None
-    names = [ORIGINAL, *(of.name for of in conditions)]
-    places = [0.0, *(of.strength or 0.0 for of in conditions)] if of_strength else list(map(float, range(len(names))))
+    names = [ORIGINAL, *(condition.name for condition in conditions)]
+    places = (
+        [0.0, *(condition.strength or 0.0 for condition in conditions)]
+        if of_strength
+        else list(map(float, range(len(names))))
+    )
     accuracies = []
     for color, method in zip(COLORS, layout.methods, strict=False):
         of_method = values.filter(method=method.name)
         _line(axes, of_method.filter(metric=CONFIDENCE.name), names, places, color, "-")
         accuracies.append((color, of_method.filter(metric=ACCURACY.name)))
-    shared = len({tuple(of["mean"].to_list()) for _, of in accuracies}) == 1
-    for color, of in accuracies[:1] if shared else accuracies:
-        _line(axes, of, names, places, _GRAY if shared else color, "--")
+    shared = len({tuple(accuracy["mean"].to_list()) for _, accuracy in accuracies}) == 1
+    for color, accuracy in accuracies[:1] if shared else accuracies:
+        _line(axes, accuracy, names, places, _GRAY if shared else color, "--")
     axes.set_ylim(0, 1)
     if of_strength:
         axes.set_xlabel("strength")
@@ -125,8 +134,8 @@ def _panel(axes: Axes, values: pl.DataFrame, conditions: Sequence[LabeledConditi
 def _line(
     axes: Axes, values: pl.DataFrame, names: Sequence[str], places: Sequence[float], color: str, style: str
 ) -> None:
-    of = {row["condition"]: row for row in values.iter_rows(named=True)}
-    shown = [(x, of[name]) for x, name in zip(places, names, strict=True) if of[name]["mean"] is not None]
+    row_of = {row["condition"]: row for row in values.iter_rows(named=True)}
+    shown = [(x, row_of[name]) for x, name in zip(places, names, strict=True) if row_of[name]["mean"] is not None]
     axes.plot(
         [x for x, _ in shown], [row["mean"] for _, row in shown], style, color=color, linewidth=1, marker=".", ms=3
     )

@@ -116,11 +116,11 @@ def leakage(study: Path) -> Leakage | None:
 
 def _matrix(counts: pl.DataFrame) -> Grid:
     """Return the counts with one row and one column per role. Each pair of roles stands there once."""
-    found = {(role, other): (images, near) for role, other, images, near in counts.iter_rows()}
+    pairs = {(role, other): (images, near) for role, other, images, near in counts.iter_rows()}
     roles = counts["role"].unique(maintain_order=True).to_list()
 
     def shared(role: str, other: str) -> str:
-        images, near = found.get((role, other), (None, 0))
+        images, near = pairs.get((role, other), (None, 0))
         return "" if images is None else count(images) + (f" + {count(near)} copies" if near else "")
 
     return Grid(
@@ -142,7 +142,7 @@ def comparison(study: Path) -> Comparison | None:
     verdicts = cells.group_by("verdict").len().sort(["len", "verdict"], descending=[True, False])
     names = verdicts["verdict"].to_list()
     shown = [
-        (name, *(count(cells.filter(table == name, verdict == one).height) for one in names))
+        (name, *(count(cells.filter(table == name, verdict == verdict_name).height) for verdict_name in names))
         for name in cells["table"].unique(maintain_order=True)
     ]
     numbers = {"published", "published_std", "ours", "ours_std", "n_seeds", "difference"}

@@ -103,7 +103,7 @@ class _Judged:
         nulls: Names and labels of the null methods.
         others: Names and labels of all other methods that the method is tested against.
         tests: (backbone, metric, baseline) -> row.
-        own: (backbone, metric) -> row.
+        values: (backbone, metric) -> row.
     """
 
     name: str
@@ -112,15 +112,15 @@ class _Judged:
     nulls: Mapping[str, str]
     others: Mapping[str, str]
     tests: Mapping[tuple[str, str, str], Row]
-    own: Mapping[tuple[str, str], Row]
+    values: Mapping[tuple[str, str], Row]
 
     def headline(self, place: str, backbone: str, label: str) -> str:
         """Return how many bars the method is above on a backbone, and which bars these are."""
         bars = {**self.stated, **self.nulls}
-        found = Counter(Finding.of(self.tests.get((backbone, "auroc", bar))) for bar in bars)
-        counts = ", ".join(f"{verdict.value} {found[verdict]}" for verdict in Finding if found[verdict])
-        named = [f"the stated confidence {of}" for of in self.stated.values()]
-        named += [f"the null {of}" for of in self.nulls.values()]
+        verdicts = Counter(Finding.of(self.tests.get((backbone, "auroc", bar))) for bar in bars)
+        counts = ", ".join(f"{verdict.value} {verdicts[verdict]}" for verdict in Finding if verdicts[verdict])
+        named = [f"the stated confidence {name}" for name in self.stated.values()]
+        named += [f"the null {name}" for name in self.nulls.values()]
         return f"AUROC of {self.label} on {place}, {label}, against {', '.join(named)}: {counts}."
 
     def verdicts(self, backbones: Iterable[str]) -> Iterator[tuple[tuple[str, str, bool], Finding]]:
@@ -129,24 +129,24 @@ class _Judged:
             for metric in ("auroc", *_CCG):
                 for of_nulls, bars in ((False, self.stated), (True, self.nulls)):
                     if bars:
-                        found = {Finding.of(self.tests.get((backbone, metric, bar))) for bar in bars}
-                        together = found.pop() if len(found) == 1 else Finding.UNCLEAR
-                        yield (backbone, metric, of_nulls), Finding.BELOW if Finding.BELOW in found else together
+                        verdicts = {Finding.of(self.tests.get((backbone, metric, bar))) for bar in bars}
+                        together = verdicts.pop() if len(verdicts) == 1 else Finding.UNCLEAR
+                        yield (backbone, metric, of_nulls), Finding.BELOW if Finding.BELOW in verdicts else together
 
     def rows(self, backbone: str, label: str) -> Iterator[tuple[str, ...]]:
         """Yield the lines of a backbone: AUROC, the bars, the other methods, CCG-AUC against the nulls."""
-        if (own := self.own.get((backbone, "auroc"))) is None:
+        if (auroc := self.values.get((backbone, "auroc"))) is None:
             yield (label, "AUROC", *[_NOTHING] * 4, f"the study has no results of {self.label} here")
             return
-        yield _of_value(label, "AUROC", own)
+        yield _of_value(label, "AUROC", auroc)
         named = {
-            **{bar: f"{of} (stated)" for bar, of in self.stated.items()},
-            **{bar: f"{of} (null)" for bar, of in self.nulls.items()},
+            **{bar: f"{name} (stated)" for bar, name in self.stated.items()},
+            **{bar: f"{name} (null)" for bar, name in self.nulls.items()},
             **self.others,
         }
-        for bar, of in named.items():
-            yield _of_difference(label, "AUROC", of, self.tests.get((backbone, "auroc", bar)))
-        measured = {metric: row for metric in _CCG if (row := self.own.get((backbone, metric)))}
+        for bar, name in named.items():
+            yield _of_difference(label, "AUROC", name, self.tests.get((backbone, "auroc", bar)))
+        measured = {metric: row for metric in _CCG if (row := self.values.get((backbone, metric)))}
         for metric, row in measured.items():
             yield _of_value(label, _CCG[metric], row)
             if row["estimate"] is not None and not row["short"]:
@@ -159,8 +159,8 @@ class _Judged:
 def read(study: Path, layouts: Iterable[Mapping[str, Any]]) -> Findings:
     """Return what the study in a folder found; see `find`."""
     folder = study / "contrasts"
-    found = read_table(folder / "contrasts.parquet", CONTRASTS) if (folder / "MANIFEST.json").exists() else None
-    return find(found, layouts)
+    contrasts = read_table(folder / "contrasts.parquet", CONTRASTS) if (folder / "MANIFEST.json").exists() else None
+    return find(contrasts, layouts)
 
 
 def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -> Findings:
@@ -180,17 +180,17 @@ def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -
     judged = [] if contrasts is None or place is None else list(_judged(contrasts, methods, place["name"]))
     if place is None or not judged:
         return Findings(headline=[NOT_TESTED])
-    headline = [one.headline(place["label"], *backbone) for one in judged for backbone in backbones.items()]
+    headline = [method.headline(place["label"], *backbone) for method in judged for backbone in backbones.items()]
     grids = [
         Grid(
-            caption=f"{one.label} on {place['label']}: its values, and its differences from other methods",
+            caption=f"{method.label} on {place['label']}: its values, and its differences from other methods",
             columns=_COLUMNS,
-            rows=[row for backbone in backbones.items() for row in one.rows(*backbone)],
+            rows=[row for backbone in backbones.items() for row in method.rows(*backbone)],
             right=frozenset({4, 5}),
         )
-        for one in judged
+        for method in judged
     ]
-    has_nulls = any(one.nulls for one in judged)
+    has_nulls = any(method.nulls for method in judged)
     return Findings(
         headline=[*headline, *([] if has_nulls else [NO_NULLS])],
         grids=grids,
@@ -204,7 +204,7 @@ def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -
 def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: str) -> Iterator[_Judged]:
     """Yield the methods that are tested against a bar, each with the contrast that compares it with most methods."""
     there = contrasts.filter(dataset=dataset, split="test")
-    own = there.filter(pl.col("contrast").is_null())
+    values = there.filter(pl.col("contrast").is_null())
     for name, entry in methods.items():
         tests = there.filter(pl.col("contrast").is_not_null(), method=name)
         sizes = tests.group_by("contrast").agg(n=pl.col("baseline").n_unique()).sort(["n", "contrast"])
@@ -226,9 +226,9 @@ def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: st
             label=entry["label"],
             stated=stated,
             nulls=nulls,
-            others={bar: of for bar, of in labels.items() if bar in tested and bar not in (*stated, *nulls)},
+            others={bar: label for bar, label in labels.items() if bar in tested and bar not in (*stated, *nulls)},
             tests={(row["backbone"], row["metric"], row["baseline"]): row for row in tests.to_dicts()},
-            own={(row["backbone"], row["metric"]): row for row in own.filter(method=name).to_dicts()},
+            values={(row["backbone"], row["metric"]): row for row in values.filter(method=name).to_dicts()},
         )
 
 

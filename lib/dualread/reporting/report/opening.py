@@ -43,28 +43,28 @@ class _Claim:
 
     full: str
     short: str
-    found: Sequence[str]
+    shown: Sequence[str]
     missing: Sequence[str]
     reverse: Sequence[str]
 
     def sentence(self) -> str:
         """Return the first way to say it that is short enough."""
         for claim, names in ((self.full, True), (self.short, True), (self.short, False)):
-            said = self._said(claim, names=names)
-            if len(said.split()) <= LONGEST:
+            text = self._said(claim, names=names)
+            if len(text.split()) <= LONGEST:
                 break
-        return said
+        return text
 
     def _said(self, claim: str, *, names: bool) -> str:
-        n = sum(map(len, (self.found, self.missing, self.reverse)))
+        n = sum(map(len, (self.shown, self.missing, self.reverse)))
 
         def on(backbones: Sequence[str]) -> str:
             return f"on {' and '.join(backbones)}" if names else f"on {len(backbones)} of {n} backbones"
 
         others = [f"not shown {on(self.missing)}"] if self.missing else []
         others += [f"the reverse {on(self.reverse)}"] if self.reverse else []
-        if self.found:
-            return "; ".join([f"{claim} {on(self.found)}", *others]) + "."
+        if self.shown:
+            return "; ".join([f"{claim} {on(self.shown)}", *others]) + "."
         first, *rest = "; ".join(others)
         return f"{first.upper()}{''.join(rest)}: {claim.rstrip(',')}."
 
@@ -131,21 +131,21 @@ def _found(
     findings: Findings, metric: str, of_nulls: bool, shown: Mapping[tuple[str, str], bool | None]
 ) -> dict[str, Finding]:
     """Return the verdict on each backbone that has one; the plot's, where the plot shows the method."""
-    found = {}
+    verdicts = {}
     for backbone in findings.backbones:
         if (tested := findings.verdicts.get((backbone, metric, of_nulls))) is not None:
             above = shown.get((backbone, metric))
             drawn = {None: tested, True: Finding.ABOVE, False: Finding.UNCLEAR}[above]
-            found[backbone] = tested if tested is Finding.BELOW else drawn
-    return found
+            verdicts[backbone] = tested if tested is Finding.BELOW else drawn
+    return verdicts
 
 
-def _claim(full: str, short: str, found: Mapping[str, Finding], labels: Mapping[str, str]) -> _Claim | None:
-    if not set(found.values()) - {Finding.UNTESTED}:
+def _claim(full: str, short: str, verdict_of: Mapping[str, Finding], labels: Mapping[str, str]) -> _Claim | None:
+    if not set(verdict_of.values()) - {Finding.UNTESTED}:
         return None
 
     def on(*verdicts: Finding) -> list[str]:
-        return [labels[backbone] for backbone, verdict in found.items() if verdict in verdicts]
+        return [labels[backbone] for backbone, verdict in verdict_of.items() if verdict in verdicts]
 
     others = [verdict for verdict in Finding if verdict not in (Finding.ABOVE, Finding.BELOW)]
-    return _Claim(full=full, short=short, found=on(Finding.ABOVE), missing=on(*others), reverse=on(Finding.BELOW))
+    return _Claim(full=full, short=short, shown=on(Finding.ABOVE), missing=on(*others), reverse=on(Finding.BELOW))

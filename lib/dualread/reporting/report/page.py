@@ -44,14 +44,14 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
     data, leakage, comparison = audits.data(study), audits.leakage(study), audits.comparison(study)
     templates = environment(_FOLDER)
     templates.filters["count"] = count
-    found = findings.read(study, [table.layout for table in tables])
+    method_findings = findings.read(study, [table.layout for table in tables])
     return templates.get_template("report.html.jinja").render(
         study=study.name,
-        opening=opening(study, found),
+        opening=opening(study, method_findings),
         forest_says=says(),
         limit_label=LIMIT_LABEL,
         script=script_of("sort.js"),
-        findings=found,
+        findings=method_findings,
         controls=controls.read(study, labels),
         facts=_facts(labels, behind),
         notices=[
@@ -87,7 +87,7 @@ def _facts(labels: Mapping[str, Mapping[str, str]], behind: Mapping[str, Manifes
         "method": list(labels["methods"].values()),
         "data set": [(label or name) + _more(splits.get(name, set())) for name, label in sets.items()],
     }
-    return [(f"{len(of)} {kind}{'s' * (len(of) > 1)}", ", ".join(of)) for kind, of in shown.items() if of]
+    return [(f"{len(rows)} {kind}{'s' * (len(rows) > 1)}", ", ".join(rows)) for kind, rows in shown.items() if rows]
 
 
 def _more(splits: set[str]) -> str:

@@ -39,9 +39,9 @@ class Provenance(Graph):
 def lineage(manifest: Manifest, provenance: Provenance) -> Grid:
     """Return the number of upstream artifacts of one artifact, by stage."""
     stages: Counter[str] = Counter()
-    for key, found in provenance.behind([manifest.key]).items():
+    for key, entry in provenance.behind([manifest.key]).items():
         if key != manifest.key:
-            stages["(not in the store)" if found is None else found.action.stage] += 1
+            stages["(not in the store)" if entry is None else entry.action.stage] += 1
     rows = [(stage, count(n)) for stage, n in sorted(stages.items(), key=lambda item: (-item[1], item[0]))]
     return Grid(caption="Made from", columns=("Stage", "Artifacts"), rows=rows, right=frozenset({1}))
 
@@ -86,7 +86,7 @@ def checkpoints(
         if manifest is None or manifest.action.stage != "probe_checkpoint":
             continue
         of_file = json.loads(provenance.file(key, "facts.json"))
-        facts, found = of_file["facts"], of_file["found"]
+        facts, measured = of_file["facts"], of_file["found"]
         name = manifest.action.spec["backbone"]
         rows.append(
             (
@@ -94,9 +94,9 @@ def checkpoints(
                 facts["shared"],
                 "once" if facts["images_once"] else "for every prompt",
                 "in one pass" if facts["tree"] else "one by one",
-                f"{count(found['image_tokens_that_images_change'])} of {count(found['image_tokens'])}",
-                str(facts["completion_type"]) if found["token_types"] else "—",
-                f"{found['layers']} of {count(found['width'])}",
+                f"{count(measured['image_tokens_that_images_change'])} of {count(measured['image_tokens'])}",
+                str(facts["completion_type"]) if measured["token_types"] else "—",
+                f"{measured['layers']} of {count(measured['width'])}",
                 provenance.record(key).get("summary", "—"),
             )
         )
@@ -119,11 +119,11 @@ def checkpoints(
 
 def versions(artifacts: Mapping[str, Manifest | None]) -> Grid:
     """Return every version of Python and of packages in the keys, with the number of artifacts."""
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for manifest in filter(None, artifacts.values()):
-        found["Python", manifest.action.python] += 1
-        found.update(manifest.action.packages.items())
-    rows = [(name, version, count(n)) for (name, version), n in sorted(found.items(), key=_by_name)]
+        counts["Python", manifest.action.python] += 1
+        counts.update(manifest.action.packages.items())
+    rows = [(name, version, count(n)) for (name, version), n in sorted(counts.items(), key=_by_name)]
     return Grid(
         caption="Versions of Python and of the packages that stages import, as recorded in the keys",
         columns=("Package", "Version", "Artifacts"),
@@ -139,15 +139,15 @@ def _by_name(item: tuple[tuple[str, str], int]) -> tuple[bool, str, str]:
 
 def machines(artifacts: Iterable[str], provenance: Provenance) -> Grid:
     """Return the machines that computed the artifacts, with the number of artifacts and the times."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    times_of: dict[tuple[str, str, str], list[str]] = {}
     for key in artifacts:
         record = provenance.record(key)
         if "host" in record:
             where = record["host"], record.get("cpu", "—"), record.get("gpu", "none")
-            found.setdefault(where, []).append(record["written"])
+            times_of.setdefault(where, []).append(record["written"])
     rows = [
         (*where, count(len(times)), min(times)[:16].replace("T", " "), max(times)[:16].replace("T", " "))
-        for where, times in sorted(found.items())
+        for where, times in sorted(times_of.items())
     ]
     columns = ("Host", "CPU", "GPU", "Artifacts", "First (UTC)", "Last (UTC)")
     return Grid(caption="Machines that computed the artifacts", columns=columns, rows=rows, right=frozenset({3}))

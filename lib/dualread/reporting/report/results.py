@@ -134,13 +134,13 @@ def tables(study: Path, provenance: Provenance) -> list[ShownTable]:
 
 def figures(study: Path, provenance: Provenance) -> list[ShownFigure]:
     """Return the figures of a study by name."""
-    found = []
+    shown = []
     for path in sorted(study.glob(f"figures/*/{MANIFEST_NAME}")):
         common = _common(path.parent.name, path.parent, provenance)
         header = FinishedArtifact(**common).content("png")[16:24]
         width, height = struct.unpack(">II", header)
-        found.append(ShownFigure(**common, width=width, height=height))
-    return found
+        shown.append(ShownFigure(**common, width=width, height=height))
+    return shown
 
 
 def _common(name: str, folder: Path, provenance: Provenance) -> dict:

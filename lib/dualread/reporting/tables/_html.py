@@ -138,10 +138,10 @@ class _Conversion:
         return "".join(parts)
 
     def _token(self) -> str:
-        found = _TOKEN.match(self._tex, self._at)
-        assert found is not None
-        self._at = found.end()
-        token = found[0]
+        match = _TOKEN.match(self._tex, self._at)
+        assert match is not None
+        self._at = match.end()
+        token = match[0]
         return token.rstrip() if len(token) > 2 and token.startswith("\\") else token
 
     def _argument(self, *, math: bool, upright: bool = False) -> str:

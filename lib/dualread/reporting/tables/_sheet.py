@@ -111,8 +111,8 @@ def groups(at: RowContext) -> Iterator[RowContext]:
 
 def families(at: RowContext) -> Iterator[RowContext]:
     """Yield the content families of the data set."""
-    found = {key.subset for key in at.values if key.dataset == at.dataset.name and key.subset.startswith(PREFIX)}
-    return (replace(at, subset=subset) for subset in sorted(found))
+    subsets = {key.subset for key in at.values if key.dataset == at.dataset.name and key.subset.startswith(PREFIX)}
+    return (replace(at, subset=subset) for subset in sorted(subsets))
 
 
 class Label(NamedTuple):
@@ -196,7 +196,7 @@ def columns_here(metrics: Metrics, title: str = "") -> list[SheetColumn]:
 
 def columns_of(shown: Iterable[LabeledDataset], metrics: Metrics) -> list[SheetColumn]:
     """Return the columns of some metrics on each of some data sets, whose labels are titles."""
-    return [of._replace(place=place) for place in shown for of in columns_here(metrics, escape(place.label))]
+    return [column._replace(place=place) for place in shown for column in columns_here(metrics, escape(place.label))]
 
 
 def places(layout: Layout) -> list[LabeledDataset]:
@@ -211,10 +211,10 @@ def dataset_of(place: LabeledDataset, metric: Metric) -> str:
 
 def head_of(at: RowContext, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
     """Return the rows above the body: titles where there are some, and the heads of the columns."""
-    titles = [of.title if isinstance(of.title, tuple) else (of.title,) for of in (*labels, *columns)]
+    titles = [column.title if isinstance(column.title, tuple) else (column.title,) for column in (*labels, *columns)]
     depth = max(map(len, titles), default=0)
     levels = zip(*(("",) * (depth - len(title)) + title for title in titles), strict=True)
-    heads = [of.head if isinstance(of.head, tuple) else (of.head,) for of in columns]
+    heads = [column.head if isinstance(column.head, tuple) else (column.head,) for column in columns]
     lines = zip(*heads, strict=True) if heads else [()]
     return [
         *(row for level in levels if (row := _titles(level))),
@@ -223,11 +223,11 @@ def head_of(at: RowContext, labels: Sequence[Label], columns: Sequence[SheetColu
 
 
 def _titles(titles: Sequence[str]) -> TableRow | None:
-    found = [(title, len(list(of))) for title, of in groupby(titles)]
-    while found and not found[-1][0]:
-        found.pop()
-    n_before = found.pop(0)[1] if found and not found[0][0] else 0
-    return spanning(n_before, found) if found else None
+    spans = [(title, len(list(group))) for title, group in groupby(titles)]
+    while spans and not spans[-1][0]:
+        spans.pop()
+    n_before = spans.pop(0)[1] if spans and not spans[0][0] else 0
+    return spanning(n_before, spans) if spans else None
 
 
 class _Lines(NamedTuple):
@@ -328,15 +328,15 @@ class Sheet:
 
     def _row(self, at: RowContext, columns: Sequence[SheetColumn]) -> _Lines:
         entries, cells = [], []
-        for of in columns:
-            found = [self._cell(at, metric, self._key(at, of, metric)) for metric in of.metrics]
-            entries.append(of.form(*(cell.entry if isinstance(cell, Cell) else cell for cell in found)))
-            cells += [cell for cell in found if isinstance(cell, Cell)]
+        for column in columns:
+            cells_of_column = [self._cell(at, metric, self._key(at, column, metric)) for metric in column.metrics]
+            entries.append(column.form(*(cell.entry if isinstance(cell, Cell) else cell for cell in cells_of_column)))
+            cells += [cell for cell in cells_of_column if isinstance(cell, Cell)]
         return _Lines([TableRow(entries)], cells)
 
-    def _key(self, at: RowContext, of: SheetColumn, metric: Metric) -> Key:
-        place = dataset_of(of.place or at.dataset, metric)
-        return at.key._replace(**{"dataset": place, **of.part, "metric": metric.name})
+    def _key(self, at: RowContext, column: SheetColumn, metric: Metric) -> Key:
+        place = dataset_of(column.place or at.dataset, metric)
+        return at.key._replace(**{"dataset": place, **column.part, "metric": metric.name})
 
     def _cell(self, at: RowContext, metric: Metric, key: Key) -> Cell | str:
         """Return a cell, or the text that stands in its place."""
@@ -357,14 +357,14 @@ def _beside(texts: Sequence[Entry], lines: list[Line]) -> list[Line]:
     """Return the lines with labels before their first row, which stand beside all rows."""
     rows = [line for line in lines if isinstance(line, TableRow)]
     labeled = False
-    found: list[Line] = []
+    beside: list[Line] = []
     for line in lines:
         if not texts or not isinstance(line, TableRow):
-            found.append(line)
+            beside.append(line)
             continue
-        found.append(TableRow([*(("" if labeled else _label(text, rows)) for text in texts), *line.cells]))
+        beside.append(TableRow([*(("" if labeled else _label(text, rows)) for text in texts), *line.cells]))
         labeled = True
-    return found
+    return beside
 
 
 def _label(text: Entry, rows: Sequence[TableRow]) -> Entry:
@@ -377,8 +377,8 @@ def _label(text: Entry, rows: Sequence[TableRow]) -> Entry:
 
 def _agreed(values: Mapping[Key, Value], key: Key, methods: Sequence[str]) -> Value:
     """Return the value that methods of the same answers share."""
-    found = {method: value_of(values, key._replace(method=method)) for method in methods}
-    defined = {method: value for method, value in found.items() if value.mean is not None}
+    value_by_method = {method: value_of(values, key._replace(method=method)) for method in methods}
+    defined = {method: value for method, value in value_by_method.items() if value.mean is not None}
     for method, value in defined.items():
         first, shared = next(iter(defined.items()))
         if (value.mean, value.std) != (shared.mean, shared.std):
@@ -386,4 +386,4 @@ def _agreed(values: Mapping[Key, Value], key: Key, methods: Sequence[str]) -> Va
                 f"{key.metric} of {method} on {key.dataset} is {value.mean}, of {first} {shared.mean}; methods of one"
                 " actor judge the same answers. Compute the metrics of this actor again."
             )
-    return next(iter(defined.values()), found[key.method])
+    return next(iter(defined.values()), value_by_method[key.method])

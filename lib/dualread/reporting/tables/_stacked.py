@@ -31,7 +31,7 @@ def stacked(
         columns=columns,
         caption=whole_caption,
         head=lambda at, labels, columns: [
-            TableRow(["", *(str(of.head) for of in columns)]),
+            TableRow(["", *(str(column.head) for column in columns)]),
             TableRow([labels[0].head, Over(_HEAD, len(columns))]),
         ],
         small=True,

@@ -75,24 +75,24 @@ def _differences(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value
     """
     if len(actors := {method.actor: None for method in layout.methods}) != 1:
         raise ConfigError(f"table ccg: methods of {', '.join(actors)}. Expected one actor, whose pairs they all judge.")
-    found = {}
+    differences = {}
     for backbone in layout.backbones:
         for name, pair in _pairs(layout).items():
             keys = [
                 Key(backbone.name, layout.id_dataset.name, "all", method.name, NATURAL_CCG_AUC.name) for method in pair
             ]
             if all(key in values for key in keys):
-                found[keys[0]._replace(method=name, metric=_DIFFERENCE.name)] = _difference(
+                differences[keys[0]._replace(method=name, metric=_DIFFERENCE.name)] = _difference(
                     *(values[key] for key in keys)
                 )
-    return found
+    return differences
 
 
 def _difference(value: Value, other: Value) -> Value:
     reason = value.reason or other.reason
     if not reason and not (value.by_seed and other.by_seed):
         reason = UNKNOWN_SEEDS
-    by_seed = {} if reason else {seed: found - other.by_seed[seed] for seed, found in value.by_seed.items()}
+    by_seed = {} if reason else {seed: point - other.by_seed[seed] for seed, point in value.by_seed.items()}
     return Value(
         mean=mean(by_seed.values()) if by_seed else None,
         std=stdev(by_seed.values()) if len(by_seed) > 1 else None,

@@ -32,9 +32,9 @@ _RETAINED = {
 
 def _columns(at: RowContext) -> list[SheetColumn]:
     return [
-        of._replace(part={"backbone": backbone.name}, title=escape(backbone.label))
+        column._replace(part={"backbone": backbone.name}, title=escape(backbone.label))
         for backbone in at.layout.backbones
-        for of in (
+        for column in (
             *columns_here([DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS]),
             SheetColumn("Retained", list(_RETAINED), form=_range),
         )
@@ -46,15 +46,15 @@ def _range(low: str, high: str) -> str:
 
 
 def _retained(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
-    found = {}
+    retained = {}
     for backbone in layout.backbones:
         for method in layout.methods:
             pairs = Key(backbone.name, layout.id_dataset.name, "all", method.name, DECISIVE_PAIRS.name)
             strict = pairs._replace(metric=STRICT_DECISIVE_PAIRS.name)
             if pairs in values and strict in values:
                 for metric, choose in _RETAINED.items():
-                    found[pairs._replace(metric=metric.name)] = _percent(values[pairs], values[strict], choose)
-    return found
+                    retained[pairs._replace(metric=metric.name)] = _percent(values[pairs], values[strict], choose)
+    return retained
 
 
 def _percent(pairs: Value, strict: Value, choose: Callable[[Iterable[float]], float]) -> Value:

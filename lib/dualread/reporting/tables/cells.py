@@ -136,7 +136,8 @@ def compared_cell(metric: Metric, key: Key, values: Mapping[Key, Value], methods
         for method in methods
         if method.group != NULL_GROUP and (mean := value_of(values, key._replace(method=method.name)).mean) is not None
     }
-    founded = {name: of for name, of in printed.items() if not _says_little(values, metric, key._replace(method=name))}
+    little = {name for name in printed if _says_little(values, metric, key._replace(method=name))}
+    founded = {name: value for name, value in printed.items() if name not in little}
     compared = founded or printed
     if key.method not in printed or printed[key.method] < max(compared.values()):
         return mean_cell(metric, key, value)
@@ -158,8 +159,8 @@ def _says_little(values: Mapping[Key, Value], metric: Metric, key: Key) -> bool:
     if not isinstance(metric, AnswerMetric):
         return False  # the dagger of a CCG value says so
     sides = (IMAGES_WITH_RIGHT, IMAGES_WITH_WRONG) if metric.is_of_ranks else (IMAGES_WITH_RIGHT,)
-    found = (value_of(values, key._replace(metric=side.name)).by_seed.values() for side in sides)
-    return any(n_images < MINIMUM_IMAGES for of_side in found for n_images in of_side)
+    image_counts = (value_of(values, key._replace(metric=side.name)).by_seed.values() for side in sides)
+    return any(n_images < MINIMUM_IMAGES for of_side in image_counts for n_images in of_side)
 
 
 def csv_rows(table: str, cells: Iterable[Cell], columns: Mapping[str, Any]) -> pl.DataFrame:
@@ -199,9 +200,9 @@ def _few_images(sides: Iterable[str], detectable: Sequence[float] = ()) -> list[
         sides: The sides, source and donor, of which some printed value has few images; may repeat.
         detectable: The values that these samples tell from .5, where they are known.
     """
-    if not (found := sorted(set(sides), reverse=True)):
+    if not (short_sides := sorted(set(sides), reverse=True)):
         return []
-    named = " or ".join(f"{side} images ({side[0]})" for side in found)
+    named = " or ".join(f"{side} images ({side[0]})" for side in short_sides)
     few = rf"$^{{\dagger}}$~Underpowered: the decisive pairs have fewer than {MINIMUM_IMAGES} distinct {named}."
     if detectable:
         ends = sorted({number(value) for value in (min(detectable), max(detectable))})

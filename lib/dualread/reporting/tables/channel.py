@@ -29,7 +29,7 @@ _PARSE_RATE = Metric(name="parse_rate")
 
 def _columns(at: RowContext) -> list[SheetColumn]:
     return [
-        *(column(_PARSE_RATE, escape(of.label), "Parse rate", dataset=of.name) for of in at.layout.datasets),
+        *(column(_PARSE_RATE, escape(place.label), "Parse rate", dataset=place.name) for place in at.layout.datasets),
         *columns_here([UNIQUE_CONFIDENCES, ENDPOINT_SHARE], "Support"),
     ]
 

@@ -59,15 +59,15 @@ def _states(at: RowContext) -> list[str]:
 
 def _discrepancies(at: RowContext) -> list[str]:
     """Return sentences on the methods whose measured cost differs from the paper's; none where all agree."""
-    found: dict[str, None] = {}  # in order, each once
-    for row in (row for of in backbones(at) for row in methods(of)):
+    discrepancies: dict[str, None] = {}  # in order, each once
+    for row in (row for block in backbones(at) for row in methods(block)):
         method, measured = row.method, _measured_cost(row)
         if method.cost and measured and measured != _counts(method.cost):
-            found[f"{escape(method.label)} ${_notation(measured)}$ (paper: {method.cost})"] = None
-    if not found:
+            discrepancies[f"{escape(method.label)} ${_notation(measured)}$ (paper: {method.cost})"] = None
+    if not discrepancies:
         return []
     return [
-        f"Measured costs that differ from the paper's: {', '.join(found)}.",
+        f"Measured costs that differ from the paper's: {', '.join(discrepancies)}.",
         "A measured cost includes the greedy answer and all that scoring needs; it excludes what only fitting needs.",
     ]
 
@@ -84,8 +84,8 @@ def _measured_cost(at: RowContext) -> dict[str, float] | None:
 
 def _counts(notation: str) -> dict[str, float]:
     r"""Return how often each symbol occurs: $t+2\rho$ has one t, two \rho and no \tau."""
-    found = {symbol: float(count or 1) for count, symbol in re.findall(r"(\d*)(t|\\rho|\\tau)", notation)}
-    return {symbol: found.get(symbol, 0.0) for symbol in _SYMBOLS}
+    count_of = {symbol: float(count or 1) for count, symbol in re.findall(r"(\d*)(t|\\rho|\\tau)", notation)}
+    return {symbol: count_of.get(symbol, 0.0) for symbol in _SYMBOLS}
 
 
 def _notation(counts: Mapping[str, float]) -> str:

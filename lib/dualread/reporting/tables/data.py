@@ -59,8 +59,8 @@ def _lines(roles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         together[name] = None if None in values else sum(values)
     together["reason"] = None if together["pairs"] else roles[0]["reason"]
     of_split = _COLUMNS.keys() - _BY_ROLE.keys()
-    own = [{name: value for name, value in role.items() if name not in of_split} for role in roles]
-    return [together, *(own if len(own) > 1 else [])]
+    split_rows = [{name: value for name, value in role.items() if name not in of_split} for role in roles]
+    return [together, *(split_rows if len(split_rows) > 1 else [])]
 
 
 def _cells(line: Mapping[str, Any]) -> list[dict[str, str | None]]:

@@ -21,10 +21,10 @@ _QUESTIONS = Metric(name="questions", digits=0)
 
 def _shown(values: Mapping[Key, Value], layout: Layout) -> tuple[list[LabeledDataset], list[str]]:
     """Return the data sets that have families, and the families of ours and of the paper."""
-    found = {(key.dataset, key.subset) for key in values if key.subset.startswith(PREFIX)}
-    datasets = [dataset for dataset in layout.datasets if dataset.name in {name for name, _ in found}]
+    present = {(key.dataset, key.subset) for key in values if key.subset.startswith(PREFIX)}
+    datasets = [dataset for dataset in layout.datasets if dataset.name in {name for name, _ in present}]
     names = {dataset.name for dataset in datasets}
-    families = {family for name, family in found if name in names}
+    families = {family for name, family in present if name in names}
     return datasets, sorted(families | {PREFIX + family for name in names for family in PUBLISHED.get(name, {})})
 
 

@@ -47,7 +47,9 @@ def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
         data: A table of stage summarize_data.
         settings: What is printed besides.
     """
-    ordered = {section: {name: settings.config[section][name] for name in of} for section, of in settings.order.items()}
+    ordered = {
+        section: {name: settings.config[section][name] for name in names} for section, names in settings.order.items()
+    }
     config = {**settings.config, **ordered}
     in_distribution = next(name for name, dataset in config["datasets"].items() if dataset.get("id"))
     is_training = (pl.col("dataset") == in_distribution) & (pl.col("split") == "train")
@@ -109,13 +111,13 @@ _TERMS = {"bicr": r" with Brier and ranking terms (<brier_weight:\beta=>, <ranki
 _MARK = re.compile(r"<(\w+)(?::([^>]*))?>")
 
 
-def _filled(template: str, of: Mapping[tuple[str, ...], Any], words: Mapping[str, Callable[[Any], str]]) -> str:
-    """Return a row's text; where those that the settings are `of` differ, each value says whose it is."""
+def _filled(template: str, by_owner: Mapping[tuple[str, ...], Any], words: Mapping[str, Callable[[Any], str]]) -> str:
+    """Return a row's text; where the settings differ, each value says whose it is."""
 
     def text(mark: re.Match[str]) -> str:
         path, symbol = mark[1], mark[2] or ""
         told = words.get(path, lambda settings: number(_value(settings, path), symbol))
-        return told_apart({who: told(settings) for who, settings in of.items()})
+        return told_apart({who: told(settings) for who, settings in by_owner.items()})
 
     return _MARK.sub(text, template)
 
@@ -137,8 +139,8 @@ def _training(config: Config, n_questions: int) -> Rows:
         return {}
     split, whose = _training_split(config), {(backbone["label"],): backbone for backbone in backbones.values()}
     words_of_backbones = {
-        "seeds": lambda of: rf"$\{{{', '.join(map(str, of.get('seeds', config['seeds'])))}\}}$",
-        "precision": lambda of: " / ".join(_SPOKEN[of["settings"][key]] for key in ("dtype", "attention")),
+        "seeds": lambda actor: rf"$\{{{', '.join(map(str, actor.get('seeds', config['seeds'])))}\}}$",
+        "precision": lambda actor: " / ".join(_SPOKEN[actor["settings"][key]] for key in ("dtype", "attention")),
     }
 
     def exposure(settings: TrainingSettings) -> str:
@@ -171,11 +173,11 @@ def _sampled_by(settings: TrainingSettings) -> str:
 def _trainable(settings: TrainingSettings) -> str:
     if (lora := settings.lora) is None:
         return r"full model incl.\ vision tower"
-    of = r"full model incl.\ vision tower" if lora.vision else "language model"
+    part = r"full model incl.\ vision tower" if lora.vision else "language model"
     layers = " ".join(escape(name) for name in lora.targets or ["all linear layers"])
     dropout = "" if lora.dropout is None else f", dropout {number(lora.dropout)}"
     rank, alpha = number(lora.rank), number(lora.alpha, r"\alpha=")
-    return f"LoRA of the {of} ({layers}), rank {rank}, {alpha}{dropout}"
+    return f"LoRA of the {part} ({layers}), rank {rank}, {alpha}{dropout}"
 
 
 def _fitting(config: Config) -> Rows:
@@ -184,17 +186,17 @@ def _fitting(config: Config) -> Rows:
     heads = [method for method in methods.values() if method["reader"] == "dualread"][:1]
     for head in heads:  # the list grows while it is read, by the methods that each head builds on
         heads += [methods[parent] for parent in head.get("parents", {}).values()]
-    of = {head["reader"]: head.get("settings", {}) for head in heads}
+    settings_of = {head["reader"]: head.get("settings", {}) for head in heads}
     rows = {}
-    if "psr" in of:
-        rows["PSR head (pre-answer)"] = _head("psr", of["psr"], None)
-    if {"p_state", "p_visual"} <= set(of):
-        linear = {("P-State",): of["p_state"], ("P-Visual",): of["p_visual"]}
+    if "psr" in settings_of:
+        rows["PSR head (pre-answer)"] = _head("psr", settings_of["psr"], None)
+    if {"p_state", "p_visual"} <= set(settings_of):
+        linear = {("P-State",): settings_of["p_state"], ("P-Visual",): settings_of["p_visual"]}
         rows["PER heads (post-answer)"] = _filled(_PER, linear, {})
         rows["$L2$ (P-State / P-Visual)"] = " / ".join(number(head["l2"]) for head in linear.values())
         kappa = number(config["replay"]["kappa"], r"\kappa=")
         rows["Visual pooling"] = f"cosine-similarity pooling, temperature {kappa}"
-    if "dualread" in of:
+    if "dualread" in settings_of:
         rows["Fusion"] = f"log-odds mean of calibrated PSR and PER, weight {number(WEIGHT)} (frozen a priori)"
         rows["Calibration"] = f"one scalar temperature per branch, fit on held-out {_training_split(config)} images"
     return rows
@@ -202,9 +204,9 @@ def _fitting(config: Config) -> Rows:
 
 def _head(reader: str, settings: Config, optimizer: str | None) -> str:
     words = {
-        "hidden": lambda of: "--".join(map(number, of["hidden"])),
-        "optimizer": lambda of: optimizer or "AdamW",
-        "terms": lambda of: _filled(_TERMS.get(reader, ""), {("",): of}, {}),
+        "hidden": lambda head: "--".join(map(number, head["hidden"])),
+        "optimizer": lambda head: optimizer or "AdamW",
+        "terms": lambda head: _filled(_TERMS.get(reader, ""), {("",): head}, {}),
     }
     return _filled(_HEADS[reader], {("",): settings}, words)
 
@@ -230,10 +232,13 @@ def _evaluation(config: Config, constants: Config) -> Rows:
         for name, condition in config["conditions"].items()
         if "completions" not in condition
     }
-    prompts = {(of["label"],): number(of["settings"]["max_prompt_tokens"]) for of in config["backbones"].values()}
+    prompts = {
+        (backbone["label"],): number(backbone["settings"]["max_prompt_tokens"])
+        for backbone in config["backbones"].values()
+    }
     answers = {
-        (of["label"], name): number(of.get("max_completion_tokens", rule["max_completion_tokens"]))
-        for actor, of in config["actors"].items()
+        (settings["label"], name): number(settings.get("max_completion_tokens", rule["max_completion_tokens"]))
+        for actor, settings in config["actors"].items()
         for name, rule in decodings.items()
         if actor in config["conditions"][name].get("actors", [actor])
     }
@@ -267,16 +272,18 @@ def _training_split(config: Config) -> str:
 
 _WORDS: Mapping[str, Callable[[TrainingSettings], str]] = {
     "sampled_by": _sampled_by,
-    "kl_penalty": lambda of: ("{}" if of.kl_coefficient else "disabled ({})").format(
-        number(of.kl_coefficient, r"\mathrm{coef}=")
+    "kl_penalty": lambda training: ("{}" if training.kl_coefficient else "disabled ({})").format(
+        number(training.kl_coefficient, r"\mathrm{coef}=")
     ),
-    "betas": lambda of: rf"$\beta=({','.join(map(str, of.betas))})$",
+    "betas": lambda training: rf"$\beta=({','.join(map(str, training.betas))})$",
     # docs/choices.md, "Warm-up"
-    "warmup": lambda of: f"{percent(of.warmup_fraction)} warmup{'; rate $0$ in step $1$' * (of.warmup_fraction > 0)}",
-    "weights": lambda of: f"{'adapter' if of.lora else 'weights'} in training {_SPOKEN[WEIGHTS]}",
+    "warmup": lambda training: (
+        f"{percent(training.warmup_fraction)} warmup{'; rate $0$ in step $1$' * (training.warmup_fraction > 0)}"
+    ),
+    "weights": lambda training: f"{'adapter' if training.lora else 'weights'} in training {_SPOKEN[WEIGHTS]}",
     "trainable": _trainable,
-    "processes": lambda of: (
-        f"{number(of.processes)} {'sharded ' if of.shard else ''}process{'es' * (of.processes > 1)}"
+    "processes": lambda training: (
+        f"{number(training.processes)} {'sharded ' if training.shard else ''}process{'es' * (training.processes > 1)}"
     ),
 }
 
@@ -287,12 +294,12 @@ def _origin(method: Config, study: str) -> str:
     if tuned is None:
         return "settings as configured, from no search"
     run = escape(f"{tuned['backbone']}/{tuned['actor']}/{tuned['seed']}")
-    found = f"chosen in {number(tuned['trials'])} trials on the answers of {run} to {escape(tuned['data'])}"
+    origin = f"chosen in {number(tuned['trials'])} trials on the answers of {run} to {escape(tuned['data'])}"
     if tuned["settings"] != digest_of(method.get("settings", {}))[: len(tuned["settings"])]:
-        return rf"settings \emph{{changed by hand}} after others were {found}, study {escape(tuned['study'])}"
+        return rf"settings \emph{{changed by hand}} after others were {origin}, study {escape(tuned['study'])}"
     if tuned["study"] == study:
-        return found
-    return rf"settings \emph{{not tuned for this study}}: {found}, study {escape(tuned['study'])}"
+        return origin
+    return rf"settings \emph{{not tuned for this study}}: {origin}, study {escape(tuned['study'])}"
 
 
 def number(value: float, name: str = "") -> str:
@@ -313,15 +320,15 @@ def told_apart(texts: Mapping[tuple[str, ...], str]) -> str:
             matters is named: the actor's where all backbones agree.
     """
     first, n_labels = next(iter(texts.values())), len(next(iter(texts)))
-    found: dict[str, set[str]] = {}
+    texts_by_label: dict[str, set[str]] = {}
     for named in [slice(k, k + 1) for k in range(n_labels)] + [slice(None)]:
-        found = {}
+        texts_by_label = {}
         for labels, text in texts.items():
-            found.setdefault(" with ".join(map(escape, reversed(labels[named]))), set()).add(text)
-        if all(len(of_name) == 1 for of_name in found.values()):
+            texts_by_label.setdefault(" with ".join(map(escape, reversed(labels[named]))), set()).add(text)
+        if all(len(of_name) == 1 for of_name in texts_by_label.values()):
             break
     others: dict[str, list[str]] = {}
-    for name, (text,) in found.items():
+    for name, (text,) in texts_by_label.items():
         if text != first:
             others.setdefault(text, []).append(name)
     told = "; ".join(f"{', '.join(names)}: {text}" for text, names in others.items())

@@ -34,7 +34,7 @@ _ALONE = "Only the interval is printed where the decisive pairs have fewer than 
 
 
 def _floats(at: RowContext) -> Iterator[RowContext]:
-    return (replace(of, dataset=place) for of in backbones(at) for place in places(at.layout))
+    return (replace(block, dataset=place) for block in backbones(at) for place in places(at.layout))
 
 
 def _cell(at: RowContext, _: Metric, key: Key) -> Cell | None:
@@ -51,7 +51,7 @@ def _cell(at: RowContext, _: Metric, key: Key) -> Cell | None:
 
 def _caption(at: RowContext) -> list[str]:
     where = "OOD (means with equal weight over data sets)" if at.dataset is OOD else at.dataset.label
-    keys = [of.key._replace(metric=metric.name) for of in methods(at) for metric in _METRICS]
+    keys = [row.key._replace(metric=metric.name) for row in methods(at) for metric in _METRICS]
     has_few = any(key in at.values and at.values[key].short for key in keys)
     return [
         f"Intervals of {escape(at.backbone.label)}, {escape(where)}, study {escape(at.layout.study)}.",

@@ -41,7 +41,7 @@ def _columns(at: RowContext) -> list[SheetColumn]:
         ]
         n = size_of(at.values, keys)
         title = f"{escape(place.label)} ($n={n}$)" if n else escape(place.label)
-        columns += [of._replace(place=place) for of in columns_here(_METRICS, title)]
+        columns += [column._replace(place=place) for column in columns_here(_METRICS, title)]
     return columns
 
 

@@ -62,7 +62,7 @@ def _of_contrast(
     asked: Mapping[Metric, tuple[Key, Value]], layout: Layout, place: LabeledDataset
 ) -> tuple[list[TableRow], list[Cell]]:
     """Return the rows of a contrast at one place: the differences, their intervals, and those of retrained actors."""
-    points = {metric: _point(*found) for metric, found in asked.items()}
+    points = {metric: _point(*entry) for metric, entry in asked.items()}
     intervals = {metric: limits(value) for metric, (_, value) in asked.items()}
     retrained = {metric: limits(value, "_retrained") for metric, (_, value) in asked.items()}
     rows = [
@@ -89,8 +89,8 @@ def _formula(text: str | None) -> str:
     return "" if text is None else text if text == DASH else f"${text}$"
 
 
-def _label(found: tuple[Key, Value], layout: Layout, place: LabeledDataset) -> str:
-    (key, value), labels = found, {method.name: method.label for method in layout.methods}
+def _label(entry: tuple[Key, Value], layout: Layout, place: LabeledDataset) -> str:
+    (key, value), labels = entry, {method.name: method.label for method in layout.methods}
     method, baseline = (escape(str(labels.get(name or "", name))) for name in (key.method, key.baseline))
     where = "OOD" if place is OOD else place.label
     split = value.row["split"]

@@ -40,8 +40,8 @@ _OF_TWO = (ACCURACY_DROP, CONFIDENCE_DROP, CCG_AUC)  # which compare a condition
 
 def _conditions(at: RowContext) -> Iterator[RowContext]:
     """Yield the conditions of the data set, the original first."""
-    found = {key.subset for key in at.values if key.dataset == at.dataset.name and key.subset.startswith(PREFIX)}
-    for subset in sorted(found, key=lambda subset: (subset != f"{PREFIX}{ORIGINAL}", subset)):
+    subsets = {key.subset for key in at.values if key.dataset == at.dataset.name and key.subset.startswith(PREFIX)}
+    for subset in sorted(subsets, key=lambda subset: (subset != f"{PREFIX}{ORIGINAL}", subset)):
         yield replace(at, subset=subset)
 
 

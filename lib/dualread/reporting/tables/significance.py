@@ -49,7 +49,7 @@ def _floats(at: RowContext) -> Iterator[RowContext]:
         raise ConfigError(f"layout: contrasts: {names}, expected one: of a method with all others.")
     compared = {key.method for key in at.values if key.contrast == names[0]}
     ordered = sorted(at.methods, key=lambda method: method.name not in compared)
-    return (replace(of, methods=ordered if compared else ()) for of in backbones(at))
+    return (replace(block, methods=ordered if compared else ()) for block in backbones(at))
 
 
 def _others(at: RowContext) -> Iterator[RowContext]:

@@ -31,7 +31,7 @@ _HEADS = {"threshold": r"$c\ge$", "coverage": r"Kept$\uparrow$", "kept_risk": r"
 
 def _columns(at: RowContext) -> list[SheetColumn]:
     """Return the columns of the target risks that the values have thresholds for."""
-    found = {key.metric.removeprefix(_THRESHOLD) for key in at.values if key.metric.startswith(_THRESHOLD)}
+    percents = {key.metric.removeprefix(_THRESHOLD) for key in at.values if key.metric.startswith(_THRESHOLD)}
     return [
         SheetColumn(
             _HEADS[kind],
@@ -40,7 +40,7 @@ def _columns(at: RowContext) -> list[SheetColumn]:
             title=(rf"Target risk {percent}\%", escape(place.label)),
             form=TwoLines,
         )
-        for percent in sorted(map(int, found))
+        for percent in sorted(map(int, percents))
         for place in (at.layout.id_dataset, OOD)
         for kind in _HEADS
         if (place, kind) != (OOD, "threshold")
@@ -48,8 +48,8 @@ def _columns(at: RowContext) -> list[SheetColumn]:
 
 
 def _head(at: RowContext, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
-    which = [TableRow(["", Over("Empirical (top); certified (bottom)", len(columns))])] if columns else []
-    return [*head_of(at, labels, columns), *which]
+    halves = [TableRow(["", Over("Empirical (top); certified (bottom)", len(columns))])] if columns else []
+    return [*head_of(at, labels, columns), *halves]
 
 
 def _caption(at: RowContext) -> list[str]:

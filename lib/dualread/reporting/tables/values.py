@@ -77,8 +77,8 @@ class Values(Mapping[Key, Value]):
 
     def __getitem__(self, key: Key) -> Value:
         if key not in self._known:
-            found = self._runs[key]
-            self._known[key] = self._marked(key, found)
+            runs = self._runs[key]
+            self._known[key] = self._marked(key, runs)
         return self._known[key]
 
     def __contains__(self, key: object) -> bool:
@@ -90,13 +90,13 @@ class Values(Mapping[Key, Value]):
     def __len__(self) -> int:
         return len(self._runs)
 
-    def _marked(self, key: Key, found: Mapping[int, _Run]) -> Value:
+    def _marked(self, key: Key, runs: Mapping[int, _Run]) -> Value:
         seeds = self._seeds[key.backbone, key.method]
-        value = _mean_over_seeds(found, seeds)
+        value = _mean_over_seeds(runs, seeds)
         if value.mean is not None and key.metric == "ece15":
             floors = self._estimates(key, "ece15_noise_floor", seeds)
-            own = value.by_seed.values()
-            below = len(floors) == len(own) and all(map(is_by_chance, own, floors))
+            values = value.by_seed.values()
+            below = len(floors) == len(values) and all(map(is_by_chance, values, floors))
             return replace(value, by_chance=below)
         if value.mean is None or (kind := _KINDS.get(key.metric)) is None:
             return value
@@ -108,8 +108,8 @@ class Values(Mapping[Key, Value]):
 
     def _estimates(self, key: Key, metric: str, seeds: Sequence[int]) -> list[float]:
         runs = self._runs.get(key._replace(metric=metric), {})
-        found = [runs[seed].estimate for seed in seeds if seed in runs]
-        return [estimate for estimate in found if estimate is not None]
+        estimates = [runs[seed].estimate for seed in seeds if seed in runs]
+        return [estimate for estimate in estimates if estimate is not None]
 
 
 def summarize(metrics: pl.DataFrame, *, seeds: Mapping[str, Sequence[int]], split: str = "test") -> Values:
@@ -118,12 +118,12 @@ def summarize(metrics: pl.DataFrame, *, seeds: Mapping[str, Sequence[int]], spli
     A method's runs are the `seeds` of its backbone, or the one run with seed 0 of an actor that has no seeds.
     """
     runs: dict[Key, dict[int, _Run]] = defaultdict(dict)
-    found: dict[tuple[str, str], set[int]] = defaultdict(set)
+    seeds_of: dict[tuple[str, str], set[int]] = defaultdict(set)
     of_split = metrics.filter(pl.col("split") == split)
     for *key, seed, estimate, n, reason in of_split.select(*Key._fields[:5], "seed", *_Run._fields).iter_rows():
         runs[key := Key(*key)][seed] = _Run(estimate, n, reason)
-        found[key.backbone, key.method].add(seed)
-    return Values(dict(runs), {run: (0,) if 0 in had else tuple(seeds[run[0]]) for run, had in found.items()})
+        seeds_of[key.backbone, key.method].add(seed)
+    return Values(dict(runs), {run: (0,) if 0 in had else tuple(seeds[run[0]]) for run, had in seeds_of.items()})
 
 
 def together(*parts: Mapping[Key, Value]) -> Mapping[Key, Value]:
@@ -131,12 +131,12 @@ def together(*parts: Mapping[Key, Value]) -> Mapping[Key, Value]:
     return ChainMap(*parts)  # type: ignore[arg-type]  # it only asks to be written to if it is written to
 
 
-def _mean_over_seeds(found: Mapping[int, _Run], seeds: Sequence[int]) -> Value:
-    chosen = {seed: found[seed] for seed in seeds if seed in found}
+def _mean_over_seeds(runs: Mapping[int, _Run], seeds: Sequence[int]) -> Value:
+    chosen = {seed: runs[seed] for seed in seeds if seed in runs}
     sizes = {run.n for run in chosen.values()}
     n = sizes.pop() if len(sizes) == 1 else None
     by_seed = {seed: run.estimate for seed, run in chosen.items() if run.estimate is not None}
-    if reason := _reason(found, seeds):
+    if reason := _reason(runs, seeds):
         return Value(mean=None, std=None, n_runs=len(seeds), n=n, reason=reason)
     return Value(
         mean=mean(by_seed.values()),
@@ -147,15 +147,15 @@ def _mean_over_seeds(found: Mapping[int, _Run], seeds: Sequence[int]) -> Value:
     )
 
 
-def _reason(found: Mapping[int, _Run], seeds: Sequence[int]) -> str | None:
+def _reason(runs: Mapping[int, _Run], seeds: Sequence[int]) -> str | None:
     """Return which runs are missing or undefined, and why; None if all runs have a value."""
     if not seeds:
         return "no run has a seed that the table shows"
     seeds_of: dict[str, list[str]] = defaultdict(list)
     for seed in seeds:
-        if seed not in found:
+        if seed not in runs:
             seeds_of["missing"].append(str(seed))
-        elif found[seed].estimate is None:
-            seeds_of[found[seed].reason or "undefined"].append(str(seed))
-    parts = (f"seed{'s' if len(of) > 1 else ''} {', '.join(of)}: {reason}" for reason, of in seeds_of.items())
+        elif runs[seed].estimate is None:
+            seeds_of[runs[seed].reason or "undefined"].append(str(seed))
+    parts = (f"seed{'s' if len(names) > 1 else ''} {', '.join(names)}: {reason}" for reason, names in seeds_of.items())
     return "; ".join(parts) or None
