@@ -9,11 +9,9 @@ from PIL import Image
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
 from pydicom.uid import ExplicitVRBigEndian
 
-from dualread.data import dicom_decoder
-from dualread.data.dicom import is_dicom
+from dualread.data import dicom as rendering
 from dualread.data.given_images import read, stored
 from dualread.data.images import open_image, pixel_sha256
-from dualread.data.windows import windowed
 from dualread.errors import DataError
 from tests.data.dicoms import PATIENT, compressed, dataset, dicom, item, saved
 
@@ -57,20 +55,22 @@ def test_rescale_comes_before_the_first_of_several_windows():
     ],
 )
 def test_the_functions_of_a_window(function, value, expected):
-    found = windowed(np.array([[value]]), 100, 100, function, "x")
-    assert found.tolist() == [[math.floor(expected * 255 + 0.5)]]
+    halves = {"RescaleSlope": 0.5, "RescaleIntercept": 0}
+    content = dicom([[2 * value]], WindowCenter=100, WindowWidth=100, VOILUTFunction=function, **halves)
+    assert _levels(content) == [math.floor(expected * 255 + 0.5)]
 
 
 def test_a_window_of_width_1_is_a_threshold():
-    assert windowed(np.array([[99.5, 99.6]]), 100, 1, "LINEAR", "x").tolist() == [[0, 255]]
+    assert _levels(dicom([[99, 100]], WindowCenter=100, WindowWidth=1)) == [0, 255]
 
 
-@pytest.mark.parametrize(("center", "width", "function"), [(1, 0, "LINEAR"), (1, 0.5, "LINEAR"), (1, -3, "SIGMOID")])
-def test_a_window_without_width_is_refused(center, width, function):
-    with pytest.raises(DataError, match="width"):
-        windowed(np.zeros((1, 1)), center, width, function, "x")
-    with pytest.raises(DataError, match="VOI LUT function 'CUBIC'"):
-        windowed(np.zeros((1, 1)), 1, 2, "CUBIC", "x")
+@pytest.mark.parametrize(
+    ("center", "width", "function"),
+    [(1, 0, "LINEAR"), (1, 0.5, "LINEAR"), (1, -3, "SIGMOID"), ("1e400", 2, "LINEAR"), (1, 2, "CUBIC")],
+)
+def test_a_window_that_shows_nothing_is_refused(center, width, function):
+    with pytest.raises(DataError, match=f"and width {width} .* function '{function}'"):
+        read(dicom(TWELVE, WindowCenter=center, WindowWidth=width, VOILUTFunction=function))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -95,6 +95,17 @@ def test_a_voi_lut_comes_before_a_window():
     content = dicom([[0, 1, 2, 3]], VOILUTSequence=table, WindowCenter=2, WindowWidth=4)
     assert _levels(content) == [255, 10, 20, 30]
     assert read(content).notes == ("DICOM shown by its first VOI LUT",)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_voi_lut_of_8_bits_may_have_4096_entries(signed):
+    first = -2048 if signed else 0
+    table = item(LUTDescriptor=[4096, first, 8], LUTData=(np.arange(4096) // 16).astype("<u2").tobytes())
+    stored = np.array([[0, 15, 16, 4095]])
+    assert _levels(dicom(stored + first, signed=signed, VOILUTSequence=table)) == [0, 0, 1, 255]
+    # Values far beyond the table take its ends.
+    far = dicom(stored + first, signed=signed, VOILUTSequence=table, RescaleSlope=40, RescaleIntercept=0)
+    assert _levels(far)[:: len(SHOWN) - 1] == [0, 255]
 
 
 def test_without_a_window_all_stored_bits_count():
@@ -166,9 +177,7 @@ def test_enhanced_files_say_it_per_frame_or_for_all():
 
 
 def _levels_of_frame(content, number):
-    from dualread.data.dicom import render
-
-    return np.asarray(render(content, "x", frame=number).image)[..., 0].ravel().tolist()
+    return np.asarray(rendering.render(content, "x", frame=number).image)[..., 0].ravel().tolist()
 
 
 def test_colors_and_palettes():
@@ -198,7 +207,7 @@ def test_a_file_that_ends_the_decoder_is_refused_and_the_next_one_is_read(tmp_pa
     for damaged in (good[: len(good) - 40], good.replace(b"\xff\xc3\x00", b"\xff\xc3\xff")):
         with pytest.raises(DataError, match="cannot be decoded"):
             read(damaged)
-    dicom_decoder._running[0].kill()  # as GDCM does
+    rendering._processes[0].kill()  # as GDCM does
     with pytest.raises(DataError, match="cannot be decoded"):
         read(good)
     assert _levels(good) == SHOWN * 32
@@ -217,9 +226,9 @@ def test_what_is_kept_is_the_picture_and_nothing_about_the_patient():
 
 
 def test_a_file_is_recognized_by_its_content():
-    assert is_dicom(dicom(TWELVE))
-    assert not is_dicom(b"DICM")
-    assert not is_dicom(b"")
+    assert rendering.is_dicom(dicom(TWELVE))
+    assert not rendering.is_dicom(b"DICM")
+    assert not rendering.is_dicom(b"")
 
 
 def test_a_file_without_the_mark_of_dicom_is_refused_by_that_name(tmp_path):
