@@ -69,7 +69,7 @@ def test_a_window_of_width_1_is_a_threshold():
     [(1, 0, "LINEAR"), (1, 0.5, "LINEAR"), (1, -3, "SIGMOID"), ("1e400", 2, "LINEAR"), (1, 2, "CUBIC")],
 )
 def test_a_window_that_shows_nothing_is_refused(center, width, function):
-    with pytest.raises(DataError, match=f"and width {width} .* function '{function}'"):
+    with pytest.raises(DataError, match=f"width {width} .* '{function}'"):
         read(dicom(TWELVE, WindowCenter=center, WindowWidth=width, VOILUTFunction=function))
 
 
@@ -118,10 +118,21 @@ def test_without_a_window_all_stored_bits_count():
 def test_16_bits_of_which_few_are_used_need_a_window_or_a_word():
     for values, signed in ((TWELVE, False), (TWELVE - 2048, True)):
         content = dicom(values, bits=16, signed=signed)
-        with pytest.raises(DataError, match=r"without a window, whose values .* a small part of 16 bits"):
+        with pytest.raises(DataError, match="small part"):
             read(content)
         assert _levels(content, bits=12) == SHOWN
-    assert _levels(dicom(TWELVE * 16, bits=16)) == [20, 90, 140, 200]
+    assert _levels(dicom(TWELVE * 16, bits=16)) == SHOWN
+
+
+@pytest.mark.parametrize("low", [0, -2048])
+def test_a_few_bright_pixels_do_not_hide_that_16_bits_are_dark(low):
+    values = np.tile(TWELVE + low, (100, 1))
+    values[0, 0] = 30_000
+    with pytest.raises(DataError, match="small part"):
+        read(dicom(values, bits=16, signed=low < 0))
+    assert read(dicom(values, bits=16, signed=low < 0, PixelPaddingValue=30_000), bits=12).image.size == (4, 100)
+    values[:2] = 30_000  # one in fifty is a part of the picture
+    assert read(dicom(values, bits=16, signed=low < 0)).image.size == (4, 100)
 
 
 def test_bits_above_those_that_are_stored_are_no_part_of_the_picture():
@@ -132,7 +143,7 @@ def test_bits_above_those_that_are_stored_are_no_part_of_the_picture():
 
 def test_bits_at_the_upper_end_are_refused_by_name():
     for highest in (15, 3):
-        with pytest.raises(DataError, match=f"12 bits stored of 16, the highest is {highest}"):
+        with pytest.raises(DataError, match=f"highest is {highest}"):
             read(dicom(TWELVE, HighBit=highest))
 
 
@@ -158,12 +169,12 @@ def test_a_frame_is_named_or_the_file_is_refused(tmp_path):
     path = tmp_path / "IM000001"  # as PACS export them: no suffix
     path.write_bytes(content)
     for given in (path, content):
-        with pytest.raises(DataError, match="a DICOM file of 3 frames"):
+        with pytest.raises(DataError, match="of 3 frames"):
             read(given)
     assert _levels(tmp_path / "IM000001#2") == SHOWN
     assert _levels(tmp_path / "IM000001#1") == [0] * 4
     assert read(tmp_path / "IM000001#1").doubts == ("the picture has a single color (0, 0, 0)",)
-    with pytest.raises(DataError, match="has no frame 4, but 3"):
+    with pytest.raises(DataError, match="number 4"):
         read(tmp_path / "IM000001#4")
 
 

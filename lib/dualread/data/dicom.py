@@ -7,10 +7,8 @@ The steps are those of the standard (PS3.3 C.7.6.3, C.11.1, C.11.2 and PS3.4 N.2
 intercept; the first VOI LUT, or else the first window, or else all bits that are stored; then MONOCHROME1 is inverted.
 Padding is black. They are applied to each value that can be stored, at most 65,536, and pixels are looked up.
 
-CT can be shown through three windows of Hounsfield units instead, which give the three colors. MedGemma 1.5 was trained
-on CT like that: red from -1024 to 1024 (air to bone), green from -135 to 215 (fat to bone), blue from 0 to 80 (water to
-brain). See "Analyze Computed Tomography (CT) images with MedGemma 1.5", github.com/google-health/medgemma,
-notebooks/high_dimensional_ct_hugging_face.ipynb.
+CT can be shown through three windows of Hounsfield units instead, which give the three colors, as for MedGemma 1.5:
+github.com/google-health/medgemma, notebooks/high_dimensional_ct_hugging_face.ipynb.
 """
 
 import atexit
@@ -89,6 +87,7 @@ def render(
     logger.setLevel(logging.CRITICAL + 1)  # it names values, as its warnings do
     try:
         with warnings.catch_warnings(action="ignore"):
+            warnings.simplefilter("error", Image.DecompressionBombWarning)  # the header may name fewer pixels
             header = dcmread(io.BytesIO(content), stop_before_pixels=True, specific_tags=list(_READ))
             _check_header(header, frame, name)
             stored = _stored_values(content, header, (frame or 1) - 1, name)
@@ -107,15 +106,13 @@ def _check_header(header: Any, frame: int | None, name: str) -> None:
         raise DataError(f"{name}: a DICOM file with no picture (a report or a directory?). Give a file with a picture.")
     check_size(name, int(header.Columns), int(header.Rows))
     n = int(header.get("NumberOfFrames") or 1)
-    if frame is None and n != 1:
+    if (frame is None and n != 1) or not 1 <= (1 if frame is None else frame) <= n:
+        which = "none is named" if frame is None else f"none has the number {frame}"
         raise DataError(
-            f"{name}: a DICOM file of {n} frames, and nothing says which one is meant. Write its number behind the"
-            " file's name, such as x.dcm#1 for the first."
+            f"{name}: a DICOM file of {n} frames, of which {which}. Write the number behind the file's name, such as"
+            " x.dcm#1 for the first."
         )
-    if not 1 <= (frame or 1) <= n:
-        raise DataError(f"{name}: has no frame {frame}, but {n}, from 1. Correct the number.")
-    allocated, stored = int(header.BitsAllocated), int(header.BitsStored)
-    highest = int(header.get("HighBit", stored - 1))
+    allocated, stored, highest = header.BitsAllocated, header.BitsStored, header.get("HighBit", header.BitsStored - 1)
     if allocated not in (1, 8, 16) or not 1 <= stored <= allocated or highest != stored - 1:
         layout = f"{stored} bits stored of {allocated}, the highest is {highest}"
         raise DataError(f"{name}: DICOM with {layout}; expected the lower ones of 1, 8 or 16. Export it again.")
@@ -191,13 +188,12 @@ def _decoded_by_gdcm(content: bytes, frame: int) -> np.ndarray:
         try:
             process.stdin.write(b"%d %d\n" % (len(content), frame) + content)
             process.stdin.flush()
-            answer = process.stdout.read(int(process.stdout.readline()))
+            return np.load(io.BytesIO(process.stdout.read(int(process.stdout.readline()))), allow_pickle=False)
         except (OSError, ValueError):  # it has ended
             _end_gdcm()
             raise
         finally:
             watch.cancel()
-    return np.load(io.BytesIO(answer), allow_pickle=False)
 
 
 @atexit.register
@@ -238,36 +234,31 @@ def _rendered(
 def _gray_table(
     values: np.ndarray, header: Any, frame: int, bits: int | None, windows: CtWindows | None, name: str
 ) -> tuple[np.ndarray, str, Sequence[str]]:
-    """Return what each value that can be stored is shown as, how it was made, and what makes one doubt it.
-
-    It is a gray level, uint8 [values], or with windows a color, uint8 [values, 3].
-    """
+    """Return what each storable value is shown as (gray, or with windows RGB), how, and why little is seen."""
     from pydicom.pixels import apply_modality_lut, apply_voi
 
-    half = 1 << (int(header.BitsStored) - 1)
-    sign = half if header.get("PixelRepresentation") else 0
-    every = (np.arange(2 * half) ^ sign) - sign
-    padding = np.zeros(2 * half, dtype=bool)
+    n, sign = 1 << header.BitsStored, (1 << header.BitsStored >> 1) * (header.get("PixelRepresentation") or 0)
+    every = (np.arange(n) ^ sign) - sign
+    padding = np.zeros(n, dtype=bool)
     if (end := header.get("PixelPaddingValue")) is not None:
         other = header.get("PixelPaddingRangeLimit")
-        low, high = np.sort(every[np.array([end, end if other is None else other]).astype(int) & (2 * half - 1)])
+        low, high = np.sort(every[np.array([end, end if other is None else other]).astype(int) & (n - 1)])
         padding = (every >= low) & (every <= high)
     scale = _module(header, frame, "PixelValueTransformationSequence")
     scaled = scale.get("ModalityLUTSequence") or _has(scale, "RescaleSlope", "RescaleIntercept")
     units = apply_modality_lut(every, scale) if scaled else every
     if not np.isfinite(units).all() or units.min() == units.max():
         raise DataError(f"{name}: DICOM whose rescale slope, intercept or LUT gives no gray levels. Export it again.")
-    if windows:  # of Hounsfield units, which MONOCHROME1 does not turn
-        table = through_windows(units, windows)
-        table[padding] = 0
-        shown = ", ".join(f"{low:g} to {high:g}" for low, high in windows)
-        return table, f"CT shown through three windows of Hounsfield units ({shown})", ()
     voi, doubts = _module(header, frame, "FrameVOILUTSequence"), []
-    if voi.get("VOILUTSequence"):
+    if windows:  # of Hounsfield units, which MONOCHROME1 does not turn
+        levels = through_windows(units, windows)
+        shown = ", ".join(f"{low:g} to {high:g}" for low, high in windows)
+        how = f"CT shown through three windows of Hounsfield units ({shown})"
+    elif voi.get("VOILUTSequence"):
         lut = voi.VOILUTSequence[0]
-        n, first, depth = lut.LUTDescriptor
+        entries, first, depth = lut.LUTDescriptor
         # pydicom counts entries in the type of the entries, which has 8 bits for some tables of 4,096.
-        lut.LUTDescriptor = [n, first, max(depth, 10)]
+        lut.LUTDescriptor = [entries, first, max(depth, 10)]
         levels = apply_voi(np.rint(units).clip(first, first + 65535).astype(np.int64), voi) / ((1 << depth) - 1) * 255
         how = "DICOM shown by its first VOI LUT"
     elif _has(voi, "WindowCenter", "WindowWidth"):
@@ -278,12 +269,11 @@ def _gray_table(
         levels = units / ((1 << scale.ModalityLUTSequence[0].LUTDescriptor[2]) - 1) * 255
         how = "DICOM without a window, shown by its modality LUT"
     else:
-        falling = units[every.argmin()] > units[every.argmax()]
-        levels, how, doubts = _by_bits(every, every[values[~padding[values]]], half, sign, bits, name)
-        levels = 255 - levels if falling else levels
+        levels, how, doubts = _by_bits(every, every[values[~padding[values]]], bits, name)
+        levels = 255 - levels if units[every.argmin()] > units[every.argmax()] else levels
     table = (np.clip(levels, 0, 255) + 0.5).astype(np.uint8)
-    if header.PhotometricInterpretation == "MONOCHROME1" or header.get("PresentationLUTShape") == "INVERSE":
-        table = 255 - table
+    turned = header.PhotometricInterpretation == "MONOCHROME1" or header.get("PresentationLUTShape") == "INVERSE"
+    table = 255 - table if turned and not windows else table
     table[padding] = 0
     return table, how, doubts
 
@@ -308,20 +298,9 @@ def _windowed(units: np.ndarray, center: float, width: float, function: str, nam
     return levels
 
 
-def _by_bits(
-    every: np.ndarray, used: np.ndarray, half: int, sign: int, bits: int | None, name: str
-) -> tuple[np.ndarray, str, Sequence[str]]:
-    """Return the gray levels of a file without a window: by all bits that are stored, or by as many as the user says.
-
-    Args:
-        every: Every value that can be stored.
-        used: The pixels, but for padding.
-        half: Half of the number of values that can be stored.
-        sign: The same if values are signed; otherwise 0.
-        bits: The number of bits by the user; it counts where 16 are stored, which says nothing.
-        name: The image, in errors.
-    """
-    count = half.bit_length()
+def _by_bits(every: np.ndarray, used: np.ndarray, bits: int | None, name: str) -> tuple[np.ndarray, str, Sequence[str]]:
+    """Return levels by all bits of every storable value, by `bits` of 16 if said; `used` are pixels without padding."""
+    count = len(every).bit_length() - 1
     low, high = (int(used.min()), int(used.max())) if used.size else (0, 0)
     if count == 16 and bits is None and 0 < upper_end(used - low) < DARK:
         raise DataError(
@@ -329,7 +308,7 @@ def _by_bits(
             f" would be seen. Write the window into the file, or export a PNG; or say how many bits count: {SAY_BITS}."
         )
     count = bits if count == 16 and bits is not None else count
-    first, top = -(1 << (count - 1)) if sign else 0, (1 << count) - 1
+    first, top = -(1 << count >> 1) if every.min() < 0 else 0, (1 << count) - 1
     if low < first or high > first + top:
         raise DataError(f"{name}: DICOM values {low} to {high}, more than {count} bits hold. Correct {SAY_BITS}.")
     levels, _ = to_8_bits((every - first).clip(0, top), name, stated=count, given=None)
@@ -337,39 +316,23 @@ def _by_bits(
 
 
 def _no_hounsfield_units(header: Any, frame: int) -> str | None:
-    """Return why the values of a file are no Hounsfield units, as a note; None if they are.
-
-    They are in a CT with a rescale slope and intercept, unless the file names another unit (PS3.3 C.8.2.1), or the
-    image is a localizer, which is a projection.
-    """
-    scale, why = _module(header, frame, "PixelValueTransformationSequence"), None
-    if (modality := header.get("Modality")) != "CT":
-        why = f"DICOM of another modality ({str(modality or 'none')[:16]})"
-    elif not str(header.PhotometricInterpretation).startswith("MONOCHROME"):
-        why = "CT in color"
-    elif "LOCALIZER" in np.atleast_1d(header.get("ImageType") or ""):
-        why = "CT localizer"
-    elif (
-        not _has(scale, "RescaleSlope", "RescaleIntercept")
-        or header.get("ModalityLUTSequence")
-        or str(scale.get("RescaleType") or "HU") != "HU"
-    ):
-        why = "CT whose values are no Hounsfield units"
-    return why and f"ct_windows does not apply: {why}"
+    """Return why values are no Hounsfield units (PS3.3 C.8.2.1), as a note; None if they are. A localizer projects."""
+    scale = _module(header, frame, "PixelValueTransformationSequence")
+    another_unit = header.get("ModalityLUTSequence") or str(scale.get("RescaleType") or "HU") != "HU"
+    reasons = {
+        f"DICOM of another modality ({str(header.get('Modality') or 'none')[:16]})": header.get("Modality") != "CT",
+        "CT in color": not str(header.PhotometricInterpretation).startswith("MONOCHROME"),
+        "CT localizer": "LOCALIZER" in np.atleast_1d(header.get("ImageType") or ""),
+        "CT whose values are no Hounsfield units": another_unit or not _has(scale, "RescaleSlope", "RescaleIntercept"),
+    }
+    return next((f"ct_windows does not apply: {reason}" for reason, holds in reasons.items() if holds), None)
 
 
 def through_windows(units: np.ndarray, windows: CtWindows) -> np.ndarray:
-    """Return Hounsfield units seen through windows, one for red, green and blue.
+    """Return Hounsfield units seen through windows, uint8 [..., 3].
 
-    A value at or below a window's low end is 0, at or above its high end 255, and between them it rises evenly. It is
-    computed in float32 and rounded half to even, as in the notebook named above, so that the same pixels come out.
-
-    Args:
-        units: Hounsfield units, of any shape.
-        windows: Three times (low, high).
-
-    Returns:
-        uint8, with an axis of 3 at the end.
+    At or below the low end of a window is 0, at or above its high end 255, and between them levels rise evenly, in
+    float32 and rounded half to even, as in the notebook named above, so that the same pixels come out.
     """
     levels = []
     for low, high in windows:
