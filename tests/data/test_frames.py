@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dualread.data.images import decode, open_image
+from dualread.data.given_images import read, stored
+from dualread.data.images import open_image
 from dualread.errors import DataError
 
 LIGHT, DARK = Image.new("L", (6, 4), 200), Image.new("L", (6, 4), 0)
+
+
+def shown(given):
+    return read(given).image
 
 
 def _saved(folder, format_name, frames, name="x", **options):
@@ -25,37 +30,45 @@ def test_one_of_several_frames_is_named_or_the_file_is_refused(tmp_path, format_
     options = {"lossless": True} if format_name == "WEBP" else {}
     path = _saved(tmp_path, format_name, [DARK, LIGHT, DARK], **options)
     with pytest.raises(DataError, match="several frames"):
-        open_image(path)
+        shown(path)
     with pytest.raises(DataError, match="several frames"):
-        open_image(path.read_bytes())
+        shown(path.read_bytes())
     for frame, level in ((1, 0), (2, 200), (3, 0)):
-        found = decode(path.with_name(f"{path.name}#{frame}"))
+        found = read(path.with_name(f"{path.name}#{frame}"))
         assert _level(found.image) == level
         assert found.notes == (f"a named frame is shown (frame {frame})",)
         assert not found.own
     for frame in (0, 4, 1001, 999_999_999):
         with pytest.raises(DataError, match=rf"#{frame}: (has no )?frame {frame}"):
-            open_image(path.with_name(f"{path.name}#{frame}"))
+            shown(path.with_name(f"{path.name}#{frame}"))
 
 
 @pytest.mark.parametrize("format_name", ["TIFF", "PNG"])
 def test_equal_frames_are_one_picture(tmp_path, format_name):
     path = _saved(tmp_path, format_name, [LIGHT, LIGHT.copy(), LIGHT.copy()])
-    assert _level(open_image(path)) == 200
-    assert decode(path).own
+    assert _level(shown(path)) == 200
+    assert read(path).own
 
 
 def test_smaller_copies_and_masks_in_a_tiff_are_no_pictures_of_their_own(tmp_path):
     small = LIGHT.resize((3, 2))
     small.encoderinfo = {"tiffinfo": {254: 1}}  # NewSubfileType: a reduced copy
-    assert _level(open_image(_saved(tmp_path, "TIFF", [LIGHT, small]))) == 200
+    assert _level(shown(_saved(tmp_path, "TIFF", [LIGHT, small]))) == 200
     mask = DARK.copy()
     mask.encoderinfo = {"tiffinfo": {254: 4}}
-    assert _level(open_image(_saved(tmp_path, "TIFF", [LIGHT, mask], name="mask"))) == 200
+    path = _saved(tmp_path, "TIFF", [LIGHT, mask], name="mask")
+    assert _level(shown(path)) == 200
+    assert stored(read(path)) is None  # every program shows the first page
+    picture = LIGHT.copy()
+    picture.encoderinfo = {"tiffinfo": {254: 0}}
+    first = DARK.resize((3, 2))
+    behind = _saved(tmp_path, "TIFF", [first, picture], name="behind", tiffinfo={254: 1})
+    assert read(behind).image.size == (6, 4)
+    assert _level(open_image(stored(read(behind)))) == 200
 
 
 def test_a_camera_s_jpeg_shows_its_main_picture_and_says_so(tmp_path):
-    found = decode(_saved(tmp_path, "MPO", [LIGHT, DARK]))
+    found = read(_saved(tmp_path, "MPO", [LIGHT, DARK]))
     assert _level(found.image) == 200
     assert found.notes == ("the file holds several pictures: its main one is shown",)
     assert found.own
@@ -64,20 +77,26 @@ def test_a_camera_s_jpeg_shows_its_main_picture_and_says_so(tmp_path):
 def test_a_file_of_this_very_name_comes_before_a_frame(tmp_path):
     LIGHT.save(tmp_path / "x.png#2", format="PNG")
     DARK.save(tmp_path / "x.png")
-    assert _level(open_image(tmp_path / "x.png#2")) == 200
-    assert _level(open_image(tmp_path / "x.png#1")) == 0
-    with pytest.raises(DataError, match="no such image file"):
-        open_image(tmp_path / "y.png#1")
+    assert _level(shown(tmp_path / "x.png#2")) == 200
+    assert _level(shown(tmp_path / "x.png#1")) == 0
+    with pytest.raises(DataError):
+        shown(tmp_path / "y.png#1")
 
 
 def test_more_pixels_than_one_image_may_have_are_not_decoded_to_compare_frames(tmp_path, monkeypatch):
     monkeypatch.setattr("dualread.data.images.MAX_IMAGE_PIXELS", 47)  # two frames have 48
     with pytest.raises(DataError, match="several frames"):
-        open_image(_saved(tmp_path, "TIFF", [LIGHT, LIGHT.copy()]))
+        shown(_saved(tmp_path, "TIFF", [LIGHT, LIGHT.copy()]))
 
 
 def test_a_picture_in_memory_shows_the_frame_that_it_is_at(tmp_path):
     with Image.open(_saved(tmp_path, "TIFF", [DARK, LIGHT])) as image:
         image.seek(1)
-        assert _level(decode(image).image) == 200
-    assert decode(Image.open(io.BytesIO(_saved(tmp_path, "PNG", [LIGHT]).read_bytes()))).notes == ()
+        assert _level(read(image).image) == 200
+    assert read(Image.open(io.BytesIO(_saved(tmp_path, "PNG", [LIGHT]).read_bytes()))).notes == ()
+
+
+@pytest.mark.parametrize("format_name", ["TIFF", "PNG"])
+def test_a_first_frame_that_differs_is_not_passed_over(tmp_path, format_name):
+    with pytest.raises(DataError, match="several frames"):
+        read(_saved(tmp_path, format_name, [DARK, LIGHT, LIGHT.copy()]))

@@ -3,14 +3,19 @@
 import json
 from pathlib import Path
 
+import numpy as np
+from pydicom.encaps import encapsulate
+
 from dualread.data.datasets._files import checked_request, read_json
 from dualread.data.donors import pair
+from dualread.data.given_images import read
 from dualread.data.images import open_image
 from dualread.data.questions.partition import assign_roles
 from dualread.data.tables.files import read_file, read_records
 from dualread.schema.base import Place
 from dualread.schema.plugin_settings import NoSettings
 from tests import golden
+from tests.data.dicoms import dicom, item
 from tests.data.test_donors import _manifest, _row
 
 # Files that somebody else wrote: {case: (name, content)}.
@@ -63,6 +68,24 @@ IMAGES = {
     "an image: a web page": b"<html>not found</html>",
     "an image: the beginning of a .png": b"\x89PNG\r\n\x1a\n",
 }
+DRAWN = np.array([[321, 1445], [2248, 3211]])
+WINDOW = {"WindowCenter": 1, "WindowWidth": 2}
+DICOM = {
+    "DICOM: no picture": dicom(DRAWN, Rows=None),
+    "DICOM: three frames": dicom(np.stack([DRAWN] * 3)),
+    "DICOM: too large": dicom(DRAWN, Rows=65_535, Columns=65_535),
+    "DICOM: bits at the upper end": dicom(DRAWN, HighBit=15),
+    "DICOM: a presentation LUT": dicom(DRAWN, PresentationLUTSequence=item(LUTDescriptor=[1, 0, 8])),
+    "DICOM: colors that are not read": dicom(DRAWN, photometric="HSV"),
+    "DICOM: a slope of 0": dicom(DRAWN, RescaleSlope=0, RescaleIntercept=7),
+    "DICOM: an intercept without end": dicom(DRAWN, RescaleSlope=1, RescaleIntercept="1e400"),
+    "DICOM: a window without width": dicom(DRAWN, WindowCenter=1, WindowWidth=0),
+    "DICOM: a window of another function": dicom(DRAWN, **WINDOW, VOILUTFunction="CUBIC"),
+    "DICOM: few of 16 bits": dicom(DRAWN, bits=16),
+    "DICOM: HTJ2K": dicom(DRAWN, syntax="1.2.840.10008.1.2.4.201", PixelData=encapsulate([b"x"])),
+    "DICOM: JPEG that is none": dicom(DRAWN, syntax="1.2.840.10008.1.2.4.50", PixelData=encapsulate([b"x"])),
+    "DICOM: fewer pixels than it says": dicom(DRAWN, Rows=4000),
+}
 CASES = {
     "a split that is not known": lambda: checked_request("x", "dev", ["train", "test"], {}, NoSettings),
     "a setting that is not known": lambda: checked_request("x", "test", ["test"], {"folder": "a", "b": 2}, Place),
@@ -94,5 +117,10 @@ def test_the_messages(tmp_path):
         file = wrote(tmp_path, "page.png", content)
         found[name] = golden.message_of(lambda file=file: open_image(file), tmp_path)
     found["an image: no file"] = golden.message_of(lambda: open_image(tmp_path / "absent.png"), tmp_path)
+    found |= {name: golden.message_of(lambda of=of: read(of)) for name, of in DICOM.items()}
+    found["DICOM: frame 4 of three"] = golden.message_of(
+        lambda: read(Path(f"{wrote(tmp_path, 'x.dcm', DICOM['DICOM: three frames'])}#4")), tmp_path
+    )
+    found["DICOM: more than 8 bits"] = golden.message_of(lambda: read(DICOM["DICOM: few of 16 bits"], bits=8))
     found |= {name: golden.message_of(case, tmp_path) for name, case in CASES.items()}
     golden.check(Path(__file__).with_name("messages.txt"), found)

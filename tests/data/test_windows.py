@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dualread.data.dicom import through_windows
 from dualread.data.given_images import read, stored
 from dualread.data.images import open_image
 from dualread.data.questions.pictures import Pictures
-from dualread.data.windows import through_windows
 from dualread.errors import ConfigError
 from dualread.schema.data import BuildManifestSpec, Dataset
 from tests.data.dicoms import dicom, item

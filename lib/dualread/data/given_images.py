@@ -13,9 +13,8 @@ import numpy as np
 from PIL import Image
 
 from dualread.data import dicom
-from dualread.data.frames import locate
-from dualread.data.images import MAX_FILE_BYTES, Decoded, decode, hard_to_see
-from dualread.data.windows import NO_DICOM, left_alone
+from dualread.data.frames import choose, locate
+from dualread.data.images import MAX_FILE_BYTES, Decoded, decode, read_file
 from dualread.errors import DataError, in_a_line
 from dualread.schema.data import CtWindows
 
@@ -32,7 +31,7 @@ def read(given: Any, *, bits: int | None = None, ct_windows: CtWindows | None = 
         given: A path (`stack.tif#2` is the second frame of stack.tif), the bytes of a file, a file object that is open
             for reading bytes, a Pillow image, or an array of 8-bit values [height, width] or [height, width, 3].
         bits: How many bits of a 16-bit gray picture count if the file does not say it.
-        ct_windows: Through which CT in DICOM is shown, see `dualread.data.windows`. A note says where they do not
+        ct_windows: Through which CT in DICOM is shown, see `dualread.data.dicom`. A note says where they do not
             apply.
 
     Raises:
@@ -47,11 +46,9 @@ def read(given: Any, *, bits: int | None = None, ct_windows: CtWindows | None = 
     if isinstance(given, Path | bytes):
         return _of_file(given, bits, ct_windows)
     if isinstance(given, Image.Image):
-        found = decode(given, bits=bits)
-        return left_alone(found, NO_DICOM) if ct_windows else found
+        return _without_windows(decode(given, bits=bits), ct_windows)
     if isinstance(given, np.ndarray) or hasattr(given, "__array__"):
-        found = decode(_of_array(given))
-        return left_alone(found, NO_DICOM) if ct_windows else found
+        return _without_windows(decode(_of_array(given)), ct_windows)
     raise DataError(
         f"the image is a {type(given).__name__}. Expected a path, bytes, a file object, a Pillow image, or an array."
     )
@@ -75,7 +72,7 @@ def unreadable(images: Sequence[Path | bytes], *, bits: int | None = None) -> li
     The beginning of every file is looked at. Few are decoded, spread evenly, so that many thousands take no time.
     """
     problems: dict[str, None] = {}
-    if dicoms := [image for image in images if dicom.is_dicom(dicom.head(_file(image)))]:
+    if dicoms := [image for image in images if dicom.is_dicom(_head(image))]:
         try:
             read(dicoms[0], bits=bits)
         except DataError as error:
@@ -95,23 +92,41 @@ def unreadable(images: Sequence[Path | bytes], *, bits: int | None = None) -> li
     return list(problems)[:_LISTED]
 
 
-def _file(image: Path | bytes) -> Path | bytes:
-    return locate(image)[0] if isinstance(image, Path) else image
+def _head(image: Path | bytes) -> bytes:
+    """Return the beginning of a file, or nothing if it cannot be read."""
+    if isinstance(image, bytes):
+        return image[:132]
+    try:
+        file, _ = locate(image)
+        with file.open("rb") if file.is_file() else io.BytesIO() as stream:
+            return stream.read(132)
+    except (OSError, ValueError):
+        return b""
 
 
 def _of_file(source: Path | bytes, bits: int | None, ct_windows: CtWindows | None) -> Decoded:
-    file, frame = locate(source) if isinstance(source, Path) else (source, None)
-    if not dicom.is_dicom(dicom.head(file)):
-        try:
-            found = decode(source, bits=bits)
-            return left_alone(found, NO_DICOM) if ct_windows else found
-        except DataError as error:
-            if not (isinstance(file, Path) and file.suffix.lower() in _DICOM_NAMES and file.is_file()):
-                raise
-            raise DataError(f"{error} It is named like DICOM, but has no DICM at byte 128.") from error
-    name = str(source) if isinstance(source, Path) else f"an image of {len(source)} bytes"
-    found = dicom.render(file, name, frame=frame, bits=bits, windows=ct_windows)
-    return replace(found, doubts=found.doubts or hard_to_see(found.image))
+    file, frame = locate(source) if isinstance(source, Path) else (None, None)
+    content = read_file(file) if file else bytes(source)
+    name = str(source) if file else f"an image of {len(content)} bytes"
+    notes: tuple[str, ...] = () if frame is None else (f"a named frame is shown (frame {frame})",)
+    if dicom.is_dicom(content):
+        decoded = dicom.render(content, name, frame=frame, bits=bits, windows=ct_windows)
+        return replace(decoded, notes=(*notes, *decoded.notes))
+    try:
+        if frame is None:
+            frame, notes = choose(content, name)
+        decoded = decode(content, name=name, frame=frame, bits=bits)
+    except DataError as error:
+        if not (file and file.suffix.lower() in _DICOM_NAMES):
+            raise
+        raise DataError(f"{error} It is named like DICOM, but has no DICM at byte 128.") from error
+    return _without_windows(replace(decoded, notes=notes), ct_windows)
+
+
+def _without_windows(decoded: Decoded, ct_windows: CtWindows | None) -> Decoded:
+    if not ct_windows:
+        return decoded
+    return replace(decoded, notes=(*decoded.notes, "ct_windows does not apply: no DICOM"))
 
 
 def _content(file: Any) -> bytes:

@@ -5,7 +5,7 @@ import numpy as np
 from dualread.errors import DataError
 
 # A picture whose values stay below a quarter of 16 bits is dark, or has 14 bits or fewer.
-_DARK = 1 << 14
+DARK = 1 << 14
 _FEW = 200  # one pixel in so many is a mark, a border or a defect, and no part of what the picture shows
 _SHARE = 8  # a picture that uses less than this part of its range shows little
 SAY_BITS = "`bits` of the data set, --bits, or bits= in Python"
@@ -32,7 +32,7 @@ def to_8_bits(values: np.ndarray, name: str, *, stated: int | None, given: int |
     if high >> bits:
         whose = "the file says" if stated else f"was given ({SAY_BITS})"
         raise DataError(f"{name}: gray values up to {high}, but {bits} bits {whose}. Correct the number of bits.")
-    if stated is None and given is None and 0 < (end := _end(values)) < _DARK and (values % 257).any():
+    if stated is None and given is None and 0 < (end := upper_end(values)) < DARK and (values % 257).any():
         likely = next(n for n in (8, 10, 12, 14) if end < 1 << n)
         but, advice = "", f"Say it: {SAY_BITS}. {likely} would fit; 16 shows it dark, as it is."
         if high > end:
@@ -47,11 +47,11 @@ def to_8_bits(values: np.ndarray, name: str, *, stated: int | None, given: int |
     return table.astype(np.uint8)[values], little_contrast(low, high, top)
 
 
-def _end(values: np.ndarray) -> int:
+def upper_end(values: np.ndarray) -> int:
     """Return the largest value; that below the few brightest pixels, if these alone are bright enough for 16 bits."""
-    if not values.size or values.max() < _DARK:
+    if not values.size or values.max() < DARK:
         return int(values.max(initial=0))
-    dark = values[values < _DARK]
+    dark = values[values < DARK]
     return int(dark.max()) if (values.size - dark.size) * _FEW <= values.size else int(values.max())
 
 
@@ -66,4 +66,4 @@ def right_aligned(values: np.ndarray, bits: int) -> bool:
 
     The standard has them scaled to the full range, so that the lower bits are zero or repeat the upper ones.
     """
-    return not _end(values) >> bits and bool((values % (1 << (16 - bits)) > 1).any())
+    return not upper_end(values) >> bits and bool((values % (1 << (16 - bits)) > 1).any())

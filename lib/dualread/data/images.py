@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
-from dualread.data.frames import choose, locate
 from dualread.data.gray import SAY_BITS, right_aligned, to_8_bits
 from dualread.errors import DataError
 
@@ -27,6 +26,7 @@ FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 # Pillow's own limit against decompression bombs, fixed here because other libraries may change Pillow's setting.
 MAX_IMAGE_PIXELS = 89_478_485
 MAX_FILE_BYTES = 1_000_000_000
+MAX_FRAMES = 1000  # Pillow has to read a file from its first frame to the one that is wanted
 _MOST_SCANS = 100  # of a JPEG; each decodes the whole picture again, and can be a few bytes
 FEW_LEVELS = 4
 _LITTLE_CONTRAST = 16  # of 255
@@ -62,7 +62,7 @@ class Decoded:
 
 
 def open_image(source: Path | bytes) -> Image.Image:
-    """Return an image as upright 8-bit RGB, see `decode`.
+    """Return an image as upright 8-bit RGB, see `decode`; of several frames, the first.
 
     Args:
         source: The image file, or its bytes.
@@ -70,10 +70,12 @@ def open_image(source: Path | bytes) -> Image.Image:
     Raises:
         DataError: As `decode`.
     """
-    return _decoded(source, None).image
+    return _decoded(source, None, None, None).image
 
 
-def decode(source: "Path | bytes | Image.Image", *, bits: int | None = None) -> Decoded:
+def decode(
+    source: "Path | bytes | Image.Image", *, name: str | None = None, frame: int | None = None, bits: int | None = None
+) -> Decoded:
     """Return an image as upright 8-bit RGB, with what a person has to know about it.
 
     EXIF orientation is applied. Transparency is composited on the background that a PNG names, otherwise on black, the
@@ -82,15 +84,17 @@ def decode(source: "Path | bytes | Image.Image", *, bits: int | None = None) -> 
     and gamma are not applied, as the processors of models do not apply them.
 
     Args:
-        source: The image file, perhaps with the number of a frame (`stack.tif#2`); its bytes; or a picture in memory.
+        source: The image file, its bytes, or a picture in memory.
+        name: The image, in errors, if not that of the file.
+        frame: The frame that is shown, from 1, as `frames.choose` says; None shows the first, which is the file's own.
         bits: How many bits of a 16-bit gray picture count if the file does not say it.
 
     Raises:
-        DataError: The file is missing, truncated, or no image of `FORMATS`; has more than `MAX_IMAGE_PIXELS` pixels or
-            several frames of which none is named; has signed or 32-bit values, whose range is unknown, or CIELAB
-            colors; or uses a small part of 16 bits and says no number of bits.
+        DataError: The file is missing, truncated, or no image of `FORMATS`; has more than `MAX_IMAGE_PIXELS` pixels, or
+            no such frame; has signed or 32-bit values, whose range is unknown, or CIELAB colors; or uses a small part
+            of 16 bits and says no number of bits.
     """
-    found = _decoded(source, bits)
+    found = _decoded(source, name, frame, bits)
     return replace(found, doubts=found.doubts or hard_to_see(found.image))
 
 
@@ -195,26 +199,41 @@ def check_size(name: Path | str, width: int, height: int) -> None:
         raise DataError(_too_large(name, f"{width} x {height}"))
 
 
-def _decoded(source: "Path | bytes | Image.Image", bits: int | None) -> Decoded:
-    name, frame, content = "the image", None, b""
-    if isinstance(source, Path):
-        path, frame = locate(source)
-        name, content = str(source), read_file(path)
-    elif isinstance(source, bytes):
-        name, content = f"an image of {len(source)} bytes", source
+def _decoded(source: "Path | bytes | Image.Image", name: str | None, frame: int | None, bits: int | None) -> Decoded:
+    if isinstance(source, Image.Image):
+        with refusing(name or "the image"):
+            return _shown(source, name or "the image", bits, b"")
+    name = name or (str(source) if isinstance(source, Path) else f"an image of {len(source)} bytes")
+    content = read_file(source) if isinstance(source, Path) else source
+    with opened(content, name) as image:
+        if frame is not None:
+            _seek(image, frame, name)
+        found = _shown(image, name, bits, content)
+    return replace(found, own=found.own and frame is None)
+
+
+@contextlib.contextmanager
+def opened(content: bytes, name: str) -> Iterator[Image.Image]:
+    """Let Pillow open a file; what it raises becomes a sentence, as long as the image is in use.
+
+    Raises:
+        DataError: See `decode`.
+    """
+    with refusing(name), _opened(content) as image:
+        if image.format in ("JPEG", "MPO") and content.count(b"\xff\xda") > _MOST_SCANS:
+            raise DataError(f"{name}: a JPEG of more than {_MOST_SCANS} scans. Save it again as baseline JPEG.")
+        check_size(name, *image.size)
+        yield image
+
+
+@contextlib.contextmanager
+def refusing(name: str) -> Iterator[None]:
+    """Turn what Pillow raises for a damaged or hostile file into a DataError of one sentence."""
     try:
         with warnings.catch_warnings(), _whole_files():
             warnings.simplefilter("ignore")  # what Pillow finds odd but reads
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            if isinstance(source, Image.Image):
-                return _shown(source, name, bits, [], b"")
-            with _opened(content) as image:
-                if image.format in ("JPEG", "MPO") and content.count(b"\xff\xda") > _MOST_SCANS:
-                    raise DataError(f"{name}: a JPEG of more than {_MOST_SCANS} scans. Save it again as baseline JPEG.")
-                check_size(name, *image.size)
-                notes = choose(image, frame, name, MAX_IMAGE_PIXELS)
-                found = _shown(image, name, bits, notes, content)
-            return replace(found, own=found.own and frame is None)
+            yield
     except DataError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -225,6 +244,15 @@ def _decoded(source: "Path | bytes | Image.Image", bits: int | None) -> Decoded:
     except Exception as error:  # Pillow's decoders raise errors of all kinds for damaged files
         reason = f"cannot be decoded ({error}); it is truncated or not an image"
         raise DataError(f"{name}: {reason}. Restore the file.") from error
+
+
+def _seek(image: Image.Image, frame: int, name: str) -> None:
+    if not 1 <= frame <= MAX_FRAMES or frame * image.width * image.height > MAX_FRAMES * MAX_IMAGE_PIXELS:
+        raise DataError(f"{name}: frame {frame}, expected 1 to {MAX_FRAMES}. Put the frame into a file of its own.")
+    try:
+        image.seek(frame - 1)
+    except EOFError as error:
+        raise DataError(f"{name}: has no frame {frame}. Frames count from 1. Correct the number.") from error
 
 
 _turn = threading.Lock()
@@ -254,7 +282,7 @@ def _too_large(name: Path | str, size: str) -> str:
     return f"{name}: the image is too large ({size}); at most {MAX_IMAGE_PIXELS} pixels are read. Shrink it."
 
 
-def _shown(image: Image.Image, name: str, bits: int | None, notes: list[str], content: bytes) -> Decoded:
+def _shown(image: Image.Image, name: str, bits: int | None, content: bytes) -> Decoded:
     """Decode the frame that `image` shows; `content` is the file, or empty."""
     check_size(name, *image.size)
     image.load()
@@ -262,7 +290,7 @@ def _shown(image: Image.Image, name: str, bits: int | None, notes: list[str], co
     if image.getexif().get(_ORIENTATION, 1) != 1:  # otherwise Pillow would copy it
         upright = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
-        return _gray(image, upright, name, bits, notes, content)
+        return _gray(image, upright, name, bits, content)
     if image.mode == "LAB" or _signed(image):
         kind = "CIELAB colors" if image.mode == "LAB" else "signed values"
         raise DataError(f"{name}: has {kind}, which are not read. Export it as RGB or gray with 8 bits.")
@@ -275,12 +303,10 @@ def _shown(image: Image.Image, name: str, bits: int | None, notes: list[str], co
     deep = _is_deep_color(image, content)
     if deep and bits != 16:
         _refuse_dark_color(shown, name)
-    return Decoded(image=shown, notes=tuple(notes), own=not deep or bits is None)
+    return Decoded(image=shown, own=not deep or bits is None)
 
 
-def _gray(
-    image: Image.Image, upright: Image.Image, name: str, bits: int | None, notes: list[str], content: bytes
-) -> Decoded:
+def _gray(image: Image.Image, upright: Image.Image, name: str, bits: int | None, content: bytes) -> Decoded:
     """Decode gray levels of more than 8 bits."""
     chunks = dict(_png_chunks(content))
     values = np.asarray(upright)
@@ -307,7 +333,7 @@ def _gray(
     if isinstance(transparent := image.info.get("transparency"), int):
         levels[values == transparent] = _background(image, content, chunks)[0]
     shown = Image.fromarray(levels).convert("RGB")
-    return Decoded(image=shown, notes=tuple(notes), doubts=tuple(doubts), own=own)
+    return Decoded(image=shown, doubts=tuple(doubts), own=own)
 
 
 def _stated_bits(image: Image.Image, values: np.ndarray, chunks: dict[bytes, bytes]) -> int | None:

@@ -17,8 +17,8 @@ from dualread.apps.score.results import Failed, Question, Scored, shown
 from dualread.apps.score.scorer import Scorer
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.data import images
+from dualread.data.dicom import through_windows
 from dualread.data.images import open_image
-from dualread.data.windows import through_windows
 from dualread.errors import ArtifactError, ConfigError, DataError, ReaderError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, SeededDecoding

@@ -27,7 +27,7 @@ class Scorer:
         method: The method whose reader gives the confidence.
         notes: What differs from what the readers were fitted on; empty unless others were allowed.
         bits: How many bits of 16-bit gray images count where their files do not say it; None if nobody said it.
-        ct_windows: Through which CT in DICOM is shown, see `dualread.data.windows`; None for what files say.
+        ct_windows: Through which CT in DICOM is shown, see `dualread.data.dicom`; None for what files say.
         digest: Digest of all that a result depends on besides the question: readers, actor, prompt and threshold.
     """
 

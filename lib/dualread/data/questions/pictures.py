@@ -49,7 +49,7 @@ class Pictures:
 
     Attributes:
         bits: How many bits of 16-bit gray images count where the file does not say it.
-        ct_windows: Through which CT in DICOM is shown, see `dualread.data.windows`; None shows what the file says.
+        ct_windows: Through which CT in DICOM is shown, see `dualread.data.dicom`; None shows what the file says.
         folder: The folder of the data set; None where all links are ours.
         files: The images that can be read.
         broken: For each image that cannot be read, the reason.
