@@ -28,7 +28,7 @@ def message(url: str, text: str = QUESTION) -> dict[str, Any]:
 
 
 def openai(base: str, image: str) -> Asked:
-    from openai import OpenAI
+    from openai import LengthFinishReasonError, OpenAI
 
     client = OpenAI(base_url=base, api_key="none", max_retries=0)
     create = client.chat.completions.create
@@ -41,7 +41,10 @@ def openai(base: str, image: str) -> Asked:
     again = create(model="dualread", messages=[*asked, reply.choices[0].message, message(image)])
     yield "second turn", again.choices[0].message.content, again.choices[0].dualread["confidence"]
     with client.chat.completions.stream(model="dualread", messages=asked) as helper:
-        [helped] = helper.get_final_completion().choices
+        try:
+            [helped] = helper.get_final_completion().choices
+        except LengthFinishReasonError as error:  # so the helper says that an answer was cut off
+            [helped] = error.completion.choices
     yield "helper", helped.message.content, helped.message.dualread["confidence"]
     again = create(model="dualread", messages=[*asked, helped.message, message(image)])
     yield "turn after a stream", again.choices[0].message.content, again.choices[0].dualread["confidence"]
@@ -97,9 +100,11 @@ def langchain(base: str, image: str) -> Asked:
 def inspect(base: str, image: str) -> Asked:
     from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, GenerateConfig, get_model
     from inspect_ai.tool import ToolInfo
+    from openai import LengthFinishReasonError
 
     config = GenerateConfig(max_tokens=2048, stop_seqs=["\n\n\n"], max_retries=0)
-    model = get_model("openai-api/local/dualread", base_url=base, api_key="none", config=config)
+    given = {"base_url": base, "api_key": "none", "config": config}
+    model, streaming = (get_model("openai-api/local/dualread", **given, stream=stream) for stream in (False, True))
     asked = [ChatMessageUser(content=[ContentImage(image=image), ContentText(text=QUESTION)])]
 
     def confidence(output: Any, call: Any) -> Any:
@@ -110,9 +115,17 @@ def inspect(base: str, image: str) -> Asked:
         output, call = made if isinstance(made, tuple) else (made, None)
         return output.choices[0].message, confidence(output, call)
 
+    async def stream() -> tuple[str, Any]:
+        try:
+            _, call = await streaming.api.generate(asked, [], "none", config)
+            kept = call.response["choices"][0]["message"]
+        except LengthFinishReasonError as error:  # so openai's helper says that an answer was cut off
+            kept = error.completion.choices[0].message.model_dump()
+        return kept["content"], kept["dualread"]["confidence"]
+
     async def all_of_them() -> list[tuple[str, str, Any]]:
         reply, judged = await ask(asked)
-        found = [("whole", reply.text, judged)]
+        found = [("whole", reply.text, judged), ("stream", *await stream())]
         again, judged = await ask([*asked, reply, *asked])
         found.append(("second turn", again.text, judged))
         none, judged = await ask(asked, tools=[ToolInfo(name="look", description="looks")], tool_choice="none")

@@ -23,7 +23,7 @@ CLIENTS = {
     "openai": (WHOLE | STREAM | {"helper"}, {"whole", "stream", "helper", "tools of none"}),
     "litellm": (WHOLE | STREAM, {"whole", "stream", "tools of none"}),
     "langchain": (WHOLE | STREAM, {"whole", "stream", "tools of none"}),
-    "inspect": (WHOLE, {"whole", "tools of none"}),
+    "inspect": (WHOLE | {"stream"}, {"whole", "stream", "tools of none"}),
     "lm_eval": (WHOLE | {"several stops"}, set()),
 }
 # litellm asks for its price list at import, unless this says that the list in its package will do.
