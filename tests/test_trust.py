@@ -18,6 +18,7 @@ from dualread import limits
 from dualread.apps.ask import sending
 from dualread.apps.evaluate import log
 from dualread.apps.score.bundle import find, read_bundle
+from dualread.apps.serve import wire
 from dualread.apps.serve.chats import ClientLimits
 from dualread.apps.serve.demo.asked import MAX_IMAGE_MEGABYTES
 from dualread.artifacts.tables import for_spreadsheets
@@ -254,7 +255,9 @@ def test_a_reply_is_bounded(said):
 def test_a_request_is_bounded(said):
     """`tests/apps/serve` and `tests/apps/serve/demo` send requests: large, slow, many, and of other sites."""
     defaults = ClientLimits()
-    says(said, MB=defaults.megabytes, images=defaults.images, requests=defaults.requests)
+    says(said, MB=defaults.megabytes, images=defaults.images, megapixels=defaults.megapixels)
+    says(said, requests=defaults.requests, values_of_JSON=f"{wire._MOST_VALUES:,}")
+    says(said, characters_of_text=f"{wire._MOST_TEXT:,}")
     assert f"images of {MAX_IMAGE_MEGABYTES} MB" in said
 
 

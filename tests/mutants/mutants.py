@@ -335,6 +335,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "vLLM's process imports modules of the working directory",
+        "apps/serve/on_vllm.py",
+        '[sys.executable, "-P", "-m", vllm_process.__name__, str(end)]',
+        '[sys.executable, "-m", vllm_process.__name__, str(end)]',
+        ("apps/serve/service/test_vllm_process.py",),
+    ),
+    Mutant(
         "a page of another site asks the server by a name of its own",
         "apps/serve/web.py",
         'return name in {"localhost", *map(str.lower, names)}',

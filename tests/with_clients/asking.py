@@ -9,6 +9,7 @@ where docs/serve.md says that it is.
 import asyncio
 import base64
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,9 +28,10 @@ def message(url: str, text: str = QUESTION) -> dict[str, Any]:
 
 
 def openai(base: str, image: str) -> Asked:
-    from openai import OpenAI
+    from openai import LengthFinishReasonError, OpenAI
 
-    create = OpenAI(base_url=base, api_key="none", max_retries=0).chat.completions.create
+    client = OpenAI(base_url=base, api_key="none", max_retries=0)
+    create = client.chat.completions.create
     asked = [message(image)]
     reply = create(model="dualread", messages=asked)
     yield "whole", reply.choices[0].message.content, reply.choices[0].dualread["confidence"]
@@ -38,6 +40,14 @@ def openai(base: str, image: str) -> Asked:
     yield "stream", text, last.choices[0].dualread["confidence"]
     again = create(model="dualread", messages=[*asked, reply.choices[0].message, message(image)])
     yield "second turn", again.choices[0].message.content, again.choices[0].dualread["confidence"]
+    with client.chat.completions.stream(model="dualread", messages=asked) as helper:
+        try:
+            [helped] = helper.get_final_completion().choices
+        except LengthFinishReasonError as error:  # so the helper says that an answer was cut off
+            [helped] = error.completion.choices
+    yield "helper", helped.message.content, helped.message.dualread["confidence"]
+    again = create(model="dualread", messages=[*asked, helped.message, message(image)])
+    yield "turn after a stream", again.choices[0].message.content, again.choices[0].dualread["confidence"]
     none = create(model="dualread", messages=asked, tools=[TOOL], tool_choice="none")
     yield "tools of none", none.choices[0].message.content, none.choices[0].dualread["confidence"]
 
@@ -56,8 +66,9 @@ def litellm(base: str, image: str) -> Asked:
     text = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
     [*_, last] = [choice for chunk in chunks for choice in chunk.choices]
     yield "stream", text, last.logprobs.dualread["confidence"]
-    again = ask([*asked, reply.choices[0].message, message(image)])
-    yield "second turn", again.choices[0].message.content, again.usage.dualread[0]["confidence"]
+    for how, of in (("second turn", reply), ("turn after a stream", litellm.stream_chunk_builder(chunks))):
+        again = ask([*asked, of.choices[0].message, message(image)])
+        yield how, again.choices[0].message.content, again.usage.dualread[0]["confidence"]
     none = ask(asked, tools=[TOOL], tool_choice="none")
     yield "tools of none", none.choices[0].message.content, none.usage.dualread[0]["confidence"]
 
@@ -79,8 +90,9 @@ def langchain(base: str, image: str) -> Asked:
         added = chunk if added is None else added + chunk
     assert added is not None
     yield "stream", added.content, added.response_metadata["logprobs"]["dualread"]["confidence"]
-    again = model.invoke([*asked, reply, *asked])
-    yield "second turn", again.content, confidence(again)
+    for how, of in (("second turn", reply), ("turn after a stream", added)):
+        again = model.invoke([*asked, of, *asked])
+        yield how, again.content, confidence(again)
     none = model.bind_tools([TOOL], tool_choice="none").invoke(asked)
     yield "tools of none", none.content, confidence(none)
 
@@ -88,9 +100,11 @@ def langchain(base: str, image: str) -> Asked:
 def inspect(base: str, image: str) -> Asked:
     from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, GenerateConfig, get_model
     from inspect_ai.tool import ToolInfo
+    from openai import LengthFinishReasonError
 
     config = GenerateConfig(max_tokens=2048, stop_seqs=["\n\n\n"], max_retries=0)
-    model = get_model("openai-api/local/dualread", base_url=base, api_key="none", config=config)
+    given = {"base_url": base, "api_key": "none", "config": config}
+    model, streaming = (get_model("openai-api/local/dualread", **given, stream=stream) for stream in (False, True))
     asked = [ChatMessageUser(content=[ContentImage(image=image), ContentText(text=QUESTION)])]
 
     def confidence(output: Any, call: Any) -> Any:
@@ -101,9 +115,17 @@ def inspect(base: str, image: str) -> Asked:
         output, call = made if isinstance(made, tuple) else (made, None)
         return output.choices[0].message, confidence(output, call)
 
+    async def stream() -> tuple[str, Any]:
+        try:
+            _, call = await streaming.api.generate(asked, [], "none", config)
+            kept = call.response["choices"][0]["message"]
+        except LengthFinishReasonError as error:  # so openai's helper says that an answer was cut off
+            kept = error.completion.choices[0].message.model_dump()
+        return kept["content"], kept["dualread"]["confidence"]
+
     async def all_of_them() -> list[tuple[str, str, Any]]:
         reply, judged = await ask(asked)
-        found = [("whole", reply.text, judged)]
+        found = [("whole", reply.text, judged), ("stream", *await stream())]
         again, judged = await ask([*asked, reply, *asked])
         found.append(("second turn", again.text, judged))
         none, judged = await ask(asked, tools=[ToolInfo(name="look", description="looks")], tool_choice="none")
@@ -117,16 +139,28 @@ def lm_eval(base: str, image: str) -> Asked:
     from lm_eval.models.openai_completions import LocalChatCompletion
 
     model = LocalChatCompletion(base_url=f"{base}/chat/completions", model="dualread", tokenizer_backend=None)
-    for how, given in (
-        ("text", {"until": ["\n\n\n"]}),
-        ("several", {"until": ["\n\n\n", "</s>"], "max_gen_toks": 2048}),
+    asked = [{"role": "user", "content": QUESTION}]
+    examples = [*asked, {"role": "assistant", "content": "no"}, *asked]  # its --fewshot_as_multiturn
+    for how, messages, given in (
+        ("whole", asked, {"until": ["\n\n\n"]}),
+        ("several stops", asked, {"until": ["\n\n\n", "</s>"], "max_gen_toks": 2048}),
+        ("second turn", examples, {"until": ["\n\n\n"]}),
+        ("tools of none", asked, {"until": ["\n\n\n"], "tools": [TOOL], "tool_choice": "none"}),
     ):
-        prompt = model.apply_chat_template([{"role": "user", "content": QUESTION}])
+        prompt = model.apply_chat_template(messages)
         [text] = model.generate_until([Instance("generate_until", {}, (prompt, given), 0)], disable_tqdm=True)
         yield how, text, None
 
 
+def stay_here(event: str, given: tuple[Any, ...]) -> None:
+    """End this program where a client looks for another machine, such as that of a price list."""
+    if event == "socket.getaddrinfo" and given[0] not in (None, "127.0.0.1", "localhost"):
+        print(f"it asks for {given[0]}", file=sys.stderr, flush=True)
+        os._exit(3)
+
+
 def main(client: str, base: str, image: str) -> None:
+    sys.addaudithook(stay_here)
     url = "data:image/png;base64," + base64.b64encode(Path(image).read_bytes()).decode()
     for how, text, confidence in {one.__name__: one for one in CLIENTS}[client](base, url):
         print(json.dumps({"how": how, "text": text, "confidence": confidence}), flush=True)

@@ -43,15 +43,20 @@ class OnVllm:
         self._connection, theirs = Pipe()
         with theirs:
             end = theirs.fileno()
-            command = [sys.executable, "-m", vllm_process.__name__, str(end)]
+            # -P: nothing of the working directory is imported.
+            command = [sys.executable, "-P", "-m", vllm_process.__name__, str(end)]
             # In a session of its own, so that Ctrl-C reaches this process alone; what vLLM prints is no reply of ours.
             self._process = subprocess.Popen(
                 command, pass_fds=[end], stdin=subprocess.DEVNULL, stdout=2, start_new_session=True
             )
-        self._connection.send(((folder, requirements, kappa), options))
-        self.encoder, self.stop, _ = encoder_of(folder, requirements.model)
-        self.config = read_config(folder).get_text_config()
-        self._received()
+        try:
+            self._connection.send(((folder, requirements, kappa), options))
+            self.encoder, self.stop, _ = encoder_of(folder, requirements.model)
+            self.config = read_config(folder).get_text_config()
+            self._received()
+        except Exception:
+            self.close()
+            raise
         threading.Thread(target=self._receive, name="dualread vllm", daemon=True).start()
 
     @property
