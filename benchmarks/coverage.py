@@ -13,7 +13,8 @@ error.
   and how often there is none. The true value is the estimate from 20,000 images. A coverage below .92 or above .98 has
   a star.
 - tests: how often p is at most .05. Methods a and b are equal in everything; a and `narrow` are both calibrated, but
-  `narrow` says nearly the same every time; retrained methods are equal but for the luck of their seeds.
+  `narrow` says nearly the same every time.
+- tests of retrained methods: the same of two methods that are equal but for the luck of their three seeds each.
 - uneven: the same where some images hold most answers, for correlations of 0 to .6 within images. Sizes stay, so
   that the true value is that of as many images with one answer each.
 - certified thresholds: how often the risk is above the target, and what share of new answers is kept.
@@ -23,6 +24,7 @@ import argparse
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -63,6 +65,9 @@ UNEVEN: Mapping[str, Sequence[int]] = {
     "3 of 50, 50 of 1": [*[50] * 3, *[1] * 50],
     "Zipf, 30": [200 // k for k in range(1, 31)],
     "Zipf, 200": [max(200 // k, 1) for k in range(1, 201)],
+    "2 of 100": [100] * 2,
+    "67, 67 and 66": [67, 67, 66],
+    "5 of 40": [40] * 5,
     "10 of 20": [20] * 10,
     "200 of 1": [1] * 200,
 }
@@ -80,28 +85,30 @@ def main() -> None:
     parser.add_argument("--data-sets", type=int, help="number of data sets of each design (400; 100 with --quick)")
     parser.add_argument("--quick", action="store_true", help="three designs instead of eight, and fewer data sets")
     parser.add_argument(
-        "--only", choices=["intervals", "uneven", "certified"], help="one part; tests go with intervals"
+        "--only", choices=["intervals", "uneven", "retrained", "certified"], help="one part; tests go with intervals"
     )
     options = parser.parse_args()
     n = options.data_sets or (100 if options.quick else 400)
     designs = DESIGNS[:QUICK] if options.quick else DESIGNS
     if options.only in (None, "uneven"):
-        found = Found()
         for name, sizes in UNEVEN.items():
+            found = Found()
             for correlation in CORRELATIONS:
                 uneven(name, sizes, correlation, n, found)
-        for title, lines in (("uneven: intervals", found.interval_lines()), ("uneven: tests", found.test_lines())):
-            print(f"\n{title}", *lines, sep="\n", flush=True)
+            print(f"\nuneven: {name}", *found.interval_lines(), "", *found.test_lines(), sep="\n", flush=True)
     if options.only in (None, "intervals"):
         found = Found()
         for design in designs:
             started = time.perf_counter()
             measured(design, n, found)
             print(f"{design.name}: {n} data sets, {time.perf_counter() - started:.0f} s", flush=True)
-        for deviation in SEED_DEVIATIONS:
-            retrained(deviation, n, found)
         for title, lines in (("intervals", found.interval_lines()), ("tests of no difference", found.test_lines())):
             print(f"\n{title}", *lines, sep="\n", flush=True)
+    if options.only in (None, "retrained"):
+        found = Found()
+        for deviation in SEED_DEVIATIONS:
+            retrained(deviation, n, found)
+        print("\ntests of retrained methods", *found.test_lines(), sep="\n", flush=True)
     if options.only in (None, "certified"):
         print("\ncertified thresholds, target .2, delta .1", *certified_lines(5 * n), sep="\n")
 
@@ -199,8 +206,7 @@ def alternatives(
 def uneven(name: str, sizes: Sequence[int], correlation: float, n: int, found: Found) -> None:
     """Add what is printed for images of these sizes, and for the difference of two equal methods."""
     rng = np.random.default_rng([4, len(sizes), max(sizes), int(10 * correlation)])
-    independent = np.random.default_rng(4)
-    truth = _estimates(dualread.evaluate(_of_sizes([1] * 50_000, 0.0, independent), replicates=0).metrics)
+    truth = _truth()
     place = f"{name}, ICC {correlation:g}"
     for _ in range(n):
         got = dualread.evaluate(_of_sizes(sizes, correlation, rng), compare=["a", "b"], replicates=REPLICATES)
@@ -213,6 +219,13 @@ def uneven(name: str, sizes: Sequence[int], correlation: float, n: int, found: F
         for row in got.differences.filter(pl.col("metric").is_in(UNEVEN_METRICS)).to_dicts():
             if row["metric"] != "accuracy" and row["estimate"] is not None:
                 found.p_values[place, f"{row['metric']}, a - b", "printed"].append(row["p"])
+
+
+@cache
+def _truth() -> dict[tuple[str, str], float]:
+    """Return the metrics of 50,000 images with one answer each."""
+    rows = _of_sizes([1] * 50_000, 0.0, np.random.default_rng(4))
+    return _estimates(dualread.evaluate(rows, replicates=0).metrics)
 
 
 def _of_sizes(sizes: Sequence[int], correlation: float, rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -12,13 +12,20 @@ def said(confidence: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "value"), [("likely", 0.7), (" Almost\n certain ", 0.95), ("ALMOST NO CHANCE", 0.02)]
+    ("words", "value"),
+    [
+        ("likely", 0.7),
+        (" Almost\n certain ", 0.95),
+        ("ALMOST NO CHANCE", 0.02),
+        ("Likely.", 0.7),
+        ("about even !", 0.5),
+    ],
 )
 def test_words_stand_for_probabilities(words, value):
     assert parse(said(words), "linguistic") == Parsed(answer="left lung", confidence=value, status="valid")
 
 
-@pytest.mark.parametrize("words", ["", "very likely", "likely.", "90", "likely, unlikely"])
+@pytest.mark.parametrize("words", ["", ".", "very likely", ".likely", "90", "likely, unlikely"])
 def test_other_words_are_no_confidence(words):
     assert parse(said(words), "linguistic").status == "invalid_confidence"
 

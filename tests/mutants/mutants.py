@@ -257,6 +257,13 @@ MUTANTS = (
         ("evaluation/metrics/test_selective.py", "evaluation/test_thresholds.py"),
     ),
     Mutant(
+        "what seeds and images have together counts twice",
+        "evaluation/statistics/jackknife.py",
+        "shared = max(of_images.value - seed_by_image, 0.0)",
+        "shared = of_images.value",
+        ("evaluation/statistics/test_jackknife.py", "evaluation/test_contrasts.py"),
+    ),
+    Mutant(
         "the jackknife's variance lacks (G - 1) / G",
         "evaluation/statistics/jackknife.py",
         "float(np.sum(defined**2)) * (len(defined) - 1) / len(defined) if",

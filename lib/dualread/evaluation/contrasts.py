@@ -2,20 +2,23 @@
 
 The estimate is the mean over seeds. "For these seeds", only the images are a sample: the interval says what other
 images would give for the same trained actors. "Retrained", the seeds are a sample too: the variance between them is
-added (see `statistics.jackknife.over_retrained_seeds`). Where a seed or a data set has no value, the mean has none
-either and gives the reason.
+added, but for what seeds and images have together, which is in both (see `statistics.jackknife.over_retrained_seeds`).
+Where a seed or a data set has no value, the mean has none either and gives the reason.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import sub
 from statistics import mean, stdev
+from typing import TypeVar
 
 import polars as pl
 
 from dualread.errors import ConfigError, did_you_mean
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, IMAGES_IN_EFFECT
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
-from dualread.evaluation.samples import Read, Sample, mean_sample
+from dualread.evaluation.samples import Read, Sample, mean_sample, seed_by_image
 from dualread.evaluation.statistics.clusters import InEffect
 from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds
 from dualread.evaluation.statistics.p_values import P, holm
@@ -27,6 +30,7 @@ Run = tuple[str, int, str]
 Cell = tuple[str, str, str, str]  # (backbone, data set, split, metric)
 # Means over seeds round, so that what does not vary can have a variance of about 1e-33.
 _ROUNDED = 1e-24
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +41,7 @@ class OverSeeds:
         estimate: The mean over seeds; None with a reason.
         by_seed: The value of every seed.
         sample: What is known about the mean over other images; None without an estimate.
+        samples: The same for the value of every seed; they say how far images move seeds together.
         is_signed: Whether it can be negative, as method minus baseline.
         n: The smallest number of rows of any run.
         n_clusters: The smallest number of distinct source images of any run.
@@ -47,6 +52,7 @@ class OverSeeds:
     estimate: float | None
     by_seed: Mapping[int, float] = field(default_factory=dict)
     sample: Sample | None = None
+    samples: Mapping[int, Sample] = field(default_factory=dict)
     is_signed: bool = False
     n: int
     n_clusters: int
@@ -67,8 +73,9 @@ class OverSeeds:
         return OverSeeds(
             estimate=self.estimate - other.estimate,
             reason="; ".join(reasons) or None,
-            by_seed=_side_by_side(self.by_seed, other.by_seed),
+            by_seed=_side_by_side(self.by_seed, other.by_seed, sub),
             sample=self.sample.minus(other.sample),
+            samples=_side_by_side(self.samples, other.samples, lambda one, two: one.minus(two)),
             **found,
         )
 
@@ -81,17 +88,18 @@ class OverSeeds:
 
         It is not below the one for these seeds: more varies.
         """
-        variance, given = self._variance_retrained(), self.p()
+        variance, given = self._variance_retrained, self.p()
         if self.estimate is None or self.sample is None or variance is None or given is None:
             return None
         p = difference_p_value(self.estimate, variance, self.sample.carriers())
         return None if p is None else P(max(p, given.value), at_most=False)
 
+    @cached_property
     def _variance_retrained(self) -> Variance | None:
         of_images = None if self.sample is None else self.sample.variance()
         if of_images is None or len(self.by_seed) < 2:
             return None
-        return over_retrained_seeds(of_images, list(self.by_seed.values()))
+        return over_retrained_seeds(of_images, list(self.by_seed.values()), seed_by_image(list(self.samples.values())))
 
     def columns(self) -> dict:
         """Return the columns of the contrasts table that hold the value."""
@@ -99,10 +107,10 @@ class OverSeeds:
         if self.estimate is not None and self.sample is not None:
             low, high = self.sample.limits(self.estimate, self.is_signed) or (None, None)
             n_undefined = self.sample.n_undefined()
-            if variance := self._variance_retrained():
+            if low is not None and high is not None and (variance := self._variance_retrained):
                 interval = difference_interval if self.is_signed else logit_interval
-                found = interval(self.estimate, variance) if variance.value > _ROUNDED else (low, high)
-                low_retrained, high_retrained = found or (None, None)
+                wider = interval(self.estimate, variance) if variance.value > _ROUNDED else None
+                low_retrained, high_retrained = (min(low, wider[0]), max(high, wider[1])) if wider else (low, high)
         return {
             "estimate": self.estimate,
             "seed_std": stdev(self.by_seed.values()) if len(self.by_seed) > 1 else None,
@@ -156,17 +164,19 @@ class Results:
         by_seed = {seed: row["estimate"] for seed, row in rows.items()}
         members = self._members.get(dataset, (dataset,))
         shown = [one for member in members for one in self._images((backbone, member, split), method)] if of else []
-        sample = mean_sample(
-            [
-                [self._read((backbone, seed, method), f"{member}/{split}/{metric}") for seed in rows]
-                for member in members
-            ],
-            n_images=sum(self._carriers((backbone, member, split, metric), method) for member in members),
-            is_skewed=of is not None and (of.is_skewed or any(images.is_uneven for images in shown)),
-        )
+        runs = {
+            seed: [self._read((backbone, seed, method), f"{member}/{split}/{metric}") for member in members]
+            for seed in rows
+        }
+        known = {
+            "n_images": sum(self._carriers((backbone, member, split, metric), method) for member in members),
+            "is_skewed": of is not None and (of.is_skewed or any(images.is_uneven for images in shown)),
+        }
+        found["sample"] = mean_sample(list(zip(*runs.values(), strict=True)), **known)
+        found["samples"] = {seed: mean_sample([[run] for run in of_seed], **known) for seed, of_seed in runs.items()}
         found["reason"] = next((images.reason for images in shown if images.reason), None)
         found["is_signed"] = of is not None and of.is_signed  # as every difference, it can be negative
-        return OverSeeds(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, **found)
+        return OverSeeds(estimate=mean(by_seed.values()), by_seed=by_seed, **found)
 
     def _images(self, place: tuple[str, str, str], method: str) -> Iterator[InEffect]:
         """Yield, run by run, how many even images those of a (backbone, data set, split) are worth."""
@@ -243,13 +253,13 @@ def tested(differences: Sequence[OverSeeds]) -> Iterator[dict]:
         }
 
 
-def _side_by_side(values: Mapping[int, float], others: Mapping[int, float]) -> dict[int, float]:
+def _side_by_side(values: Mapping[int, _T], others: Mapping[int, _T], minus: Callable[[_T, _T], _T]) -> dict[int, _T]:
     """Return the difference for every seed that both have; a single run is compared with every seed of the other."""
     if len(others) == 1:
-        return {seed: value - next(iter(others.values())) for seed, value in values.items()}
+        return {seed: minus(value, next(iter(others.values()))) for seed, value in values.items()}
     if len(values) == 1:
-        return {seed: next(iter(values.values())) - other for seed, other in others.items()}
-    return {seed: value - others[seed] for seed, value in values.items() if seed in others}
+        return {seed: minus(next(iter(values.values())), other) for seed, other in others.items()}
+    return {seed: minus(value, others[seed]) for seed, value in values.items() if seed in others}
 
 
 def _reasons(rows: Mapping[int, dict]) -> Iterator[str]:

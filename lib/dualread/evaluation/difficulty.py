@@ -184,7 +184,15 @@ def _over_seeds(runs: Sequence[RunAnswers], found: Sequence[_RunMetric]) -> Over
     by_seed = {run.seed: one.value for run, one in zip(runs, found, strict=True) if one.value is not None}
     if reasons:
         return OverSeeds(estimate=None, n=n, n_clusters=n_clusters, short=(), reason="; ".join(reasons))
-    sample = mean_sample([[one.replicates for one in found]], n_images=min(one.carriers for one in found))
+    n_images = min(one.carriers for one in found)
     return OverSeeds(
-        estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, n=n, n_clusters=n_clusters, short=()
+        estimate=mean(by_seed.values()),
+        by_seed=by_seed,
+        sample=mean_sample([[one.replicates for one in found]], n_images=n_images),
+        samples={
+            run.seed: mean_sample([[one.replicates]], n_images=n_images) for run, one in zip(runs, found, strict=True)
+        },
+        n=n,
+        n_clusters=n_clusters,
+        short=(),
     )

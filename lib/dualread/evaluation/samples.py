@@ -7,6 +7,7 @@ same left-out images, so that what the methods share cancels.
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import sqrt
 from typing import Protocol
 
@@ -196,6 +197,20 @@ def mean_sample(runs: Sequence[Sequence[np.ndarray | PairValues]], *, n_images: 
     if all(arrays):
         return Resampled(replicates=_mean([_mean(of) for of in arrays]), n_images=n_images, is_skewed=is_skewed)
     return OverPairs(datasets=tuple(_data_set([run for run in of if isinstance(run, PairValues)]) for of in runs))
+
+
+def seed_by_image(samples: Sequence[Sample]) -> float:
+    """Return the part of the variance of a mean over seeds that seeds and images have together; 0 if it is not known.
+
+    What all seeds share on an image cancels in the difference of two of them, whose variance is that of 2 K such parts.
+
+    Args:
+        samples: That of each of K seeds.
+    """
+    k = len(samples)
+    variances = [one.minus(other).variance() for one, other in combinations(samples, 2)]
+    parts = [0.0 if of is None else of.value for of in variances]
+    return sum(parts) / (k**2 * (k - 1)) if parts else 0.0
 
 
 def _data_set(seeds: Sequence[PairValues]) -> _DataSet:

@@ -272,3 +272,20 @@ def test_exactly_one_data_set_is_in_distribution():
     for names in ("", "ab"):
         with pytest.raises(ConfigError, match="expected exactly one"):
             layout(TWO, datasets=[LabeledDataset(name=name, label=name, id=True) for name in names])
+
+
+def test_robustness_marks_a_ccg_auc_on_few_images_and_compares_no_condition_with_itself():
+    values = {"rlvr": [0.5] * 3, "psr": [0.9] * 3}
+    at = {"dataset": "slake", "subset": "condition:no_image"}
+    rows = of_all("ccg_auc", values, **at) + of_all("ccg_few_donors", {"psr": [0.0, 1.0, 0.0]}, **at)
+    rows += of_all("brier", values, **at) + of_all("confidence_drop", values, **at)
+    rows += of_all("brier", values, dataset="slake", subset="condition:original")
+    table = build("robustness", *rows)
+    # .9 would be the best; on few donor images in one run, it is neither bold nor beside others.
+    few = cell(table, "psr", "ccg_auc")
+    assert (few["printed"], few["bold"]) == (".900±.000†d", False)
+    lines = [line for line in body(table) if "---" not in label(line)]
+    assert any(r"$.900_{\pm.000}{}^{\dagger\mathrm{d}}$" in line for line in lines)
+    of_original = table.cells.filter(subset="condition:original")
+    assert set(of_original["metric"]) & {"accuracy_drop", "confidence_drop", "ccg_auc"} == set()
+    assert set(of_original["metric"]) >= {"brier"}

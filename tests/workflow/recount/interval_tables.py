@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from statistics import mean, stdev
 from typing import Any
 
@@ -114,11 +115,35 @@ class Intervals:
         }
         known = self._over_pairs if where[1] in CCG else self._over_resamples
         given, of_images, carriers = known(runs, where, value)
+        if of_images is not None and len(by_seed) > 1:
+            of_sides = [self.values.study.runs[key["backbone"], side] for side in sides]
+            seeds = [[of.get(seed) or of[0] for of in of_sides] for seed in by_seed]
+            of_images = replace(of_images, together=self._together(seeds, where))
         signed, ends = len(sides) == 2 or where[1] == SQUARED_ERROR, (given.get("low"), given.get("high"))
         retrained = _retrained(value, by_seed, of_images, carriers, signed=signed, given=ends)
         if retrained.get("p_retrained") is not None:
             retrained["p_retrained"] = max(retrained["p_retrained"], given["p"])
         return {**dict.fromkeys(_COLUMNS), **found, **moments, **given, **retrained}
+
+    def _together(self, seeds: Sequence[Sequence[Run]], where: tuple[str, str, str]) -> float:
+        """Return what seeds and images have together, of the variance of a mean over seeds: how two seeds move apart.
+
+        Args:
+            seeds: For each seed, the run of the method, and that of the baseline.
+            where: Data set, metric and split.
+        """
+        dataset, metric, split = where
+        members, squares = self.values.study.paired if dataset == "ood_ccg" else [dataset], []
+        for one, other in combinations(seeds, 2):
+            runs = [*one, *other]
+            if metric in CCG:
+                pairs = [[[self.values.decisive(run, at, metric, split=split)] for at in members] for run in runs]
+                squares.append(of_datasets(pairs).variance)
+            else:
+                signs = (1, -1, -1, 1) if len(runs) == 4 else (1, -1)
+                stored = [sign * self._stored(run, *where) for sign, run in zip(signs, runs, strict=True)]
+                squares.append(float(np.nanvar(np.sum(stored, axis=0), ddof=1)))
+        return sum(squares) / (len(seeds) ** 2 * (len(seeds) - 1))
 
     def _over_resamples(
         self, runs: Sequence[Iterable[Run]], where: tuple[str, str, str], value: float
@@ -285,9 +310,10 @@ def _retrained(
     """Return the columns about retrained actors; `carriers` is None for a value of one method."""
     if len(by_seed) < 2 or of_images is None:
         return {}
-    spread = over_seeds(of_images, list(by_seed.values()))
-    # What does not vary at all has the interval of these seeds.
-    low, high = interval(value, spread, difference=signed) if spread.variance > 1e-25 else given
+    spread, (low, high) = over_seeds(of_images, list(by_seed.values())), given
+    if low is not None and high is not None and spread.variance > 1e-25:  # else, that of these seeds
+        wider = interval(value, spread, difference=signed)
+        low, high = min(low, wider[0]), max(high, wider[1])
     p = None if carriers is None else p_value(value, spread, carriers)
     return {"low_retrained": low, "high_retrained": high, "p_retrained": p}
 

@@ -17,13 +17,17 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """The variance of an estimate, its degrees of freedom, how many images it is worth, and its part between seeds."""
+    """The variance of an estimate, its degrees of freedom, how many images it is worth, and its part between seeds.
+
+    `together` is what seeds and images have together, of the variance of a mean over seeds.
+    """
 
     variance: float
     df: float
     images: float
     between: float = 0.0
     seeds: int = 1
+    together: float = 0.0
 
     def steps(self, probability: float) -> float:
         """Return within how many standard errors an estimate is with this probability, by Banerjee's inequality."""
@@ -37,7 +41,8 @@ def of_datasets(sides: Sequence[Sequence[Sequence[Decisive]]]) -> Spread:
     """Return the spread of a mean over data sets, of one method or of the difference of two.
 
     Args:
-        sides: For method and baseline, for each data set, for each seed, the pairs.
+        sides: For method and baseline, for each data set, for each seed, the pairs; and the same of another
+            seed, from which it is subtracted.
     """
     of_each = [_of_dataset([side[k] for side in sides]) for k in range(len(sides[0]))]
     n = len(of_each)
@@ -47,9 +52,10 @@ def of_datasets(sides: Sequence[Sequence[Sequence[Decisive]]]) -> Spread:
 
 
 def over_seeds(of_images: Spread, by_seed: Sequence[float]) -> Spread:
-    """Return the spread with the variance of the mean over seeds on top."""
+    """Return the spread with the variance of the mean over seeds in place of what seeds and images have together."""
     between = variance(by_seed) / len(by_seed)
-    return replace(of_images, variance=of_images.variance + between, between=between, seeds=len(by_seed))
+    rest = max(of_images.variance - of_images.together, 0.0)
+    return replace(of_images, variance=rest + between, between=between, seeds=len(by_seed))
 
 
 def interval(value: float, of: Spread, *, difference: bool) -> tuple[float | None, float | None]:
@@ -108,7 +114,7 @@ def _adds(seeds: Sequence[Decisive]) -> tuple[list[float], list[float]]:
 
 
 def _of_dataset(sides: Sequence[Sequence[Decisive]]) -> Spread:
-    signs = (1.0, -1.0)
+    signs = (1.0, -1.0, -1.0, 1.0)
 
     def estimate(keep: np.ndarray) -> float:
         """Return the value on some of the pairs; a seed without any keeps its value on all."""

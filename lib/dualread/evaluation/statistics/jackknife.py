@@ -172,13 +172,15 @@ def mean_variance(parts: Sequence[Variance]) -> Variance:
     )
 
 
-def over_retrained_seeds(of_images: Variance, by_seed: Sequence[float]) -> Variance:
+def over_retrained_seeds(of_images: Variance, by_seed: Sequence[float], seed_by_image: float = 0.0) -> Variance:
     """Return the variance of a mean over seeds if the actors were retrained and other images drawn.
 
     Args:
         of_images: The variance of the mean over seeds, given these seeds.
         by_seed: The estimate, or the difference, of each of K >= 2 seeds. Their variance s**2 is added as s**2 / K,
             with K - 1 degrees of freedom.
+        seed_by_image: The part of both that seeds and images have together, >= 0. It is taken from the images', so
+            that it counts once: the rest is that of what all seeds share on an image.
 
     Raises:
         ValueError: There are fewer than two seeds.
@@ -187,8 +189,8 @@ def over_retrained_seeds(of_images: Variance, by_seed: Sequence[float]) -> Varia
     if k < 2:
         raise ValueError(f"by_seed: {k} seeds, expected at least 2, of which a variance can be estimated.")
     between = variance(by_seed) / k
-    total = of_images.value + between
-    return Variance(value=total, df=of_images.df, n=of_images.n, between=between, df_between=k - 1.0)
+    shared = max(of_images.value - seed_by_image, 0.0)
+    return Variance(value=shared + between, df=of_images.df, n=of_images.n, between=between, df_between=k - 1.0)
 
 
 def _quantile(tail: float, df: float) -> float:
