@@ -14,6 +14,7 @@ _LIGHT = (
     "__main__.py",
     "apps",
     "devices.py",
+    "digests.py",
     "errors.py",
     "machine.py",
     "plugins.py",

@@ -153,9 +153,9 @@ def test_what_is_no_file_of_a_bundle_is_refused_at_once(tmp_path, place, kind):
 @line("A checkpoint or adapter")
 def test_a_checkpoint_has_bounded_numbers(tmp_path, said):
     """`tests/security/test_remote_code.py` and `test_checkpoints.py` try code, kernels, and what a config may say."""
-    says(said, layers=f"{_checkpoint_files._MOST_LAYERS:,}")
+    says(said, layers=_checkpoint_files._MOST_LAYERS)
     assert f"10^{len(str(_checkpoint_files._LARGEST)) - 1} in config.json" in said
-    for name, value in (("num_hidden_layers", 1001), ("x", 10**12 + 1), ("attn_implementation", "a/b")):
+    for name, value in (("num_hidden_layers", 257), ("x", 10**12 + 1), ("attn_implementation", "a/b")):
         (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen3_vl", "text_config": {name: value}}))
         with pytest.raises(ArtifactError, match=name):
             _checkpoint_files.read_config(tmp_path)
@@ -191,8 +191,9 @@ def test_a_study_is_bounded_yaml_without_tags(said):
 
 @line("Results and stores of others")
 def test_a_manifest_names_files_inside_of_its_entry(tmp_path, said):
-    """`tests/store/test_any_manifest.py` tries any other field."""
+    """`tests/store/test_any_manifest.py` tries any other field, `tests/study/test_files.py` study.json."""
     assert "Files inside of an entry" in said
+    assert "`Settings`" in said
     action = Action(stage="grade", code="c", spec={"module": "some.module"}, inputs={}, packages={})
     for name in ("../a.txt", "/etc/passwd", "a/../../b"):
         manifest = Manifest(action=action, files={name: {"sha256": "0" * 64, "size": 1}})

@@ -415,4 +415,25 @@ MUTANTS = (
         "return results",
         ("study/test_run.py", "workflow/test_never_stale.py"),
     ),
+    Mutant(
+        "a class of a package that a study.json names is run",
+        "study/files.py",
+        "resolve(found, with_plugins=False)",
+        "resolve(found)",
+        ("study/test_files.py",),
+    ),
+    Mutant(
+        "a missing artifact that would be the same is another configuration",
+        "apps/explain/verify.py",
+        "reasons(target.manifest, store, missing=False)",
+        "reasons(target.manifest, store)",
+        ("workflow/test_never_stale.py",),
+    ),
+    Mutant(
+        "a kill leaves a folder of LaTeX behind",
+        "stages/preview_tables.py",
+        'TemporaryDirectory(prefix="scratch-", dir=out)',
+        'TemporaryDirectory(prefix="scratch-")',
+        ("stages/test_preview_tables.py",),
+    ),
 )

@@ -49,6 +49,7 @@ def test_a_file_that_is_none_is_a_sentence(folder, name, content):
     [
         ("text_config.num_hidden_layers", 10**9),
         ("text_config.num_hidden_layers", 10**6),
+        ("text_config.num_hidden_layers", 1000),
         ("vision_config.depth", 10**9),
         ("text_config.max_window_layers", 10**7),
         ("text_config.hidden_size", 10**18),

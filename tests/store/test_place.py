@@ -59,7 +59,9 @@ def test_a_key_belongs_to_the_one_store_of_all_studies():
         store_of("3fa2c1d0", None)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"store": 1}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"store": 1}', '{"store": "s", "files": [1]}', '{"store": "s", "settings": []}']
+)
 def test_half_a_note_is_as_none(text):
     study("a", "/elsewhere")
     Path("results/a/study.json").write_text(text)

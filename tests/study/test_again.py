@@ -190,6 +190,11 @@ def test_an_artifact_that_is_not_there_is_no_change_of_what_is_made_from_it(stud
     (tmp_path / GRADED / "MANIFEST.json").unlink()
     line = "  is not there; it is made again if a job has to read it, or if its MANIFEST.json is given as a target"
     assert study.reasons() == [f"grade {GRADED}:", line]
+    made = find_target(METRICS, study.store).manifest
+    assert [*again.reasons(made, study.store, missing=False)] == []
+    study.plan("grade", GRADED, {"contract": "dual"}, {"official": "official.json"}, at=2)
+    *_, said = again.reasons(made, study.store, missing=False)
+    assert said.startswith(f"  input graded: {GRADED}/MANIFEST.json is not there, and would not be the one")
 
 
 def test_an_input_that_was_made_again_since_is_a_change(study, tmp_path):

@@ -2,7 +2,8 @@ import pytest
 import yaml
 
 from dualread.errors import ConfigError
-from dualread.study.files import laid_over, load, merged, selection
+from dualread.study.config import resolve
+from dualread.study.files import changed_settings, laid_over, load, merged, selection
 from tests.study.embedded import EMBEDDED, ROOT
 
 
@@ -54,3 +55,21 @@ def test_an_invalid_study_is_refused_with_the_names_of_its_files(tmp_path):
 def test_a_study_can_be_planned_before_its_actors_are_there():
     study = load([ROOT / "workflow/studies/one_gpu.yaml"], ROOT)
     assert study.as_mapping()["actors"]["rlvr"]["checkpoints"] == {"qwen3-vl-2b": {17: {"folder": "../my-actor"}}}
+
+
+def test_nothing_of_a_package_that_a_study_json_names_is_run(tmp_path, monkeypatch):
+    """Results may be somebody else's; whoever runs a study says by that whose code runs."""
+    (tmp_path / "chest_reader").mkdir()
+    code = "class Settings(Section):\n    open('ran', 'w').close()\n\ndef score(reader, answers): ...\n"
+    (tmp_path / "chest_reader/plain.py").write_text(f"from dualread.schema.base import Section\n\n{code}")
+    (tmp_path / "chest_reader/__init__.py").write_text("open('ran', 'w').close()")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    method = {"label": "X", "group": "baseline", "actor": "base", "reader": "chest_reader.plain", "cost": "$t$"}
+    planned = {"settings": load([], ROOT).as_mapping(), "given": {"methods": {"x": {**method, "settings": {"a": 1}}}}}
+    _, lines = changed_settings(planned, tmp_path / "results/mine")
+    assert any("methods.x.settings.a" in line and "1" in line for line in lines)
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(ConfigError, match=r"methods\.x\.settings\.a"):
+        resolve(merged([], ROOT, planned["given"]))
+    assert (tmp_path / "ran").exists()

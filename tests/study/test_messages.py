@@ -12,6 +12,7 @@ from dualread.source_snapshot import ROOT as LIBRARY
 from dualread.study import workflow as insides
 from dualread.study.config import resolve
 from dualread.study.files import laid_over, load
+from dualread.study.locks import hold
 from dualread.study.run import check
 from tests import golden
 from tests.study.embedded import EMBEDDED, ROOT, merged
@@ -142,7 +143,7 @@ def of_workflow(found, folder):
     complete = SimpleNamespace(**dict.fromkeys(insides._NEEDED))
     found("the library of another checkout", partial(check, folder, complete, "9.27.1"))
     (folder / "taken").touch()
-    found("a file where results go", partial(insides.hold, folder / "taken"))
+    found("a file where results go", partial(hold, folder / "taken"))
     moved = SimpleNamespace(
         is_main_snakefile=lambda: False, path_modifier=SimpleNamespace(prefix="there/", _prefix_replacements=None)
     )

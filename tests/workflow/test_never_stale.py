@@ -220,3 +220,24 @@ def test_verify_names_what_is_not_of_this_configuration(checkout, monkeypatch, c
     said = capsys.readouterr().out
     assert f"train_actor {Path(ACTOR).parent}:" in said
     assert "steps: 3 -> 2" in said
+
+
+def test_verify_is_right_after_an_edit_of_data(alone, monkeypatch, capsys):
+    """More test images: the manifest of the training questions is made again with equal bytes, and so is no actor."""
+    alone.edit(STUDY, "test: 5}", "test: 6}")
+    done = run(alone)
+    assert done.returncode == 0, done.text
+    assert ("build_manifest", "manifests/slake/train") in done.entries("computed")
+    assert "train_actor" not in done.computed()
+    monkeypatch.chdir(alone.folder)
+    for target in (*TABLES, str(Path(ACTOR).parent)):
+        assert program.main(["verify", target]) == 0
+        said = capsys.readouterr().out
+        assert "; of this configuration" in said
+        assert "changed since" not in said
+        assert program.main(["explain", target, "--again"]) == 0
+        assert "nothing has changed" in capsys.readouterr().out
+    Path(ACTOR).unlink()  # as a kill and a revert leave it; nothing has to read it again
+    assert run(alone).did_nothing()
+    assert program.main(["verify", TABLES[0]]) == 0
+    assert "; of this configuration" in capsys.readouterr().out

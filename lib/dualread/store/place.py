@@ -60,12 +60,16 @@ def _time(path: Path) -> int:
 
 
 def read_study(folder: Path) -> Mapping[str, Any]:
-    """Return what the study.json of a results folder says; empty if there is none, or only half of one."""
+    """Return what the study.json of a results folder says; empty if there is none, or none of ours."""
     try:
         found = read_json(folder / STUDY_NAME)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) and isinstance(found.get("store"), str) else {}
+    kinds = {"store": str, "files": list, "given": dict, "settings": dict}
+    if not isinstance(found, dict) or "store" not in found:
+        return {}
+    is_whole = all(isinstance(found[name], kind) for name, kind in kinds.items() if name in found)
+    return found if is_whole and all(isinstance(file, str) for file in found.get("files", ())) else {}
 
 
 def store_of(target: str | Path | None, given: Path | None) -> Store:

@@ -24,7 +24,7 @@ _JOBS = "jobs/*/*.json"
 _SHOWN = 3  # artifacts that are named of those with the same reasons
 
 
-def reasons(manifest: Manifest, store: Store, *, dry_runs: bool = False) -> Iterator[str]:
+def reasons(manifest: Manifest, store: Store, *, dry_runs: bool = False, missing: bool = True) -> Iterator[str]:
     """Yield why an artifact below results/ would be made again, and everything that it is made from.
 
     Each artifact that would be, itself and not for its inputs alone, has a line, and below it one line per change.
@@ -34,6 +34,8 @@ def reasons(manifest: Manifest, store: Store, *, dry_runs: bool = False) -> Iter
         manifest: The artifact.
         store: The study's store.
         dry_runs: Whether what a dry run planned counts where it is later than the last run.
+        missing: Whether an artifact that is not there has a line. Where it would be another one than was read, what was
+            made from it has a line in any case.
 
     Raises:
         ArtifactError: `manifest` is that of an entry of the store, or no plan of its study makes it.
@@ -52,6 +54,8 @@ def reasons(manifest: Manifest, store: Store, *, dry_runs: bool = False) -> Iter
         )
     found: dict[tuple[str, ...], list[str]] = {}
     for output in walk([manifest.place], lambda output: _inputs(output, plan)):
+        if not missing and not Path(output, MANIFEST_NAME).is_file():
+            continue
         if lines := tuple(changes(output, plan, store)):
             found.setdefault(lines, []).append(f"{plan.jobs[output][0]} {output}")
     for lines, artifacts in found.items():

@@ -31,8 +31,8 @@ _OF_FIGURES = {
 _OF_ONE_ACTOR = {"pairs": "a pair shows the answers of one", "contrasts": "nulls judge the answers of one"}
 
 
-def contradictions(config: Config) -> Iterator[str]:
-    """Yield a line per pair of values that do not go together."""
+def contradictions(config: Config, *, with_plugins: bool = True) -> Iterator[str]:
+    """Yield a line per pair of values that do not go together; `with_plugins` as in `dualread.study.config.resolve`."""
     yield from _place_contradictions(config.study, config.store)
     in_distribution = [name for name, dataset in config.datasets.items() if dataset.id]
     if len(in_distribution) != 1:
@@ -42,7 +42,8 @@ def contradictions(config: Config) -> Iterator[str]:
         yield from _phantom_contradictions(f"datasets.{name}", dataset, config)
     yield from _actor_contradictions(config)
     yield from _states_contradictions(config)
-    yield from _training_contradictions(config)
+    if with_plugins:
+        yield from _training_contradictions(config)
     for name, condition in config.conditions.items():
         if (other := condition.completions) and config.conditions[other].completions:
             yield f"conditions.{name}.completions: {other!r} has no completions of its own. Name one that has."

@@ -33,6 +33,7 @@ def resolve(
     source: str = "config",
     root: Path | None = None,
     given: Mapping[str, Any] | None = None,
+    with_plugins: bool = True,
 ) -> Config:
     """Return the study that `config` describes, without what its `only` leaves out, after every check.
 
@@ -41,13 +42,15 @@ def resolve(
         source: The names of the files, for messages.
         root: The folder that relative folders start from. Without it, folders of checkpoints are not looked for.
         given: What of it follows --config on the command line.
+        with_plugins: Whether the classes `Settings` of plugins, also those of other packages, are run to check their
+            settings. Not for a study that a file of somebody else names.
 
     Raises:
         ConfigError: Something is unknown, missing or out of range. The message has a line per problem: where, what,
             the value, what was expected.
     """
     try:
-        return _resolved(config, source, root)
+        return _resolved(config, source, root, with_plugins)
     except ConfigError as error:
         if not given:
             raise
@@ -67,7 +70,7 @@ def _blaming_the_command_line(problems: str, source: str, given: Mapping[str, An
     return "\n".join([*lines, *([advice] if blamed else [])])
 
 
-def _resolved(config: Mapping[str, Any], source: str, root: Path | None) -> Config:
+def _resolved(config: Mapping[str, Any], source: str, root: Path | None, with_plugins: bool) -> Config:
     try:
         if (n := entries(config, {})) > MOST_ENTRIES:
             raise ConfigError(f"{source}: aliases (`*name`) stand for {n:.0e} entries, expected {MOST_ENTRIES:.0e}.")
@@ -80,10 +83,11 @@ def _resolved(config: Mapping[str, Any], source: str, root: Path | None) -> Conf
     except pydantic.ValidationError as error:
         raise _refusal(messages.problems_of(error, given, nulls, Config), source) from error
     _refuse(_unknown_plugins(study), source)
-    _refuse(_bad_settings(study, nulls), source)
+    if with_plugins:
+        _refuse(_bad_settings(study, nulls), source)
     _refuse(unknown_references(study), source)
     _refuse(_unknown_prompts(study), source)
-    _refuse(contradictions(study), source)
+    _refuse(contradictions(study, with_plugins=with_plugins), source)
     _refuse(unknown_seeds(study), source)
     selected = without_states(select(study))
     _refuse(nothing_left(selected, study.only), source)

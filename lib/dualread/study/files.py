@@ -75,7 +75,7 @@ def changed_settings(planned: Mapping[str, Any], folder: Path) -> tuple[list[str
     files = list(planned.get("files", []))
     try:
         found = merged([folder.parent.parent / file for file in files], ROOT.parents[1], planned.get("given"))
-        now = resolve(found).as_mapping()
+        now = resolve(found, with_plugins=False).as_mapping()  # the files and `given` may be somebody else's
     except ConfigError as error:
         return ["config.yaml", *files], [str(error)]
     before, after = ({**settings, "store": None, "machine": None} for settings in (planned["settings"], now))

@@ -149,6 +149,8 @@ def test_ids_are_texts_as_they_are_written(tmp_path):
     assert of_text(tmp_path, text).frame["image_id"].to_list() == ["007", "7", "7.0", "1E5", "1e-10"]
     with pytest.raises(DataError, match=r"row 1: '1\.23E"):
         of_text(tmp_path, "confidence,image_id\n.5,1.23E+17\n.5,2\n")
+    wells = of_text(tmp_path, "confidence,image_id\n.5,1E10\n.5,1E11\n")  # of a plate, rows A to H
+    assert wells.frame["image_id"].to_list() == ["1E10", "1E11"]
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,22 @@ def test_a_chat_template_that_writes_the_date_is_refused_unless_the_settings_giv
     load_processor(folder, {**MODEL, "chat_template": {"day": "1 May 2026"}})
 
 
+def test_white_space_before_a_chat_template_is_no_date(tiny, folder):
+    file = folder / "chat_template.jinja"
+    file.write_text("\n  {{ '' }}" + file.read_text())
+    rendered = load_processor(folder, MODEL).apply_chat_template(processor.turn("Where?"))
+    assert rendered.startswith("\n  <")
+
+
+def test_images_of_another_processor_are_no_fault_of_the_chat_template(tiny, folder):
+    CLIPImageProcessorPil().save_pretrained(folder)
+    edit_json(folder / "processor_config.json", lambda entries: entries.pop("image_processor"))
+    name = type(load_processor(tiny.checkpoint, MODEL)).__name__
+    assert_tokenizer_refused(
+        tiny, folder, f"{name} cannot make a prompt with what CLIPImageProcessorPil makes of an image"
+    )
+
+
 def test_a_missing_image_processor_is_named(tiny, folder):
     (folder / "processor_config.json").unlink()
     assert_tokenizer_refused(tiny, folder, "no file preprocessor_config.json or processor_config.json.")

@@ -34,7 +34,10 @@ def graded_columns(table: CheckedTable, prefix: str) -> list[pl.Series]:
         golds = rows.join(lists, on="k", how="left", maintain_order="left")["golds"].fill_null([])
         columns += [golds, table.frame[reference].list.join(" | ").alias("reference_answer")]
         if not table.has(correct):
-            expected = "expected a reference answer that is more than punctuation; give 'correct' or drop the rows"
+            expected = (
+                "expected a reference answer that is more than punctuation. Give 'correct', or leave these rows out:"
+                " --missing with this text (in Python missing=['?'])"
+            )
             table.refuse(reference, golds.list.len() == 0, columns[-1], expected)
     if not table.has(correct) and not table.has(answer, reference):
         table.need(correct, f"and not both {answer!r} and {reference!r}, from which it could be graded")

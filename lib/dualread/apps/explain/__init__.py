@@ -125,7 +125,7 @@ def _again(target: Target, store: Store) -> int:
         return 0
     if folder and "settings" in (noted := read_study(last_plan(folder))):
         files, changed = changed_settings(noted, folder)
-        print(f"of the study {noted['settings']['study']} ({', '.join(files)}), as it was planned last")
+        print(f"of the study {noted['settings'].get('study')} ({', '.join(files)}), as it was planned last")
         for line in changed:
             print(f"the settings changed since then, so run `snakemake -n` first: {line}")
     lines = list(reasons(target.manifest, store, dry_runs=True))

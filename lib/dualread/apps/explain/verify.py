@@ -77,7 +77,7 @@ def _configuration(target: Target, store: Store) -> tuple[list[str], str]:
     files, changed = changed_settings(planned, folder)
     differs = [f"the settings changed since they were planned: {line}" for line in changed]
     try:
-        differs += reasons(target.manifest, store)
+        differs += reasons(target.manifest, store, missing=False)
     except ArtifactError as error:  # of no plan, or asked for from another folder than Snakemake's
         return differs, f"; not compared with the study's configuration ({error})"
     named = f"this configuration ({', '.join(files)})"

@@ -154,6 +154,8 @@ def _with_every_reference(table: CheckedTable, column: str, options: TableOption
         "expected a reference answer. If these rows have none, --missing nan (in Python missing=['nan']) leaves out"
         " those that are empty or have this word; if the word is an answer, give --missing without a word"
     )
+    if lists.null_count():
+        expected += ". pandas makes None, NA and null empty; if they are answers, read with keep_default_na=False"
     table.refuse(column, doubtful, lists.list.join(" | "), expected)
     return table
 

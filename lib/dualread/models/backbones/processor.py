@@ -5,6 +5,7 @@ together with a CPU build of torch, and no prompt here has a video. What such a 
 than the checkpoint's own files, so these files are copied as they came (`checkpoint.copy_processor`).
 """
 
+import contextlib
 import importlib
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
@@ -24,8 +25,9 @@ _NO_TURNS = "{%%- for message in messages -%%}{{- '%s' + message['content'][-1][
 _NO_TEMPLATE = (
     "no chat template. Expected chat_template.jinja, chat_template.json, or `chat_template` in tokenizer_config.json."
 )
+_A_DAY = "{%%- macro %s(form) -%%}another day{%%- endmacro -%%}"  # in place of the date in a chat template
+_NO_IMAGE = "the chat template cannot show an image and a text"
 _RANDOM_TEMPLATE = "the chat template writes another prompt each time. Expected the same one for the same question."
-_A_DAY = "{%- macro strftime_now(form) -%}another day{%- endmacro -%}"  # in place of the date in a chat template
 _IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 _PARTS = ("image_processor", "tokenizer")
 _MOST_WORDS, _TIMES = 4000, 4
@@ -234,22 +236,37 @@ def _problem(processor: Any, config: Any, arguments: Wire, text: str) -> str | N
             processor.chat_template = _NO_TURNS % processor.image_token
         except Exception:  # most processors cannot place an image by themselves, and say so in their own ways
             return _NO_TEMPLATE
-    shown = turn("?", image=picture)
-    if why := trial.trouble(lambda: [_written(processor, arguments, question) for question in ("?", text)]):
+    how = {"add_generation_prompt": True, **arguments}
+
+    def renderings() -> list[str]:
+        # A macro in front changes white space, so one stands there, too, where the date is that of today.
+        days = [_A_DAY % name + processor.chat_template for name in ("strftime_now", *["unused"] * _TIMES)]
+        return [processor.apply_chat_template(turn("?"), day, **how) for day in days]
+
+    if why := trial.trouble(lambda: [renderings(), _written(processor, arguments, text)]):
         return f"its chat template {why}. Expected one that writes a prompt in milliseconds."
-    asked = {"tokenize": True, "return_dict": True, "return_tensors": "pt", **arguments}
     try:
-        made = [processor.apply_chat_template(shown, day + processor.chat_template, **asked) for day in ("", _A_DAY)]
-        [ids], [other] = (of_day["input_ids"].tolist() for of_day in made)
-        again = [_written(processor, arguments, "?") for _ in range(_TIMES)]
-    except Exception as error:  # whatever the template or the processor does
-        return f"the chat template cannot show an image and a text ({in_a_line(error)})."
-    if any(other != again[0] for other in again):
+        other_day, first, *again = renderings()
+    except Exception as error:  # whatever the template does
+        return f"{_NO_IMAGE} ({in_a_line(error)})."
+    if any(other != first for other in again):
         return _RANDOM_TEMPLATE
-    if ids != other:
+    if first != other_day:
         return (
             "the chat template writes the date, so that prompts differ from day to day. Expected one that is given the"
             " date as an argument (`chat_template` in the settings)."
+        )
+    asked = {"tokenize": True, "return_dict": True, "return_tensors": "pt", **arguments}
+    try:
+        [ids] = processor.apply_chat_template(turn("?", image=picture), **asked)["input_ids"].tolist()
+    except Exception as error:  # whatever the processor does
+        with contextlib.suppress(Exception), trial.within_limits():
+            if _written(processor, arguments, "?") == processor.apply_chat_template(text_turn("?"), **how):
+                return f"{_NO_IMAGE} ({in_a_line(error)})."
+        kinds = [type(part).__name__ for part in (processor, processor.image_processor)]
+        return (
+            f"{kinds[0]} cannot make a prompt with what {kinds[1]} makes of an image ({in_a_line(error)}). Expected"
+            " preprocessor_config.json and processor_config.json of this model."
         )
     if alone not in (None, ids):
         return _NO_TEMPLATE
