@@ -13,7 +13,7 @@ from PIL import Image
 from dualread.artifacts.tables import each_part, read_parts, read_table
 from dualread.data.datasets.base import Loaded, Row
 from dualread.data.images import open_image, pixel_sha256
-from dualread.data.questions import pictures, pin
+from dualread.data.questions import build, pictures
 from dualread.errors import DataError
 from dualread.schema.base import NoSpec
 from dualread.schema.columns import MANIFEST, THUMBNAILS
@@ -97,7 +97,7 @@ def test_the_same_input_gives_the_same_bytes(hospital, tmp_path):
 def test_the_digest_is_written_said_and_may_be_expected(hospital, tmp_path):
     manifest = _build(hospital, tmp_path / "first")
     digest = (tmp_path / "first" / "manifest_digest.txt").read_text().strip()
-    assert digest == pin.digest(manifest)
+    assert digest == build.digest(manifest)
     (tmp_path / "second").mkdir()
     said = build_manifest.compute(_spec(expect_sha256=digest), {"source": hospital}, tmp_path / "second")
     assert said == (

@@ -91,7 +91,7 @@ def read_bundle(folder: Path) -> Bundle:
         if known.pop("format") != _FORMAT:
             raise ValueError(f"its format is not {_FORMAT}")
         thresholds = read_json(check_size(folder / _THRESHOLDS, JSON_BYTES))
-        bundle = Bundle.of({**known, "thresholds": thresholds}, _BUNDLE)
+        bundle = Bundle.from_spec({**known, "thresholds": thresholds}, _BUNDLE)
         if strange := [name for name in bundle.readers if Path(name).name != name]:
             raise ValueError(f"{strange[0]!r} is no name of a method")
         values = [threshold.value for threshold in bundle.thresholds if threshold.value is not None]

@@ -89,7 +89,7 @@ def read(folder: Path) -> list[StoredAnswer]:
     if not file.is_file():
         return []
     try:
-        answers, tensors = _Answers.of(read_header(file), FILE).answers, read_tensors(file)
+        answers, tensors = _Answers.from_spec(read_header(file), FILE).answers, read_tensors(file)
         images = tensors.pop("images")
         if {len(values) for values in (images, *tensors.values())} != {len(answers)} or images.dtype != np.uint8:
             raise ValueError("its tensors and its answers differ in number")

@@ -98,7 +98,7 @@ def _sentences(findings: Findings, values: pl.DataFrame) -> Iterator[str]:
         yield from NOT_TESTED
         return
     claims = [claim for claim in _claims(findings, findings.subject, values) if claim is not None]
-    for claim in sorted(claims, key=lambda claim: -len(claim.found)):
+    for claim in sorted(claims, key=lambda claim: -len(claim.shown)):
         yield claim.sentence()
     if not any(of_nulls for _, _, of_nulls in findings.verdicts):
         yield NO_NULLS
