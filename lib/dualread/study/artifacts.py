@@ -63,7 +63,8 @@ class StudyArtifacts(DataArtifacts, CheckpointArtifacts, MetricArtifacts, TableA
 
         Each entry names the folder, because the raw folders of entries alone are tracked.
         """
-        responses = self.folder(f"{self._study.actors[w.actor].answers.folder}/responses")
+        answers: Any = self._study.actors[w.actor].answers  # only actors of given answers have this job
+        responses = self.folder(f"{answers.folder}/responses")
         return {}, [
             self.entry(
                 self.of_shard("generations", w, shard),

@@ -66,7 +66,8 @@ class CheckpointArtifacts(ArtifactPaths):
 
     def train_actor(self, w: Any) -> Description:
         """An actor that is trained here, from the base of its backbone."""
-        actor, dataset = self._study.actors[w.actor], self._shards.in_distribution
+        actor: Any = self._study.actors[w.actor]
+        dataset = self._shards.in_distribution
         rollouts = self._shards.rollouts_of(w.backbone)
         spec = TrainActorSpec(
             **self._model_of(w.backbone),
@@ -91,13 +92,15 @@ class CheckpointArtifacts(ArtifactPaths):
         return settings.get("processes", 1) * (1 + settings.get("rollout_gpus", 0))
 
     def _training_settings(self, w: Any) -> dict[str, Any]:
-        return training_settings(self._study.actors[w.actor].settings, self._study.backbones[w.backbone].training)
+        actor: Any = self._study.actors[w.actor]
+        return training_settings(actor.settings, self._study.backbones[w.backbone].training)
 
     def _source(self, w: Any) -> Any:
         """Return where an actor comes from that is not trained here: a recipe, a folder or the hub."""
         if w.actor == self._shards.base:
             return self._study.backbones[w.backbone].source
-        return self._study.actors[w.actor].checkpoints[w.backbone][int(w.seed)]
+        actor: Any = self._study.actors[w.actor]
+        return actor.checkpoints[w.backbone][int(w.seed)]
 
     def _base(self, backbone: str) -> str:
         return self.at("actors", backbone, self._shards.base, 0)

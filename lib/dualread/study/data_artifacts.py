@@ -29,7 +29,8 @@ class DataArtifacts(ArtifactPaths):
         The job complains about a missing folder, so that a study can be planned without its data.
         """
         dataset = self._study.datasets[w.dataset]
-        source, loader = dataset.source, dataset.loader
+        source: Any = dataset.source
+        loader = dataset.loader
         if source.hub:
             files = DownloadFiles(
                 hub=source.hub, revision=source.revision, files=tuple(self._shards.hub_files(w.dataset))
@@ -67,7 +68,8 @@ class DataArtifacts(ArtifactPaths):
 
     def pair_donors(self, w: Any) -> Description:
         """The donors of a split: the same question about another image."""
-        match_on = self._study.datasets[w.dataset].pairing.match_on
+        pairing: Any = self._study.datasets[w.dataset].pairing
+        match_on = pairing.match_on
         spec = PairDonorsSpec(dataset=w.dataset, split=w.split, match_on=match_on)
         manifest = self.at("manifests", w.dataset, w.split)
         return {}, [self.entry(self.at("pairs", w.dataset, w.split), spec, manifest=manifest)]
