@@ -59,8 +59,7 @@ rule make_environment:
         # What a killed pip leaves among temporary files is then removed with the unfinished environment.
         """
 export TMPDIR="$(realpath {params.folder:q})"
-"""
-        + RECIPE
+""" + RECIPE
 
 
 # `snakemake --cores 1 environments` makes the environments of the study's engines and prints where they are.

@@ -122,7 +122,8 @@ def _check_header(header: Any, frame: int | None, name: str) -> None:
 
 def _stored_values(content: bytes, header: Any, frame: int, name: str) -> np.ndarray:
     """Return the stored values of a frame [height, width], or [height, width, 3] for colors."""
-    from pydicom.pixels import get_decoder, pixel_array
+    from pydicom.pixels.decoders.base import get_decoder
+    from pydicom.pixels.utils import pixel_array
 
     syntax: Any = header.file_meta.TransferSyntaxUID
     if not syntax.is_compressed:
@@ -207,7 +208,7 @@ def _end_gdcm() -> None:
 def _rendered(
     stored: np.ndarray, header: Any, frame: int, bits: int | None, windows: CtWindows | None, name: str
 ) -> Decoded:
-    from pydicom.pixels import apply_color_lut
+    from pydicom.pixels.processing import apply_color_lut
 
     kind, n_bits = str(header.PhotometricInterpretation), int(header.BitsStored)
     # Bits above those that are stored may hold overlays.
@@ -235,7 +236,7 @@ def _gray_table(
     values: np.ndarray, header: Any, frame: int, bits: int | None, windows: CtWindows | None, name: str
 ) -> tuple[np.ndarray, str, Sequence[str]]:
     """Return what each storable value is shown as (gray, or with windows RGB), how, and why little is seen."""
-    from pydicom.pixels import apply_modality_lut, apply_voi
+    from pydicom.pixels.processing import apply_modality_lut, apply_voi
 
     n, sign = 1 << header.BitsStored, (1 << header.BitsStored >> 1) * (header.get("PixelRepresentation") or 0)
     every = (np.arange(n) ^ sign) - sign
@@ -281,7 +282,7 @@ def _gray_table(
 def _windowed(units: np.ndarray, center: float, width: float, function: str, name: str) -> np.ndarray:
     """Return gray levels, 0 to 255, of values seen through a window (PS3.3 C.11.2.1.2 and C.11.2.1.3)."""
     from pydicom import Dataset
-    from pydicom.pixels import apply_windowing
+    from pydicom.pixels.processing import apply_windowing
 
     window = Dataset()
     window.BitsStored, window.PixelRepresentation, window.PhotometricInterpretation = 8, 0, "MONOCHROME2"

@@ -41,7 +41,8 @@ class TableArtifacts(ArtifactPaths):
         is_of_settings = plugins.declared("tables", w.table, "CONFIG") is not None
         spec = BuildTableSpec(
             table=plugin("tables", w.table),
-            **({"settings": self._settings(w.table)} if is_of_settings else {"layout": self._layout(w.table, reads)}),
+            settings=self._settings(w.table) if is_of_settings else None,
+            layout=None if is_of_settings else self._layout(w.table, reads),
         )
         actor = self._tables.only_actor(w.table)
         source = self.at("metrics_of", actor) if actor else self.at(reads)
