@@ -62,8 +62,9 @@ def canonical(answer: str) -> str:
         The canonical form (see the steps above); "" if the answer holds nothing but punctuation, separators and white
             space. The canonical form of a canonical form is itself, unless a second article begins one of its items.
     """
-    items = {_item(item) for item in _SEPARATOR.split(_normalized(answer))}
-    return ", ".join(sorted(items - {""}))
+    items = (_folded(item) for item in _SEPARATOR.split(_normalized(answer)))
+    forms = {_equivalences().get(item, item) for item in items}
+    return ", ".join(sorted(forms - {""}))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -102,11 +103,6 @@ def is_correct(answer: str | None, references: Sequence[str]) -> bool:
 
 def _normalized(text: str) -> str:
     return " ".join(untyped(text).lower().split())
-
-
-def _item(item: str) -> str:
-    folded = _folded(item)
-    return _equivalences().get(folded, folded)
 
 
 def _folded(item: str) -> str:

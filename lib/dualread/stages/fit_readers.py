@@ -35,7 +35,8 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     examples = read_examples(*arguments, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec.backbone, spec.actor, spec.seed, module)
     weights, unfitted = fit_or_reason(module, examples, spec.settings, parents, seed)
-    partitions = {role: _counts(examples.partition(role)) for role in PARTITIONS[spec.examples.split]}
+    parts = {role: examples.partition(role) for role in PARTITIONS[spec.examples.split]}
+    partitions = {role: {"n": len(part), "n_correct": int(part.correct.sum())} for role, part in parts.items()}
     provenance = {
         **spec.run,
         **{"examples": spec.examples.model_dump(), "views": spec.views},
@@ -65,10 +66,6 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     if unfitted is not None:
         return f"{read}; no reader for {where}, its values will be dashes: {unfitted}"
     return f"{read}; wrote {spec.reader.method} for {where}{notes}"
-
-
-def _counts(examples: Examples) -> dict[str, int]:
-    return {"n": len(examples), "n_correct": int(examples.correct.sum())}
 
 
 def _states(inputs: Mapping[str, Path], where: str) -> States | None:

@@ -23,18 +23,13 @@ def word_log_probs(choice: ServiceCompletion, words: Sequence[str]) -> tuple[Map
         return None
     first = choice.tokens[0]
     listed = dict(first.top) or {first.content.decode(errors="replace"): first.log_prob}
-    log_probs = {word: _sum([listed[form] for form in _spellings(word) if form in listed]) for word in words}
+    log_probs: dict[str, float | None] = {}
+    for word in words:
+        spelled = dict.fromkeys((word, word.lower(), word.upper(), word.capitalize()))
+        parts = [listed[form] for space in ("", " ") for text in spelled if (form := space + text) in listed]
+        log_probs[word] = float(np.logaddexp.reduce(parts)) if parts else None
     if all(value is None for value in log_probs.values()):
         return None
     rest = 1.0 - sum(math.exp(value) for value in listed.values())
     bound = min(min(listed.values()), math.log(rest) if rest > 0 else 0.0)
     return {word: bound if value is None else value for word, value in log_probs.items()}, None in log_probs.values()
-
-
-def _sum(log_probs: Sequence[float]) -> float | None:
-    return float(np.logaddexp.reduce(log_probs)) if log_probs else None
-
-
-def _spellings(word: str) -> list[str]:
-    spelled = dict.fromkeys((word, word.lower(), word.upper(), word.capitalize()))
-    return [space + text for space in ("", " ") for text in spelled]
