@@ -1,11 +1,13 @@
-"""The log-probabilities of words at the first token of a reply, from the most probable tokens that a service lists."""
+"""What the log-probabilities of a reply say: of words as its first token, and of the answer in it."""
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from dualread.models.service.replies import ServiceCompletion
+from dualread.models.replay.positions import Positions, locate
+from dualread.models.service.replies import ServiceCompletion, Token
 
 
 def word_log_probs(choice: ServiceCompletion, words: Sequence[str]) -> tuple[Mapping[str, float], bool] | None:
@@ -33,3 +35,34 @@ def word_log_probs(choice: ServiceCompletion, words: Sequence[str]) -> tuple[Map
     rest = 1.0 - sum(math.exp(value) for value in listed.values())
     bound = min(min(listed.values()), math.log(rest) if rest > 0 else 0.0)
     return {word: bound if value is None else value for word, value in log_probs.items()}, None in log_probs.values()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Likelihood:
+    """The likelihood of an answer.
+
+    Attributes:
+        positions: Its tokens in the completion.
+        token_log_probs: Of all tokens of the completion, in nats, float64 [n].
+        answer_log_prob: Mean over the answer's tokens, float32 [1].
+    """
+
+    positions: Positions
+    token_log_probs: np.ndarray
+    answer_log_prob: np.ndarray
+
+
+def likelihood_of(tokens: Sequence[Token]) -> Likelihood:
+    """Return the likelihood of the answer in a completion of at least one token.
+
+    Its tokens are those of a replay (`models.replay.positions`), found in the bytes of the tokens instead of their ids.
+    """
+    stop = {position for position, token in enumerate(tokens) if not token.content}
+
+    def decode(positions: Sequence[int]) -> str:
+        return b"".join(tokens[position].content for position in positions).decode(errors="replace")
+
+    at = locate(range(len(tokens)), decode, stop)
+    log_probs = np.array([token.log_prob for token in tokens], dtype=np.float64)
+    mean = log_probs[list(at.answer)].mean(keepdims=True).astype(np.float32)
+    return Likelihood(positions=at, token_log_probs=log_probs, answer_log_prob=mean)
