@@ -111,10 +111,7 @@ def _folded(item: str) -> str:
 
 
 def _trimmed(text: str) -> str:
-    """Strip punctuation and white space from both ends, up to the sign or decimal point that begins a number.
-
-    The word "and" beside what is stripped separates nothing and goes, too.
-    """
+    """Strip punctuation, white space and "and" beside them from both ends, up to a number's sign or decimal point."""
     start, end = 0, len(text)
     while start < end:
         if _is_trimmed(text[start]) and not _BEGINS_NUMBER.match(text, start):

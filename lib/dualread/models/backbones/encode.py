@@ -190,11 +190,7 @@ class Encoder:
         return tuple(self.tokenizer(prompt, add_special_tokens=not has_bos)["input_ids"])
 
     def _rendered(self, text: str) -> str:
-        """Return what the chat template makes of a question.
-
-        Raises:
-            ArtifactError: It takes too long for this question, although it did not for others.
-        """
+        """Return what the chat template makes of a question, within limits that it kept for other questions."""
         try:
             with within_limits():
                 return self.processor.apply_chat_template(turn(text), add_generation_prompt=True, **self._template)

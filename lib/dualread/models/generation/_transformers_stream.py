@@ -239,11 +239,7 @@ def steps(
 
 
 def _choose(scores: Any, decoding: SeededDecoding, uniform: np.ndarray | None) -> Any:
-    """Return one id per row of `scores` [rows, V]: the argmax, or a sample by inverse transform sampling.
-
-    A sample is the first id at which the cumulative probability exceeds u; `uniform` holds one u per row, or is None
-    for greedy decoding.
-    """
+    """Return one id per row of `scores` [rows, V]: the argmax, or the first whose cumulative probability exceeds u."""
     import torch
 
     if uniform is None:

@@ -39,11 +39,7 @@ _OF_MEANS = {metric: head for metric, head in _METRICS.items() if metric != SQUA
 
 
 def _floats(at: RowContext) -> Iterator[RowContext]:
-    """Yield each backbone, with the compared method as the first of the methods: two of them would not fit a page.
-
-    Raises:
-        ConfigError: The layout names another number of contrasts than one.
-    """
+    """Yield each backbone, with the compared method as the first of the methods: two of them would not fit a page."""
     if len(names := list(at.layout.contrasts)) != 1:
         raise ConfigError(f"layout: contrasts: {names}, expected one: of a method with all others.")
     compared = {key.method for key in at.values if key.contrast == names[0]}
