@@ -178,13 +178,9 @@ def from_many_rows(rows: Iterable[dict], schema: Schema) -> pl.DataFrame:
     Raises:
         ArtifactError: As `from_rows`.
     """
-    return pl.concat([empty_table(schema), *_tables(rows, schema, ROWS_PER_PART)], rechunk=True)
-
-
-def _tables(rows: Iterable[dict], schema: Schema, n: int) -> Iterator[pl.DataFrame]:
     rest = iter(rows)
-    while part := [*islice(rest, n)]:
-        yield from_rows(part, schema)
+    parts = iter(lambda: [*islice(rest, ROWS_PER_PART)], [])
+    return pl.concat([empty_table(schema), *(from_rows(part, schema) for part in parts)], rechunk=True)
 
 
 def _check(frame: pl.DataFrame, schema: Schema, *, where: str) -> list[str]:

@@ -62,8 +62,9 @@ def canonical(answer: str) -> str:
         The canonical form (see the steps above); "" if the answer holds nothing but punctuation, separators and white
             space. The canonical form of a canonical form is itself, unless a second article begins one of its items.
     """
-    items = {_item(item) for item in _SEPARATOR.split(_normalized(answer))}
-    return ", ".join(sorted(items - {""}))
+    items = (_folded(item) for item in _SEPARATOR.split(_normalized(answer)))
+    forms = {_equivalences().get(item, item) for item in items}
+    return ", ".join(sorted(forms - {""}))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -104,21 +105,13 @@ def _normalized(text: str) -> str:
     return " ".join(untyped(text).lower().split())
 
 
-def _item(item: str) -> str:
-    folded = _folded(item)
-    return _equivalences().get(folded, folded)
-
-
 def _folded(item: str) -> str:
     text = _trimmed(_ARTICLE.sub("", _trimmed(item), count=1))
     return " ".join(_singular(word) for word in text.split())
 
 
 def _trimmed(text: str) -> str:
-    """Strip punctuation and white space from both ends, up to the sign or decimal point that begins a number.
-
-    The word "and" beside what is stripped separates nothing and goes, too.
-    """
+    """Strip punctuation, white space and "and" beside them from both ends, up to a number's sign or decimal point."""
     start, end = 0, len(text)
     while start < end:
         if _is_trimmed(text[start]) and not _BEGINS_NUMBER.match(text, start):

@@ -27,7 +27,8 @@ def misleading(manifest: pl.DataFrame) -> dict[str, str]:
     for sample_id, key, kind, options, references in rows.iter_rows():
         for candidates in [options] if options else [of_key[key], of_type[kind], of_all[None]]:
             if wrong := [answer for answer in candidates if canonical(answer) and not is_correct(answer, references)]:
-                hints[sample_id] = min(wrong, key=lambda answer, name=sample_id: _order(name, answer))
+                digests = {hashlib.sha256(f"{sample_id} | {answer}".encode()).hexdigest(): answer for answer in wrong}
+                hints[sample_id] = digests[min(digests)]
                 break
     if missing := [sample_id for sample_id in rows["sample_id"] if sample_id not in hints]:
         raise ArtifactError(
@@ -45,7 +46,3 @@ def _answers(rows: pl.DataFrame, column: str | None) -> dict[str | None, list[st
         for answer in references[:1]:
             groups.setdefault(group, {}).setdefault(canonical(answer), answer)
     return {group: list(answers.values()) for group, answers in groups.items()}
-
-
-def _order(sample_id: str, answer: str) -> str:
-    return hashlib.sha256(f"{sample_id} | {answer}".encode()).hexdigest()

@@ -84,11 +84,7 @@ def read_rows(
 
 
 def _read_prefixes(opened: Opened, prompts: Sequence[EncodedPrompt]) -> Iterator[tuple[Read, dict[int, int]]]:
-    """Read the prefixes of `prompts`, each distinct one once.
-
-    Yields:
-        Prefixes of one length that were read in one pass, and which of them each prompt has, by position.
-    """
+    """Read each distinct prefix once; yield those of one length, read in one pass, and which of them a prompt has."""
     from transformers import DynamicCache
 
     facts, image_token = opened.encoder.facts, opened.encoder.image_token_id

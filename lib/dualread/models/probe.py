@@ -130,10 +130,8 @@ class _Probe:
         return _Row(inputs=inputs, prompt=prompt, completion=completion)
 
     def _check_whole(self) -> None:
-        """Check that long questions are in their prompts, with the ids that the package tokenizers alone gives them.
-
-        Both sides of every other comparison are encoded by transformers, which may cut a text or leave out some of it.
-        """
+        """Check that long questions are in their prompts, with the ids that the package tokenizers alone gives them."""
+        # Both sides of every other comparison are encoded by transformers, which may cut a text or leave out a part.
         behind = [self._behind(n) for n in _LONG]
         if -1 in behind or len(set(behind)) > 1:
             missing = [n for n, n_behind in zip(_LONG, behind, strict=True) if n_behind == -1]
@@ -192,11 +190,7 @@ class _Probe:
             )
 
     def _check_image(self) -> float:
-        """Check that the image is in the states of the image tokens and nowhere else, and that it changes answers.
-
-        Returns:
-            By how much another image changes log-probabilities, in nats.
-        """
+        """Check that image tokens alone hold the image; return by how much another image changes answers, in nats."""
         row, encoder = self._rows[0], self._opened.encoder
         reference = self._read(row.inputs)
         with parts.positions(self._model) as seen:

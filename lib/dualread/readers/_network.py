@@ -107,7 +107,9 @@ def train(
     parameters = _initial([fitted[0].shape[-1], *settings.hidden, 1], generator)
     with one_thread():
         x, labels, x_stop, labels_stop = (torch.from_numpy(a.astype(np.float32)) for a in (*fitted, *stop))
-        steps = _optimizer(optimizer, parameters, settings)
+        rate, decay = settings.learning_rate, settings.weight_decay
+        kind = getattr(torch.optim, optimizer)
+        steps = kind(parameters, lr=rate, betas=(0.9, 0.999), weight_decay=decay, fused=True)
         epoch, best_loss, best_epoch, best = 0, float("inf"), 0, [p.detach().clone() for p in parameters]
         for epoch in track(range(1, settings.max_epochs + 1), settings.max_epochs, "fitting (epochs at most)"):
             for batch in torch.randperm(len(x), generator=generator).split(settings.batch_size):
@@ -126,13 +128,6 @@ def train(
         raise UnfittedError(f"partition 'stop': the loss is no finite number in any of {epoch} epochs.")
     layers = {f"{('weight', 'bias')[i % 2]}_{i // 2}": p.numpy() for i, p in enumerate(best)}
     return layers, {"epochs_run": epoch, "epoch_restored": best_epoch, "stop_loss": best_loss}
-
-
-def _optimizer(name: str, parameters: list[Any], settings: NetworkSettings) -> Any:
-    import torch
-
-    rate, decay = settings.learning_rate, settings.weight_decay
-    return getattr(torch.optim, name)(parameters, lr=rate, betas=(0.9, 0.999), weight_decay=decay, fused=True)
 
 
 def _log_odds(x: Any, parameters: list[Any], dropout: float, generator: Any) -> Any:

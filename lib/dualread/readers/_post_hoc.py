@@ -5,7 +5,6 @@ without a value of that method are no part of the fit, and stay imputed.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -32,7 +31,10 @@ def validation_scores(examples: Examples, parents: Mapping[str, FittedReader]) -
             f"partition 'validation': of {len(correct)} answers with values, {int(correct.sum())} are correct; a map"
             " needs correct and wrong ones. Give the validation split more images."
         )
-    return {role: _chosen(scores, known) for role, scores in scores_of.items()}, correct
+    return {
+        role: Scores(score=scores.score[known], confidence=scores.confidence[known], imputed=scores.imputed[known])
+        for role, scores in scores_of.items()
+    }, correct
 
 
 def mapped(reader: FittedReader, answers: Answers, confidence: Callable[[dict[str, Scores]], np.ndarray]) -> Scores:
@@ -46,7 +48,3 @@ def mapped(reader: FittedReader, answers: Answers, confidence: Callable[[dict[st
 def log_odds_of(scores: Scores) -> np.ndarray:
     """Return the log-odds of confidences, float64 [n]; those below `SMALLEST`, or above 1 minus it, count as there."""
     return log_odds(np.clip(scores.confidence, SMALLEST, 1 - SMALLEST))
-
-
-def _chosen(scores: Scores, rows: np.ndarray) -> Scores:
-    return replace(scores, score=scores.score[rows], confidence=scores.confidence[rows], imputed=scores.imputed[rows])

@@ -82,11 +82,7 @@ def amplified_entropy(clean: Shares, distorted: Shares, alpha: float) -> float:
 
 
 def _certainty(answers: Answers, settings: Settings) -> np.ndarray:
-    """Return the negative amplified entropy, float64 [n].
-
-    Raises:
-        ConfigError: There are not two views, or a view has no log-probabilities.
-    """
+    """Return the negative amplified entropy, float64 [n]."""
     if len(answers.views) != 2:
         names = ", ".join(view.name for view in answers.views) or "none"
         raise ConfigError(

@@ -226,10 +226,10 @@ def _mark(row: Row, ends: tuple[float, float]) -> Mark:
     notes = [] if row["low"] is None else [f"[{number(row['low'])}, {number(row['high'])}]"]
     notes += [f"few {row['short']} images"] if row["short"] else []
     notes += ["above the bar"] if row["above"] else []
-    spans = [
-        None if row[f"low{suffix}"] is None else (_place(row[f"low{suffix}"], ends), _width(row, suffix, ends))
-        for suffix in ("", "_retrained")
-    ]
+    spans: list[tuple[float, float] | None] = []
+    for low, high in ((row["low"], row["high"]), (row["low_retrained"], row["high_retrained"])):
+        places = None if low is None else (_place(low, ends), _place(high, ends))
+        spans.append(places and (places[0], round(places[1] - places[0], 2)))
     return Mark(
         text=number(row["estimate"]) + ("†" if row["short"] else ""),
         said="; ".join(notes),
@@ -238,7 +238,3 @@ def _mark(row: Row, ends: tuple[float, float]) -> Mark:
         outer=spans[1],
         kind=" ".join([*(["above"] if row["above"] else []), *(["few"] if row["short"] else [])]),
     )
-
-
-def _width(row: Row, suffix: str, ends: tuple[float, float]) -> float:
-    return round(_place(row[f"high{suffix}"], ends) - _place(row[f"low{suffix}"], ends), 2)

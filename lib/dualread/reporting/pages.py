@@ -1,9 +1,11 @@
-"""What HTML pages share: templates, and scripts that a page's security policy names by their digest."""
+"""What HTML pages share: templates, labels, and scripts that a page's security policy names by their digest."""
 
 from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
@@ -36,3 +38,14 @@ def script_of(name: str) -> Script:
 def digest(text: str) -> str:
     """Return the digest of a script or a style sheet, as a security policy names it."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def labels_of(layouts: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Return {name: label} of backbones, actors, methods and data sets, in the order of the layout that shows most."""
+    labels_by_kind: dict[str, dict[str, str]] = {kind: {} for kind in ("backbones", "actors", "methods", "datasets")}
+    for layout in layouts:
+        for kind, labels in labels_by_kind.items():
+            more = {entry["name"]: entry["label"] for entry in layout.get(kind, ())}
+            first, second = (labels, more) if len(labels) >= len(more) else (more, labels)
+            labels_by_kind[kind] = {**first, **second}
+    return labels_by_kind

@@ -77,11 +77,8 @@ def _as_given(value: Any, check: Callable[[Any], float]) -> float:
     return value if isinstance(value, int) else number
 
 
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-Listed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]  # a list in a file, and nobody changes it
+# A list in a file, and nobody changes it.
+Listed = Annotated[tuple[T, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
 Distinct = Annotated[list[T], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(_distinct)]
 AtLeastOne = Annotated[Distinct[T], Field(min_length=1)]
 

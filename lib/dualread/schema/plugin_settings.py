@@ -34,7 +34,8 @@ def settings_class(family: str, name: str) -> type[Section]:
         return NoSettings
     file, light = plugins.file_of(family, name), (*_LIGHT, f"dualread.{plugins.package_of(family)}.settings")
     where = f"{file}: line {statement.lineno}"
-    imports = [statement for statement in plugins.imports(family, name) if _is_of(statement.module or "", light)]
+    packages = tuple(f"{package}." for package in light)
+    imports = [line for line in plugins.imports(family, name) if f"{line.module or ''}.".startswith(packages)]
     names: dict[str, Any] = {"__name__": plugins.absolute(plugins.module_of(family, name))}
     try:
         exec(compile(ast.Module([*imports, statement], []), str(file), "exec"), names)
@@ -47,7 +48,3 @@ def settings_class(family: str, name: str) -> type[Section]:
     if not (isinstance(section, type) and issubclass(section, Section)):
         raise ConfigError(f"{where}: the class Settings is not derived from dualread.schema.base.Section.")
     return section
-
-
-def _is_of(module: str, packages: tuple[str, ...]) -> bool:
-    return any(module == package or module.startswith(f"{package}.") for package in packages)

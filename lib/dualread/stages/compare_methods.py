@@ -30,7 +30,9 @@ def compute(spec: CompareMethodsSpec, inputs: Mapping[str, Path], out: Path) -> 
         ConfigError: A contrast names a method without results.
     """
     metrics = read_table(inputs["metrics"] / "metrics.parquet", METRICS)
-    files = _files(inputs)
+    paths = [path / "replicates.safetensors" for name, path in inputs.items() if name.startswith("replicates/")]
+    headers = [(read_header(path), path) for path in paths]
+    files = {(header["backbone"], header["seed"], header["method"]): path for header, path in headers}
 
     def read(run: Run, name: str) -> np.ndarray | PairValues:
         if run not in files:
@@ -47,10 +49,3 @@ def compute(spec: CompareMethodsSpec, inputs: Mapping[str, Path], out: Path) -> 
     write_table(out / "contrasts.parquet", from_rows(rows, CONTRASTS).sort(_KEYS), CONTRASTS)
     n_values = sum("contrast" not in row for row in rows)
     return f"read {len(files)} runs, wrote {n_values} values and {len(rows) - n_values} differences"
-
-
-def _files(inputs: Mapping[str, Path]) -> dict[Run, Path]:
-    paths = [path / "replicates.safetensors" for name, path in inputs.items() if name.startswith("replicates/")]
-    headers = [read_header(path) for path in paths]
-    runs = [(header["backbone"], header["seed"], header["method"]) for header in headers]
-    return dict(zip(runs, paths, strict=True))

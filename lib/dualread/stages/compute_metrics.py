@@ -63,7 +63,10 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     for dataset, split in shards:  # one after the other, because each may fill the memory
         judged, kept, n = _judged(spec, (dataset, split), inputs, thresholds)
         rows += [{"dataset": dataset, "split": split, **row} for row in judged]
-        replicates |= {f"{dataset}/{split}/{name}": values for name, values in _stored(kept).items()}
+        tensors = {name: kept.replicates[name] for name in STORED}
+        for name, of_pairs in kept.pairs.items():
+            tensors |= {name: of_pairs.values, PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
+        replicates |= {f"{dataset}/{split}/{name}": values for name, values in tensors.items()}
         n_answers, n_pairs = n_answers + n[0], n_pairs + n[1]
     _write(out, spec, rows, replicates)
     undefined = sum(row["estimate"] is None for row in rows)
@@ -116,13 +119,6 @@ def _judged(
         *condition_rows(conditions, draws),
     ]
     return [*estimates, *points], kept, (len(answers), n_pairs)
-
-
-def _stored(kept: MethodEstimates) -> dict[str, np.ndarray]:
-    tensors = {name: kept.replicates[name] for name in STORED}
-    for name, of_pairs in kept.pairs.items():
-        tensors |= {name: of_pairs.values, PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
-    return tensors
 
 
 def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:

@@ -93,7 +93,13 @@ def unpack(archive: Path) -> int:
     """
     try:
         with zipfile.ZipFile(archive) as content:
-            members = [member for member in content.infolist() if not (member.is_dir() or _is_for_macs(member))]
+            members = [
+                member
+                for member in content.infolist()
+                if not member.is_dir()
+                and not member.filename.startswith("__MACOSX/")
+                and member.filename.rpartition("/")[2] != ".DS_Store"
+            ]
             refuse(f"{archive.name}: {problem} Do not trust it." for problem in _problems(archive, members))
             for member in members:
                 content.extract(member, archive.parent)
@@ -107,10 +113,6 @@ def unpack(archive: Path) -> int:
         raise DataError(f"{archive.name}: damaged ({error}). Run again to download it anew.") from error
     archive.unlink()
     return len(members)
-
-
-def _is_for_macs(member: zipfile.ZipInfo) -> bool:
-    return member.filename.startswith("__MACOSX/") or member.filename.rpartition("/")[2] == ".DS_Store"
 
 
 def _problems(archive: Path, members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:

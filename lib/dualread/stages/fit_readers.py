@@ -10,17 +10,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from dualread import plugins
 from dualread.digests import artifact_digest
 from dualread.errors import ReaderError
+from dualread.models.prompts import template_sha256
 from dualread.readers.artifact import features_read, load_reader, save_reader
 from dualread.readers.base import Examples, FittedReader, fit_or_reason, score, settings_of
 from dualread.readers.declarations import declared
 from dualread.readers.requirements import NAME, STATES, states_of_shard
-from dualread.schema.readers import FitReadersSpec
-from dualread.schema.recorded import States
+from dualread.schema.answers import Image, ImageChange, Measure, ShardSpec
+from dualread.schema.base import ConfiguredPlugin
+from dualread.schema.readers import FitReadersSpec, ScoringSpec
+from dualread.schema.recorded import PromptText, RequiredView, Requirements, States
 from dualread.seeding import derive_seed
-from dualread.stages._examples import PARTITIONS, read_examples
-from dualread.stages._requirements import requirements_for
+from dualread.stages._views import PARTITIONS, read_examples
+from dualread.store.digest import MANIFEST_NAME, read_json
+from dualread.store.manifest import read_manifest
 
 
 def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -35,7 +40,8 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     examples = read_examples(*arguments, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec.backbone, spec.actor, spec.seed, module)
     weights, unfitted = fit_or_reason(module, examples, spec.settings, parents, seed)
-    partitions = {role: _counts(examples.partition(role)) for role in PARTITIONS[spec.examples.split]}
+    parts = {role: examples.partition(role) for role in PARTITIONS[spec.examples.split]}
+    partitions = {role: {"n": len(part), "n_correct": int(part.correct.sum())} for role, part in parts.items()}
     provenance = {
         **spec.run,
         **{"examples": spec.examples.model_dump(), "views": spec.views},
@@ -45,7 +51,7 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
             name: artifact_digest(path) for name, path in sorted(inputs.items()) if name not in ("actor", "facts")
         },
         "partitions": partitions,
-        NAME: requirements_for(spec.scoring, inputs).model_dump(),
+        NAME: _requirements(spec.scoring, inputs).model_dump(),
     }
     reader = FittedReader(
         module=module,
@@ -67,10 +73,6 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     return f"{read}; wrote {spec.reader.method} for {where}{notes}"
 
 
-def _counts(examples: Examples) -> dict[str, int]:
-    return {"n": len(examples), "n_correct": int(examples.correct.sum())}
-
-
 def _states(inputs: Mapping[str, Path], where: str) -> States | None:
     if "features" not in inputs:
         return None
@@ -86,3 +88,47 @@ def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:
         score(reader, replace(answers, views=views))
     except ReaderError as error:
         raise ReaderError(f"{where}: on the answers on which it was fitted: {error}") from error
+
+
+def _requirements(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> Requirements:
+    """Return what scoring the next image needs besides the weights; `inputs` are the artifacts `actor` and `facts`."""
+    files = read_manifest(inputs["actor"] / MANIFEST_NAME).files
+    assert scoring.answer.decoding is not None, "an answer is a completion"
+    return Requirements(
+        model=dict(scoring.model),
+        facts=read_json(inputs["facts"] / "facts.json")["facts"],
+        contract=scoring.contract,
+        checkpoint={Path(name).name: file["sha256"] for name, file in files.items() if name.startswith("checkpoint/")},
+        prompt=_prompt(scoring.answer),
+        decoding=scoring.answer.decoding,
+        views=tuple(
+            RequiredView(
+                name=view.name,
+                image=_image(view.asked.image),
+                draws=view.asked.draws,
+                layers=view.asked.layers,
+                measure=_measure(view.asked.measure),
+                prompt=_prompt(view.asked),
+                decoding=view.asked.decoding,
+                choices=view.asked.choices,
+                forced=view.asked.completions is not None,
+            )
+            for view in scoring.views
+        ),
+    )
+
+
+def _image(image: ConfiguredPlugin) -> Image:
+    name = image.module.removeprefix(f"{plugins.package_of('images')}.")
+    return ImageChange(name=name, settings=image.settings) if image.settings else name
+
+
+def _measure(measure: ConfiguredPlugin | None) -> Measure | None:
+    if measure is None:
+        return None
+    name = measure.module.removeprefix(f"{plugins.package_of('measures')}.")
+    return Measure(name=name, settings=measure.settings)
+
+
+def _prompt(asked: ShardSpec) -> PromptText:
+    return PromptText(name=asked.prompt.name, sha256=template_sha256(asked.prompt.name))

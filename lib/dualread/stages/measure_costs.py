@@ -31,7 +31,8 @@ def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> st
         raise ArtifactError(f"{where}: {inputs['generations']} holds no committed answer. Generate this shard again.")
     cost = generation_cost(committed, answers, n_samples=1, where=where)
     if spec.states is None:
-        cost += reading_cost(committed, _tensors(inputs["reader"]))
+        provenance = read_header(inputs["reader"] / "reader.safetensors")["provenance"]
+        cost += reading_cost(committed, provenance["features"])  # what the reader and its parents read
     for name in sorted(name for name in inputs if name.startswith("view/")):
         view = name.removeprefix("view/")
         k, draws = spec.samples.get(view), (spec.draws or {}).get(view, 1)
@@ -42,11 +43,6 @@ def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> st
     write_table(out / "costs.parquet", from_rows([{**row, "answers": len(answers), **means}], COSTS), COSTS)
     text = ", ".join(f"{name.replace('_', ' ')} {value:.1f}" for name, value in means.items())
     return f"read {len(answers)} answers of {where}; each: {text}"
-
-
-def _tensors(reader: Path) -> list[str]:
-    """Return the tensors of a replay that the reader and its parents read."""
-    return read_header(reader / "reader.safetensors")["provenance"]["features"]
 
 
 def _view_cost(view: Path, answers: list[str], k: int | None, draws: int, passes: int, where: str) -> Cost:

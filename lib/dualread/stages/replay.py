@@ -45,7 +45,10 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Replay every completion of the shard."""
     shard = spec.shard
     questions = list(read_asked(shard, inputs))
-    completions = _completions(spec, inputs, questions)
+    completions = read_parts(inputs["generations"], GENERATIONS)
+    if shard.completions is not None:  # those of another condition, which this one forces
+        completions = forced(completions, {q.sample_id: q.image_id for q in questions}, shard.condition)
+    completions = completions.sort("sample_id", "sample_index")
     token_ids = completions["token_ids"].to_list()
     requests = _requests(inputs, completions, questions)
     batch_size = spec.replay.settings.batch_size
@@ -94,14 +97,6 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         f"replayed {n_replayed} of {index.height} completions ({n_without} without an answer block); log-probabilities "
         f"differ from the generation's by {mean:.1e} on average, {largest:.1e} at most"
     )
-
-
-def _completions(spec: ReplaySpec, inputs: Mapping[str, Path], questions: Sequence[Asked]) -> pl.DataFrame:
-    """Return the completions to replay, sorted: the shard's own, or those of another condition that it forces."""
-    completions = read_parts(inputs["generations"], GENERATIONS)
-    if spec.shard.completions is not None:
-        completions = forced(completions, {q.sample_id: q.image_id for q in questions}, spec.shard.condition)
-    return completions.sort("sample_id", "sample_index")
 
 
 def _requests(inputs: Mapping[str, Path], completions: pl.DataFrame, asked: Sequence[Asked]) -> list[Request]:

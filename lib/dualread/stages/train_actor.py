@@ -58,11 +58,7 @@ def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
 
 
 def _facts(folder: Path) -> Path:
-    """Return the file of the facts, which are found by the version of transformers that reads rows here.
-
-    Raises:
-        ArtifactError: They were found by another version: the rows that they let it share may be other ones.
-    """
+    """Return the file of the facts; another version of transformers may have found that rows share more than here."""
     import transformers
 
     if (manifest := folder / MANIFEST_NAME).is_file():

@@ -19,8 +19,7 @@ from dualread.artifacts.tables import read_parts, read_table
 from dualread.data.images import open_image
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.progress import track
-from dualread.reporting.labels import labels_of
-from dualread.reporting.pages import digest, environment
+from dualread.reporting.pages import digest, environment, labels_of
 from dualread.schema.columns import GENERATIONS, GRADED, MANIFEST, PAIRS, PREDICTIONS
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest

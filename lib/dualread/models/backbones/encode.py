@@ -190,11 +190,7 @@ class Encoder:
         return tuple(self.tokenizer(prompt, add_special_tokens=not has_bos)["input_ids"])
 
     def _rendered(self, text: str) -> str:
-        """Return what the chat template makes of a question.
-
-        Raises:
-            ArtifactError: It takes too long for this question, although it did not for others.
-        """
+        """Return what the chat template makes of a question, within limits that it kept for other questions."""
         try:
             with within_limits():
                 return self.processor.apply_chat_template(turn(text), add_generation_prompt=True, **self._template)
@@ -222,8 +218,10 @@ class Encoder:
         if placeholder is None or self._composed(text, placeholder, typed) != (ids, types):
             return _Shown(inputs=inputs, placeholder=None, typed=typed)
         alone = self._alone(image, {placeholder: typed})
-        if alone is not None and _are_equal(alone.inputs, inputs):
-            self._typed[placeholder] = typed
+        if alone is not None and alone.inputs.keys() == inputs.keys():
+            pairs = ((tensor, inputs[name]) for name, tensor in alone.inputs.items())
+            if all(tensor.dtype == other.dtype and tensor.equal(other) for tensor, other in pairs):
+                self._typed[placeholder] = typed
         return _Shown(inputs=inputs, placeholder=placeholder, typed=typed)
 
     def _alone(self, image: "Image | Path", known: Mapping[str, Mapping[str, Set[int]]]) -> "_Shown | None":
@@ -313,12 +311,6 @@ class _Shown:
     inputs: Mapping[str, "Tensor"]
     placeholder: str | None
     typed: Mapping[str, Set[int]]
-
-
-def _are_equal(batch: Mapping[str, "Tensor"], other: Mapping[str, "Tensor"]) -> bool:
-    return batch.keys() == other.keys() and all(
-        tensor.dtype == other[name].dtype and tensor.equal(other[name]) for name, tensor in batch.items()
-    )
 
 
 def pixels_of(pixels: "Tensor") -> int:

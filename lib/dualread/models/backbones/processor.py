@@ -221,10 +221,8 @@ def _class(checkpoint: Path, config: Any, name: str | None) -> Any:
 
 
 def _problem(processor: Any, config: Any, arguments: Wire, text: str) -> str | None:
-    """Return why the processor's prompts cannot show an image to the model; None if they can.
-
-    The chat template is first tried with no text and with the long `text` in a process that may be killed.
-    """
+    """Return why the processor's prompts cannot show an image to the model; None if they can."""
+    # The template is first tried with no text and with the long one, in a process that may be killed.
     from PIL import Image
 
     picture, alone = Image.new("RGB", (64, 64)), None

@@ -84,15 +84,7 @@ def look(place: str) -> UserModel:
 def _described(
     place: str, config: Mapping[str, Any], weights: Mapping[str, int], files: Path, source: Mapping[str, str]
 ) -> UserModel:
-    """Return what a checkpoint is.
-
-    Args:
-        place: As for `look`.
-        config: Its config.json.
-        weights: {type: how many of its numbers have it}.
-        files: The folder with its files, or with some of them.
-        source: The entry `source` of a backbone.
-    """
+    """Return what a checkpoint is; `weights`: how many of its numbers have a type; `source`: that of a backbone."""
     label, parameters = _plain(Path(place.partition("@")[0]).name), sum(weights.values())
     dtype, dtype_from = _dtype(config, weights)
     config = _completed(files)
@@ -124,12 +116,7 @@ def _described(
 
 
 def _dtype(config: Mapping[str, Any], weights: Mapping[str, int]) -> tuple[str, str]:
-    """Return the type of the weights in memory, and where it comes from.
-
-    Args:
-        config: config.json as it is.
-        weights: {type: how many numbers have it}, of the files of weights.
-    """
+    """Return the type of the weights in memory, and where it comes from; `weights`: how many numbers have a type."""
     sections = (config, config.get("text_config") or {})
     types = [section[name] for section in sections for name in ("dtype", "torch_dtype") if section.get(name)]
     stored = _TYPES.get(max(weights, key=lambda dtype: weights[dtype]), "") if weights else ""
@@ -173,11 +160,7 @@ def _name(label: str) -> str:
 
 
 def _completed(files: Path) -> dict[str, Any]:
-    """Return config.json with what transformers adds to it; that of LLaVA 1.5, for one, has no width.
-
-    Raises:
-        ArtifactError: As `read_config`.
-    """
+    """Return config.json with what transformers adds to it; that of LLaVA 1.5, for one, has no width."""
     completed = read_config(files).to_dict()
     vision = completed.get("vision_config") or {}
     for name in ("image_size", "patch_size"):  # the side of a square, which some write as two numbers
@@ -283,11 +266,7 @@ def _patches_per_token(place: str, config: Mapping[str, Any], vision: Mapping[st
 
 
 def _control_tokens(folder: Path) -> list[str]:
-    """Return the control tokens that tokenizer.json names; none without this file, which is looked at later.
-
-    Raises:
-        ArtifactError: It has another form.
-    """
+    """Return the control tokens that tokenizer.json names; none without this file, which is looked at later."""
     if not (file := folder / "tokenizer.json").is_file():
         return []
     try:
@@ -301,13 +280,7 @@ _ONE_SIZE = "the model resizes every image to one size"
 
 
 def _pixels(place: str, config: Mapping[str, Any], files: Path) -> tuple[tuple[int, int], str]:
-    """Return the limits of an image's size, and where they come from.
-
-    Args:
-        place: The checkpoint, for messages.
-        config: Its config.json.
-        files: The folder with its files, or with those of its processor.
-    """
+    """Return the limits of an image's size, and where they come from."""
     vision = config.get("vision_config") or {}
     if _takes_any_size(vision):
         if (limits := own_limits(files)) is not None:

@@ -150,21 +150,17 @@ def stream(
         chosen = zip(step.at.tolist(), step.chosen.tolist(), step.log_probs.tolist(), step.states, strict=True)
         for i, token, log_prob, state in (of_row for of_row in chosen if of_row[0] not in ended):
             row = rows[i]
-            events.append(row.grow(token, log_prob, _most_probable(opened, state, row.request.top_log_probs)))
+            top: list[tuple[int, float]] = []
+            if n := row.request.top_log_probs:
+                most, ids = parts.head(opened.model)(state).float().log_softmax(dim=-1).topk(n)
+                top = list(zip(ids.tolist(), most.tolist(), strict=True))
+            events.append(row.grow(token, log_prob, top))
             if token in opened.stop or len(row.tokens) == row.request.decoding.max_completion_tokens:
                 ended.add(i)
                 if token not in opened.stop and len(row.tokens) < longest:
                     cut.add(i)
                 events.append(row.finished(opened.encoder.decode, "stop" if token in opened.stop else "length"))
         yield events
-
-
-def _most_probable(opened: Opened, state: Any, n: int) -> list[tuple[int, float]]:
-    """Return the `n` ids that are most probable after a state, with their log-softmax over the raw logits."""
-    if not n:
-        return []
-    log_probs, ids = parts.head(opened.model)(state).float().log_softmax(dim=-1).topk(n)
-    return list(zip(ids.tolist(), log_probs.tolist(), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,11 +239,7 @@ def steps(
 
 
 def _choose(scores: Any, decoding: SeededDecoding, uniform: np.ndarray | None) -> Any:
-    """Return one id per row of `scores` [rows, V]: the argmax, or a sample by inverse transform sampling.
-
-    A sample is the first id at which the cumulative probability exceeds u; `uniform` holds one u per row, or is None
-    for greedy decoding.
-    """
+    """Return one id per row of `scores` [rows, V]: the argmax, or the first whose cumulative probability exceeds u."""
     import torch
 
     if uniform is None:

@@ -123,11 +123,7 @@ def stated_integers(
 
 @lru_cache(maxsize=16)  # nearly all completions have the same `tag_end`
 def _integers(tokenizer: Any, tag_end: str, low: int, high: int) -> Mapping[str, Sequence[Sequence[int]]]:
-    """Return the ids of each integer with the first token of the closing tag.
-
-    `tag_end` holds the last characters of the opening tag where they share a token with what follows; otherwise it is
-    empty.
-    """
+    """Return each integer's ids up to the closing tag; `tag_end` ends the opening tag where it shares their token."""
     variants = {}
     for number in map(str, range(low, high + 1)):
         ids = _inside(tokenizer, f"{tag_end}{number}{_CLOSE}")

@@ -96,11 +96,10 @@ class TransformersEngine:
         by_tree: dict[Any, list[int]] = {}
         for i, of_request in enumerate(continuations):
             by_tree.setdefault(tuple(map(tuple, of_request)), []).append(i)
-        batches = [
-            (ids, [rows[k] for k in batch])
-            for ids, rows in by_tree.items()
-            for batch in _batches([requests[i] for i in rows], self.batch_size)
-        ]
+        batches: list[tuple[Any, list[int]]] = []
+        for ids, rows in by_tree.items():
+            order, size = [rows[k] for k in _by_length([requests[i] for i in rows])], self.batch_size
+            batches += [(ids, order[start : start + size]) for start in range(0, len(order), size)]
         results: dict[int, Loglikelihoods] = {}
         for ids, batch in track(batches, total=len(batches), label="scoring continuations (batches)"):
             prompts = self._encode([requests[i] for i in batch])
@@ -115,8 +114,3 @@ class TransformersEngine:
 def _by_length(requests: Sequence[Request]) -> list[int]:
     # Ties are broken by position, so the batches depend on the list of requests and on nothing else.
     return sorted(range(len(requests)), key=lambda i: (len(requests[i].text) + len(requests[i].prefix), i))
-
-
-def _batches(requests: Sequence[Request], size: int) -> list[list[int]]:
-    order = _by_length(requests)
-    return [order[i : i + size] for i in range(0, len(order), size)]

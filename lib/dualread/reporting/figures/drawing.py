@@ -97,11 +97,8 @@ def save(drawing: Drawing, folder: Path, name: str, *, title: str) -> None:
 
 
 def _sheet(pages: Sequence[Figure]) -> tuple[Image.Image, float]:
-    """Return all pages in one picture, and its dots per inch.
-
-    Pages stand in rows, as many in each as bring the sheet closest to the shape of a screen. Dots per inch are those of
-    the style, or fewer where a side would be longer than `LONGEST_SIDE`.
-    """
+    """Return all pages in one picture, and its dots per inch: those of the style, or fewer where a side is too long."""
+    # As many pages stand in a row as bring the sheet closest to the shape of a screen.
     width, height = (max(page.get_size_inches()[k] for page in pages) for k in (0, 1))
 
     def size(columns: int) -> tuple[float, float]:

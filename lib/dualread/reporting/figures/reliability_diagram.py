@@ -1,7 +1,8 @@
 """The reliability diagram: of the answers with a confidence of about .7, how many are correct?"""
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from statistics import NormalDist
 from typing import Any
@@ -231,7 +232,7 @@ def bins_of(answers: pl.DataFrame) -> list[dict[str, Any]]:
     n = np.bincount(index, minlength=N_BINS)
     confident = np.bincount(index, weights=confidence, minlength=N_BINS)
     right = np.bincount(index, weights=correct, minlength=N_BINS)
-    images = _distinct_clusters(index, ordered["image_id"])
+    images = Counter(k for k, _ in set(zip(index.tolist(), ordered["image_id"], strict=True)))
     return [
         {
             "bin": k,
@@ -257,13 +258,6 @@ def wilson(share: float, n: int) -> tuple[float, float]:
     middle = (share + _Z**2 / (2 * n)) / shrink
     half = _Z * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2)) / shrink
     return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def _distinct_clusters(index: np.ndarray, image_ids: Iterable[str]) -> list[int]:
-    seen: list[set[str]] = [set() for _ in range(N_BINS)]
-    for k, image_id in zip(index.tolist(), image_ids, strict=True):
-        seen[k].add(image_id)
-    return [len(images) for images in seen]
 
 
 def _interval_of(mean_confidence: float, share: float, n_clusters: int) -> dict[str, float]:

@@ -146,16 +146,7 @@ def _alone(values: pl.Series) -> list[int]:
 
 
 def _logs_of(tables: Mapping[str, pl.DataFrame], backbone: str, actor: str) -> dict[str, Log]:
-    """Return the log of every seed of one actor, in the order of the seeds.
-
-    Args:
-        tables: `train_log/<backbone>/<actor>/<seed>`: step, name, value.
-        backbone: Config name of the backbone.
-        actor: Config name of the actor.
-
-    Raises:
-        ArtifactError: There is no log, or one has other columns or a quantity twice at a step.
-    """
+    """Return the log of every seed of one actor, in the order of the seeds."""
     prefix = f"train_log/{backbone}/{actor}/"
     names = sorted((name for name in tables if name.startswith(prefix)), key=lambda name: int(name.split("/")[-1]))
     if not names:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.reporting.forest import LIMIT_LABEL, says
-from dualread.reporting.labels import labels_of
-from dualread.reporting.pages import environment, script_of
+from dualread.reporting.pages import environment, labels_of, script_of
 from dualread.reporting.report import audits, controls, findings, results
 from dualread.reporting.report._grid import count
 from dualread.reporting.report.opening import opening

@@ -123,18 +123,14 @@ def versions(artifacts: Mapping[str, Manifest | None]) -> Grid:
     for manifest in filter(None, artifacts.values()):
         counts["Python", manifest.action.python] += 1
         counts.update(manifest.action.packages.items())
-    rows = [(name, version, count(n)) for (name, version), n in sorted(counts.items(), key=_by_name)]
+    ordered = sorted(counts, key=lambda package: (package[0] != "Python", package[0].lower(), package[1]))
+    rows = [(*package, count(counts[package])) for package in ordered]
     return Grid(
         caption="Versions of Python and of the packages that stages import, as recorded in the keys",
         columns=("Package", "Version", "Artifacts"),
         rows=rows,
         right=frozenset({2}),
     )
-
-
-def _by_name(item: tuple[tuple[str, str], int]) -> tuple[bool, str, str]:
-    (name, version), _ = item
-    return name != "Python", name.lower(), version
 
 
 def machines(artifacts: Iterable[str], provenance: Provenance) -> Grid:
@@ -160,7 +156,8 @@ def keys(artifacts: Mapping[str, Manifest | None], provenance: Provenance) -> Gr
         record = provenance.record(key)
         stage = "(not in the store)" if manifest is None else manifest.action.stage
         seconds = f"{record['seconds']:.1f}" if "seconds" in record else "—"
-        rows.append((stage, _place(record.get("output", "—")), key[:KEY_DIGITS], seconds))
+        place = record.get("output", "—").removeprefix("results/")
+        rows.append((stage, place, key[:KEY_DIGITS], seconds))
     return Grid(
         caption="Every artifact behind the tables and figures",
         columns=("Stage", "Where it was written first", "Key", "Seconds"),
@@ -168,12 +165,6 @@ def keys(artifacts: Mapping[str, Manifest | None], provenance: Provenance) -> Gr
         right=frozenset({3}),
         code=frozenset({1, 2}),
     )
-
-
-def _place(output: str) -> str:
-    """Return the path of an output without the folder of all results."""
-    parts = Path(output).parts
-    return "/".join(parts[1:]) if parts[:1] == ("results",) else output
 
 
 _ENTRY = {

@@ -61,14 +61,13 @@ def _rows(lines: Sequence[Line], columns: str, *, is_head: bool) -> Iterator[str
         if isinstance(line, Gap):
             start = '<tr class="apart">'
             continue
-        cells = [_heading(line)] if isinstance(line, Heading) else _cells(line, columns, covered, is_head=is_head)
+        if isinstance(line, Heading):
+            attributes = {"scope": "rowgroup", "colspan": line.columns, "class": "left"}
+            cells = [_element("th", f"<em>{html.escape(line.label, quote=False)}</em>", attributes)]
+        else:
+            cells = _cells(line, columns, covered, is_head=is_head)
         yield f"{start}{''.join(cells)}</tr>"
         start = "<tr>"
-
-
-def _heading(line: Heading) -> str:
-    attributes = {"scope": "rowgroup", "colspan": line.columns, "class": "left"}
-    return _element("th", f"<em>{html.escape(line.label, quote=False)}</em>", attributes)
 
 
 def _cells(row: TableRow, columns: str, covered: dict[int, int], *, is_head: bool) -> Iterator[str]:

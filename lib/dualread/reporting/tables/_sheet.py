@@ -149,10 +149,6 @@ BACKBONES = RowLevel(backbones, heading=lambda at: at.backbone.label, gap=Gap.RU
 METHODS = RowLevel(methods, [METHOD])
 
 
-def _alone(entry: Entry) -> Entry:
-    return entry
-
-
 class SheetColumn(NamedTuple):
     """A column of values.
 
@@ -170,7 +166,7 @@ class SheetColumn(NamedTuple):
     part: Mapping[str, str] = {}
     place: LabeledDataset | None = None
     title: str | tuple[str, ...] = ""
-    form: Callable[..., Entry] = _alone
+    form: Callable[..., Entry] = lambda entry: entry
 
 
 # Metrics with their own heads, or {metric: another head}; a head of several lines is a tuple. (As a key, a class of

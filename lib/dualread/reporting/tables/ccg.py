@@ -68,11 +68,7 @@ def _pairs(layout: Layout) -> dict[str, tuple[LabeledMethod, LabeledMethod]]:
 
 
 def _differences(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
-    """Return the differences, seed by seed.
-
-    Raises:
-        ConfigError: The methods of `layout` judge the answers of several actors.
-    """
+    """Return the differences, seed by seed; all methods must judge the answers of one actor."""
     if len(actors := {method.actor: None for method in layout.methods}) != 1:
         raise ConfigError(f"table ccg: methods of {', '.join(actors)}. Expected one actor, whose pairs they all judge.")
     differences = {}

@@ -36,13 +36,11 @@ def _columns(at: RowContext) -> list[SheetColumn]:
         for backbone in at.layout.backbones
         for column in (
             *columns_here([DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS]),
-            SheetColumn("Retained", list(_RETAINED), form=_range),
+            SheetColumn(
+                "Retained", list(_RETAINED), form=lambda low, high: low if low == DASH else rf"{low}--{high}\%"
+            ),
         )
     ]
-
-
-def _range(low: str, high: str) -> str:
-    return low if low == DASH else rf"{low}--{high}\%"
 
 
 def _retained(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:

@@ -146,12 +146,9 @@ def compared_cell(metric: Metric, key: Key, values: Mapping[Key, Value], methods
 
 
 def _says_little(values: Mapping[Key, Value], metric: Metric, key: Key) -> bool:
-    """Return whether a value rests on next to no answers.
-
-    The actor may be right about few images, which makes a rank a matter of chance and a Brier score easy; or the method
-    may have no confidence in nearly all answers, so that the imputed one is judged. A mean over data sets is judged by
-    the second alone, because it does not know its images.
-    """
+    """Return whether a value rests on next to no answers."""
+    # Few images make a rank a matter of chance and a Brier score easy; with nearly all confidences missing, the imputed
+    # one is judged. A mean over data sets does not know its images.
     of_answers = key.dataset if key.dataset != metric.ood_mean else IMPUTED_SHARE.ood_mean
     imputed = value_of(values, key._replace(dataset=of_answers, metric=IMPUTED_SHARE.name)).by_seed.values()
     if any(share > MOST_IMPUTED for share in imputed):
@@ -194,12 +191,7 @@ def notes(cells: Sequence[Cell], name: str) -> list[str]:
 
 
 def _few_images(sides: Iterable[str], detectable: Sequence[float] = ()) -> list[str]:
-    """Return the sentences that explain the daggers of a table; none if there is none.
-
-    Args:
-        sides: The sides, source and donor, of which some printed value has few images; may repeat.
-        detectable: The values that these samples tell from .5, where they are known.
-    """
+    """Return the sentences that explain the daggers of a table; `sides` are those with few images, maybe repeated."""
     if not (short_sides := sorted(set(sides), reverse=True)):
         return []
     named = " or ".join(f"{side} images ({side[0]})" for side in short_sides)

@@ -48,10 +48,6 @@ def _count(n: int | None, reason: str) -> Value:
     return Value(mean=n, std=None, n_runs=1, n=n, reason=reason if n is None else None)
 
 
-def _families(at: RowContext) -> list[RowContext]:
-    return [replace(at, subset=family) for family in _shown(at.values, at.layout)[1]]
-
-
 def _columns(at: RowContext) -> list[SheetColumn]:
     columns = []
     for dataset in _shown(at.values, at.layout)[0]:
@@ -75,7 +71,12 @@ def _caption(at: RowContext) -> list[str]:
 
 build = Sheet(
     name="families",
-    rows=[RowLevel(_families, [Label("Family", lambda at: escape(at.subset.removeprefix(PREFIX)))])],
+    rows=[
+        RowLevel(
+            lambda at: [replace(at, subset=family) for family in _shown(at.values, at.layout)[1]],
+            [Label("Family", lambda at: escape(at.subset.removeprefix(PREFIX)))],
+        )
+    ],
     columns=_columns,
     caption=_caption,
     derived=_counts,

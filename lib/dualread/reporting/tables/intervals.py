@@ -3,7 +3,6 @@
 Not in the paper, which prints the spread over seeds alone. One float per backbone and data set.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION_ERROR
@@ -33,10 +32,6 @@ _METRICS = {
 _ALONE = "Only the interval is printed where the decisive pairs have fewer than 30 distinct source or donor images."
 
 
-def _floats(at: RowContext) -> Iterator[RowContext]:
-    return (replace(block, dataset=place) for block in backbones(at) for place in places(at.layout))
-
-
 def _cell(at: RowContext, _: Metric, key: Key) -> Cell | None:
     """Return value and interval; only the interval where images are too few; nothing where neither is computed."""
     if (value := at.values.get(key)) is None or value.mean is None:
@@ -64,7 +59,7 @@ def _caption(at: RowContext) -> list[str]:
 
 build = Sheet(
     name="intervals",
-    floats=_floats,
+    floats=lambda at: (replace(block, dataset=place) for block in backbones(at) for place in places(at.layout)),
     label=lambda at: f"{at.backbone.name}:{at.dataset.name}",
     rows=[METHODS],
     columns=lambda at: columns_here(_METRICS),

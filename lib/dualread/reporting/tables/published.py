@@ -132,12 +132,9 @@ def place_of(table: str, cell: Mapping[str, str | None], actors: Mapping[str, st
         return place._replace(metric=metric.removesuffix("_percent")), 0.01
     if table == "channel":
         method = "bicr_and_dualread" if place.method in ("bicr", "dualread") else place.method
-        return place._replace(method=method, metric=_of_channel(place)), 1.0
+        metric = f"parse_rate_{place.dataset}" if metric == "parse_rate" else metric
+        return place._replace(method=method, metric=metric), 1.0
     return place, 1.0
-
-
-def _of_channel(place: PaperPlace) -> str:
-    return f"parse_rate_{place.dataset}" if place.metric == "parse_rate" else place.metric
 
 
 def _in_audit(cell: Mapping[str, str | None]) -> tuple[PaperPlace, float] | None:

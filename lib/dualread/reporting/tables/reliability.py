@@ -3,7 +3,6 @@
 Reproduces the layout of the paper's Table reliability for the data sets and methods that the layout lists.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, BRIER, ECE, HCE
@@ -12,7 +11,6 @@ from dualread.reporting.tables._sheet import (
     METHODS,
     SPREAD,
     Label,
-    RowContext,
     RowLevel,
     Sheet,
     backbones,
@@ -23,14 +21,14 @@ from dualread.reporting.tables._sheet import (
 _METRICS = {ACCURACY: "Acc", **dict.fromkeys((AUROC, ECE, BRIER, AURC, HCE))}
 
 
-def _answer_types(at: RowContext) -> Iterator[RowContext]:
-    return (replace(at, subset=subset) for subset in ("open", "closed"))
-
-
 build = Sheet(
     name="reliability",
     rows=[
-        RowLevel(_answer_types, heading=lambda at: f"{at.subset.capitalize()} questions", gap=Gap.RULE),
+        RowLevel(
+            lambda at: (replace(at, subset=subset) for subset in ("open", "closed")),
+            heading=lambda at: f"{at.subset.capitalize()} questions",
+            gap=Gap.RULE,
+        ),
         RowLevel(backbones, [Label("Backbone", lambda at: escape(at.backbone.label))], gap=Gap.SPACE),
         RowLevel(datasets, [Label("Dataset", lambda at: escape(at.dataset.label))], gap=Gap.SMALL_SPACE),
         METHODS,

@@ -12,7 +12,6 @@ from dualread.reporting.tables._sheet import (
     METHODS,
     NOTATION,
     SPREAD,
-    RowContext,
     RowLevel,
     Sheet,
     backbones,
@@ -23,15 +22,15 @@ from dualread.reporting.tables._sheet import (
 _METRICS = [AUROC, BRIER, AURC]
 
 
-def _heading(at: RowContext) -> str:
-    return f"{at.backbone.label}, {'ID' if at.dataset.id else 'OOD'}: {at.dataset.label}"
-
-
 build = Sheet(
     name="sc_tradeoff",
     rows=[
         RowLevel(backbones, gap=Gap.RULE),
-        RowLevel(datasets, heading=_heading, gap=Gap.SPACE),
+        RowLevel(
+            datasets,
+            heading=lambda at: f"{at.backbone.label}, {'ID' if at.dataset.id else 'OOD'}: {at.dataset.label}",
+            gap=Gap.SPACE,
+        ),
         METHODS._replace(labels=[METHOD, COST]),
     ],
     columns=lambda at: columns_here(_METRICS),

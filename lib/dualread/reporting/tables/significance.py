@@ -3,7 +3,7 @@
 Not in the paper, whose bold print says which value is best, not whether chance explains it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +11,13 @@ from dualread.errors import ConfigError
 from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION_ERROR
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._latex import Gap, Line, TwoLines, escape
+from dualread.reporting.tables._latex import Gap, TwoLines, escape
 from dualread.reporting.tables._sheet import (
     OOD,
     Label,
     RowContext,
     RowLevel,
     Sheet,
-    SheetColumn,
     backbones,
     columns_of,
     head_of,
@@ -40,21 +39,12 @@ _OF_MEANS = {metric: head for metric, head in _METRICS.items() if metric != SQUA
 
 
 def _floats(at: RowContext) -> Iterator[RowContext]:
-    """Yield each backbone, with the compared method as the first of the methods: two of them would not fit a page.
-
-    Raises:
-        ConfigError: The layout names another number of contrasts than one.
-    """
+    """Yield each backbone, with the compared method as the first of the methods: two of them would not fit a page."""
     if len(names := list(at.layout.contrasts)) != 1:
         raise ConfigError(f"layout: contrasts: {names}, expected one: of a method with all others.")
     compared = {key.method for key in at.values if key.contrast == names[0]}
     ordered = sorted(at.methods, key=lambda method: method.name not in compared)
     return (replace(block, methods=ordered if compared else ()) for block in backbones(at))
-
-
-def _others(at: RowContext) -> Iterator[RowContext]:
-    """Yield every other method after the compared one."""
-    return (replace(at, methods=[at.methods[0], other]) for other in at.methods[1:])
 
 
 def _cell(at: RowContext, _: Metric, key: Key) -> Cell | None:
@@ -88,10 +78,6 @@ def _compared(at: RowContext) -> str:
     return "".join(escape(method.label) for method in at.methods[:1])
 
 
-def _head(at: RowContext, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
-    return head_of(at, [labels[0]._replace(head=f"{_compared(at)} $-$")], columns)
-
-
 def _caption(at: RowContext) -> list[str]:
     label = _compared(at)
     return [
@@ -111,10 +97,16 @@ build = Sheet(
     name="significance",
     floats=_floats,
     label=lambda at: at.backbone.name,
-    rows=[RowLevel(_others, [Label("Method", lambda at: escape(at.methods[1].label))], gap=Gap.SPACE)],
+    rows=[
+        RowLevel(
+            lambda at: (replace(at, methods=[at.methods[0], other]) for other in at.methods[1:]),
+            [Label("Method", lambda at: escape(at.methods[1].label))],
+            gap=Gap.SPACE,
+        )
+    ],
     columns=lambda at: [*columns_of([at.layout.id_dataset], _METRICS), *columns_of([OOD], _OF_MEANS)],
     caption=_caption,
     cell=_cell,
-    head=_head,
+    head=lambda at, labels, columns: head_of(at, [labels[0]._replace(head=f"{_compared(at)} $-$")], columns),
     of_contrasts=True,
 )
