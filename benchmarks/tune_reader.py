@@ -35,7 +35,7 @@ from dualread.readers.base import FittedReader, fit, load, score, settings_of
 from dualread.schema.base import DatasetSplit
 from dualread.schema.study import Config
 from dualread.seeding import derive_seed
-from dualread.stages._examples import read_examples
+from dualread.stages._views import read_examples
 from dualread.store.digest import MANIFEST_NAME, digest_of
 from dualread.study.config import resolve
 from dualread.study.files import merged
