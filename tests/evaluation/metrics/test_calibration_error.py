@@ -175,3 +175,16 @@ def test_without_ties_bins_hold_equally_many(n, n_bins):
     sizes = np.bincount(equal_mass_bins([k / n for k in range(n)], n_bins=n_bins), minlength=n_bins)
     assert sizes.max() - sizes.min() <= 1
     assert sizes.sum() == n
+
+
+def test_the_slope_is_found_where_a_faster_method_went_on_for_ever():
+    """Chandrupatla's went on in steps of the tolerance, because values near the root are rounding alone."""
+    confidence, correct = [0.5, 0.8, 0.99, 0.05, 0.1, 0.9, 0.99], np.array([1, 1, 0, 1, 0, 1, 0], bool)
+    z, sign = logit(confidence), np.where(correct, 1.0, -1.0)
+    found = minimize(lambda ab: -np.log(expit(sign * (ab[0] + ab[1] * z))).sum(), (0.0, 0.0))
+    assert calibration_slope(confidence, correct) == pytest.approx(found.x[1], abs=1e-4)
+
+
+def test_the_slope_is_found_where_it_is_exactly_zero():
+    """Its derivative is 0 at the first end of the search, so that the ends have no different signs."""
+    assert calibration_slope([0.2, 0.8, 0.2, 0.8], [True, True, False, False]) == pytest.approx(0.0, abs=1e-12)

@@ -203,34 +203,45 @@ def _intercept(line: np.ndarray, labels: np.ndarray) -> float:
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
     """Return the root of a function between two ends where its signs differ, or where it is 0.
 
-    scipy.optimize has such methods, and takes as long to import as all metrics of 20,000 answers to compute.
+    scipy.optimize has the same method, and takes as long to import as all metrics of 20,000 answers to compute.
+
+    Raises:
+        UndefinedMetricError: The function is NaN somewhere.
 
     References:
-        Chandrupatla, A New Hybrid Quadratic/Bisection Algorithm for Finding the Zero of a Nonlinear Function without
-        Using Derivatives, 1997.
+        Brent, Algorithms for Minimization without Derivatives, 1973, chapter 4.
     """
-    near, far = (low, function(low)), (high, function(high))
-    share = 0.5
+    a, b, value_a, value_b = low, high, function(low), function(high)
+    c, value_c = a, value_a  # the root is between b, the best point so far, and c; a is the last best one
+    step = last_step = b - a
     while True:
-        x = near[0] + share * (far[0] - near[0])
-        value = function(x)
-        if (value > 0.0) == (near[1] > 0.0):
-            last = near
+        if abs(value_c) < abs(value_b):
+            a, b, c = b, c, b
+            value_a, value_b, value_c = value_b, value_c, value_b
+        tolerance, half = 2.0 * np.finfo(float).eps * abs(b) + 5e-14, (c - b) / 2.0
+        if np.isnan(value_b):
+            raise UndefinedMetricError("the confidences are too extreme: their likelihood cannot be computed")
+        if abs(half) <= tolerance or value_b == 0.0:
+            return b
+        p, q = half, 1.0
+        if abs(last_step) >= tolerance and abs(value_a) > abs(value_b):
+            ratio = value_b / value_a
+            if a == c:  # the line through two points, or else the parabola in y through three
+                p, q = 2.0 * half * ratio, 1.0 - ratio
+            else:
+                u, v = value_a / value_c, value_b / value_c
+                p = ratio * (2.0 * half * u * (u - v) - (b - a) * (v - 1.0))
+                q = (u - 1.0) * (v - 1.0) * (ratio - 1.0)
+            p, q = abs(p), -q if p > 0.0 else q
+        if q != 1.0 and 2.0 * p < min(3.0 * half * q - abs(tolerance * q), abs(last_step * q)):
+            last_step, step = step, p / q
         else:
-            last, far = far, near
-        near = x, value
-        best = min(near, far, key=lambda point: abs(point[1]))
-        least = (1e-13 + 1e-14 * abs(best[0])) / max(abs(far[0] - near[0]), 1e-300)
-        if best[1] == 0.0 or least > 0.5:
-            return best[0]
-        xi, phi = (near[0] - far[0]) / (last[0] - far[0]), (near[1] - far[1]) / (last[1] - far[1])
-        share = 0.5
-        if phi**2 < xi and (1.0 - phi) ** 2 < 1.0 - xi:  # the inverse parabola through the three points is monotone
-            share = near[1] / (far[1] - near[1]) * last[1] / (far[1] - last[1])
-            share += (
-                (last[0] - near[0]) / (far[0] - near[0]) * near[1] / (last[1] - near[1]) * far[1] / (last[1] - far[1])
-            )
-        share = min(max(share, least), 1.0 - least)
+            last_step = step = half
+        a, value_a = b, value_b
+        b += step if abs(step) > tolerance else np.copysign(tolerance, half)
+        value_b = function(b)
+        if (value_b > 0.0) == (value_c > 0.0):
+            c, value_c, step, last_step = a, value_a, b - a, b - a
 
 
 def _finite_log_odds(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
