@@ -57,9 +57,7 @@ rule make_environment:
         python=lambda wildcards, output: sys.executable,
     shell:
         # What a killed pip leaves among temporary files is then removed with the unfinished environment.
-        """
-export TMPDIR="$(realpath {params.folder:q})"
-""" + RECIPE
+        "\n".join(('export TMPDIR="$(realpath {params.folder:q})"', RECIPE))
 
 
 # `snakemake --cores 1 environments` makes the environments of the study's engines and prints where they are.

@@ -22,7 +22,7 @@ def planned(tmp_path_factory) -> dict[str, tuple[str, Entry]]:
     checkout = Checkout.create(tmp_path_factory.mktemp("planned"))
     done = checkout.snakemake("-n", "all", study="config.yaml")
     assert done.returncode == 0, done.text
-    jobs = (checkout.folder / "results/embedded/jobs").glob("*/*.json")
+    jobs = (checkout.folder / "results/embedded/dry_run/jobs").glob("*/*.json")
     found = [(job.parent.name, entry) for job in jobs for entry in parse_job(job.read_text())[1]]
     return {str(entry.output): (stage, entry) for stage, entry in found}
 

@@ -31,7 +31,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 @pytest.fixture(scope="module")
 def asked(checkout: Checkout) -> Mapping[str, list[dict[str, Any]]]:
     """The specs of the study's jobs, by stage; those of one stage in the order of backbones, actors and seeds."""
-    files = sorted((checkout.folder / "results/paper/jobs").glob("*/*.json"))
+    files = sorted((checkout.folder / "results/paper/dry_run/jobs").glob("*/*.json"))
     config = yaml.safe_load((checkout.folder / PAPER).read_text())
     backbones = [name for name, backbone in config["backbones"].items() if backbone]
     actors = ["base", "rlvr", "rlcr", "dcpo", "vl_calibration"]

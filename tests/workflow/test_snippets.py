@@ -219,7 +219,7 @@ def write_answers() -> None:
         pl.concat([ours, other]).write_csv(f"{name}.csv")
     answers = pl.read_csv("docs/example/predictions.csv")
     label = pl.col("answer").str.to_lowercase() == pl.col("reference_answer").str.to_lowercase()
-    own = {"score": "confidence", "scan": "image_id"}
+    own = {"p_true": "confidence", "scan": "image_id"}
     answers.select(label.alias("label"), **{name: pl.col(column) for name, column in own.items()}).write_csv("mine.csv")
     for log in ("lesions.eval", "samples_organs.jsonl"):
         shutil.copy(ROOT / "tests/data/logs/made" / log, log)

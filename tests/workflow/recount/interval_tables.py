@@ -312,8 +312,9 @@ def _retrained(
         return {}
     spread, (low, high) = over_seeds(of_images, list(by_seed.values())), given
     if low is not None and high is not None and spread.variance > 1e-25:  # else, that of these seeds
-        wider = interval(value, spread, difference=signed)
-        low, high = min(low, wider[0]), max(high, wider[1])
+        wider_low, wider_high = interval(value, spread, difference=signed)
+        if wider_low is not None and wider_high is not None:  # else there are too few images for a wider one
+            low, high = min(low, wider_low), max(high, wider_high)
     p = None if carriers is None else p_value(value, spread, carriers)
     return {"low_retrained": low, "high_retrained": high, "p_retrained": p}
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+import dualread.reporting
 from dualread.apps.browse.running import trainings
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.data.images import open_image
@@ -25,6 +26,7 @@ from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import read_manifest
 
 _FOLDER = Path(__file__).parent
+_SHARED = Path(dualread.reporting.__file__).parent  # the look of the other pages
 _MOST_BYTES = 400_000_000  # of the data; browsers read no text of 512 MB, and show an empty page without a word
 
 
@@ -37,10 +39,8 @@ def render(content: Mapping[str, Any]) -> str:
     Raises:
         ConfigError: The page would be too large for browsers.
     """
-    shared = [_FOLDER.parent / name for name in ("colors.css", "elements.css")]
-    *styles, script = (
-        path.read_text(encoding="utf-8") for path in (*shared, _FOLDER / "browse.css", _FOLDER / "browse.js")
-    )
+    files = (_SHARED / "colors.css", _SHARED / "elements.css", _FOLDER / "browse.css", _FOLDER / "browse.js")
+    *styles, script = (path.read_text(encoding="utf-8") for path in files)
     style = "".join(styles)
     # In a script element, "</" would end the element and "<!--" would begin a comment.
     told = {name: value for name, value in content.items() if name != "training"}  # which needs no script
