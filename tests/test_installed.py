@@ -118,7 +118,7 @@ def check_evaluate(environment: Path, folder: Path) -> None:
     done = run(*command, folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(
-        "wrote mine: metrics.csv\n"
+        "wrote mine: metrics.csv, graded.csv\n"
         "no figures, because matplotlib is not installed. Run: pip install 'dualread[plots]'.\n"
     )
     here = evaluate(EXAMPLE / "predictions.csv", EXAMPLE / "pairs.csv").metrics
