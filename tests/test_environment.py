@@ -28,6 +28,9 @@ class Folder:
         shutil.copytree(ROOT / "envs", self.path / "envs")
         for name in ("Makefile", "pyproject.toml"):
             shutil.copy(ROOT / name, self.path)
+        clients = Path("tests/with_clients/requirements.lock")  # whose digest the Makefile takes
+        (self.path / clients).parent.mkdir(parents=True)
+        shutil.copy(ROOT / clients, self.path / clients)
         self._calls = base / "calls"
         for version in ("3.11", "3.13"):
             python = base / f"python{version}"

@@ -70,13 +70,15 @@ def test_a_black_image_has_the_size_of_the_image_that_it_replaces(tmp_path):
     Image.new("RGB", (5, 3), "white").save(tmp_path / "images/2.png")
     given = pairs("slake/test/0000", "slake/test/0002")
     (found,) = asked(manifest(), images=[image("donor"), image("black")], prompt=PROMPT, pairs=given)
-    name, shown = found.image(tmp_path)
-    assert (name, found.image_id) == ("black 5x3", "image 2")
-    assert found.image(tmp_path)[1] is shown  # one object per size, for any number of questions
+    request = found.request(tmp_path)
+    shown = request.image
+    assert (request.image_name, found.image_id) == ("black 5x3", "image 2")
+    assert found.request(tmp_path).image is shown  # one object per size, for any number of questions
     assert shown.size == (5, 3)
     assert shown.getextrema() == ((0, 0),) * 3
     (own,) = asked(manifest(), images=[image("donor")], prompt=PROMPT, pairs=given)
-    assert own.image(tmp_path) == ("image 2", tmp_path / "images/2.png")
+    request = own.request(tmp_path)
+    assert (request.image_name, request.image) == ("image 2", tmp_path / "images/2.png")
 
 
 def test_forced_completions_are_relabeled_and_complete():
