@@ -48,7 +48,7 @@ class Looks:
         for key, file, [answer, *_] in rows.select("question_key", "image_file", "reference_answers").iter_rows():
             self._known[key, pixel_sha256(open_image(manifest / file))] = (answer, 90)
 
-    def generate(self, requests, decoding, **more):
+    def answer(self, requests, decoding, **more):
         return [[self._completion(*self.said(request))] for request in requests]
 
     def said(self, request):
