@@ -214,7 +214,7 @@ def served(readers, text, state, log_prob):
         patch.setattr("dualread.apps.serve.service.TokenPieces", lambda tokenizer: None)
         service.__init__(loaded, abstain_below=0.0)
     decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5)
-    asked = SimpleNamespace(n=1, decoding=decoding, shown=object(), notes=(), stop=(), log_probs=False)
+    asked = SimpleNamespace(n=1, decoding=decoding, shown=object(), notes=(), stop=(), log_probs=False, encoded=str)
     told = []
     service.submit("a", asked, told.append)
     service.close()
