@@ -13,8 +13,6 @@ METHODS = ["question_prior", "rlvr", "expected"]
 def answers():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(single, "parse", whole_answers)
-        # Some of what an untrained actor says is punctuation; here that counts as an answer, so that readers judge it.
-        patch.setattr("dualread.apps.score.answering.why_no_answer", lambda *_: None)
         yield
 
 
