@@ -70,16 +70,11 @@ def test_the_help_fits_a_screen_and_names_every_verb_once_evaluate_first(capsys)
     assert len(lines) < 24
     assert max(map(len, lines)) < 80
     folder = Path(program.__file__).parent
-    verbs = {path.stem for path in folder.iterdir() if "\nHELP = " in _source(path)}
+    modules = [path for path in folder.rglob("*.py") if "\nHELP = " in path.read_text()]
+    verbs = [path.parent.name if path.stem == "__init__" else path.stem for path in modules]
     found = [match[1] for line in lines if (match := re.match(r"(?:\w+ +| {7})(\w+)  +\S", line))]
     assert found[0] == "evaluate"
     assert sorted(found) == sorted(verbs)
-
-
-def _source(path: Path) -> str:
-    """The text of a module, or of a package's __init__.py."""
-    file = path / "__init__.py" if path.is_dir() else path
-    return file.read_text() if file.suffix == ".py" and file.exists() else ""
 
 
 def test_plan_says_what_the_study_costs(monkeypatch, capsys):

@@ -93,7 +93,7 @@ def test_a_signal_ends_a_server_in_time_whatever_its_threads_do(busy):
 
 BUSY = """
 import re, signal, threading, time
-from dualread.apps import web
+from dualread.apps.serve import web
 
 async def app(scope, receive, send):
     pass

@@ -19,14 +19,19 @@ from dualread.apps.serve.chats import Chats, ClientLimits
 from dualread.apps.serve.opening import open_service
 from dualread.apps.serve.outcome import Outcome
 from dualread.apps.serve.service import AnsweringService
+from dualread.grading.canonical import canonical
 from dualread.grading.parse import Parsed
 
 LESION = "Is there a lesion?"
 
 
 def whole_answers(text: str) -> Parsed:
-    """A format in which all that an actor says is its answer: an untrained one never says a valid answer block."""
-    return Parsed(answer=text.strip() or "nothing", confidence=None, status="invalid_confidence")
+    """A format in which all that an actor says is its answer: an untrained one never says a valid answer block.
+
+    What says nothing, or signs alone, is the answer `nothing`, so that there always is one.
+    """
+    answer = text.strip()
+    return Parsed(answer=answer if canonical(answer) else "nothing", confidence=None, status="invalid_confidence")
 
 
 @dataclass(frozen=True, kw_only=True)
