@@ -114,7 +114,7 @@ lint: env-dev  ## check style, types, and the direction of imports
 # With --strict, a package that PyPI does not know, or cannot be asked about, is an error, too. Each file is audited although
 # another one has failed.
 audit: env-dev  ## look for known vulnerabilities in all locked packages; needs the network
-	@failed=0; for file in envs/*.lock envs/pip.txt envs/torch.txt plugins/*/requirements.lock tests/with_clients/requirements.lock; do echo $$file; \
+	@failed=0; for file in envs/*.lock envs/inspect.txt envs/pip.txt envs/torch.txt plugins/*/requirements.lock tests/with_clients/requirements.lock; do echo $$file; \
 		$(BIN)/pip-audit --strict --disable-pip --no-deps --progress-spinner off --requirement $$file || failed=1; \
 	done; exit $$failed
 

@@ -47,7 +47,8 @@ def facts() -> Path:
 
 
 def prompt(name: str = "shared") -> Prompt:
-    return Prompt(name=name, file=f"models/prompts/{name}.txt")
+    hints = Plugin(module="models.hints") if name == "misled" else None
+    return Prompt(name=name, file=f"models/prompts/{name}.txt", hints=hints)
 
 
 def contract(name: str = "single") -> Plugin:

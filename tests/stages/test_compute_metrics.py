@@ -59,7 +59,7 @@ def test_a_content_family_is_a_subset_of_its_own(tmp_path):
 
 def test_the_output_follows_the_schema(tmp_path):
     line, metrics = compute(tmp_path)
-    assert "; read 40 answers and 32 donor pairs, wrote 179 estimates" in line
+    assert "; read 40 answers and 32 donor pairs, wrote 182 estimates" in line
     assert metrics.select(*RUN, "study", "dataset", "split").unique().rows() == [
         ("tiny", "rlvr", 17, "psr", "embedded", "slake", "test")
     ]

@@ -36,6 +36,8 @@ def nullable(dtype: pl.DataType | type[pl.DataType], meaning: str) -> Column:
     return Column(dtype=dtype, meaning=meaning, nullable=True)
 
 
+FEWEST_OPTIONS, MOST_OPTIONS = 2, 10  # of a multiple-choice question: its prompt has the letters A to J
+
 # The key of a completion, which generations, graded and features share.
 COMPLETION = {
     "sample_id": column(pl.String, "id of the question in the table of questions (manifest.parquet)"),

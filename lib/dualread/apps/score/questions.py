@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dualread.apps.score.results import Question
-from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
 from dualread.data.datasets.own_tables import OwnRow, image_in, in_form, unfolded
 from dualread.data.tables.files import BrokenLine, read_records
 from dualread.errors import DataError
+from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 
 
 @dataclass(frozen=True, kw_only=True)

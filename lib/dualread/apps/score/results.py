@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
 from dualread.data.given_images import read
 from dualread.data.images import Decoded, content_sha256
 from dualread.data.questions.markup import Markup, control_tokens
 from dualread.errors import DataError
 from dualread.evaluation.thresholds import Decision
+from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 
 if TYPE_CHECKING:
     import numpy as np

@@ -28,7 +28,6 @@ from pathlib import Path
 from dualread.errors import DataError
 from dualread.grading.canonical import canonical
 
-FEWEST_OPTIONS, MOST_OPTIONS = 2, 10  # of a multiple-choice question: its prompt has the letters A to J
 _LISTED = 10  # problems that one error lists
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS, AuditStep, Loaded, Row, refuse
+from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
 from dualread.data.questions.markup import Markup
 from dualread.data.questions.pictures import ImageFile
 from dualread.grading.canonical import canonical
+from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 
 HARD_TO_SEE = "pictures hard to see"
 LINKED = "linked pictures"

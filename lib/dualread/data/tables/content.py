@@ -34,8 +34,13 @@ def unpacked(path: Path) -> io.BufferedReader:
         DataError: It cannot be opened, or is no file; while it is read, if it unpacks to more than a table can be.
     """
     try:
+        if path.is_dir():
+            raise DataError(
+                f"{path}: is a folder, expected a table. A study writes those of each run to"
+                " results/<study>/answers/<backbone>/<actor>/<seed>."
+            )
         if not path.is_file():
-            why = "Is a directory" if path.is_dir() else "is no file" if path.exists() else "No such file or directory"
+            why = "is no file" if path.exists() else "No such file or directory"
             raise DataError(f"{path}: cannot be read ({why}). Expected a table.")
         stream = path.open("rb")
     except OSError as error:

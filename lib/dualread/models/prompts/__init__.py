@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from dualread import source_snapshot as source_snapshot
-from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
+from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 
 # Templates that fill the question field of another template.
 _PLACED_IN = {"option_visible": "shared"}
