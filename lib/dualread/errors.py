@@ -58,6 +58,20 @@ class UndefinedMetricError(DualReadError, ValueError):
     """A metric is undefined on this input (for instance AUROC with only one class); the message is the reason."""
 
 
+_LISTED = 10  # problems that one error lists
+
+
+def refuse(problems: Iterable[str]) -> None:
+    """Raise one DataError that lists the first ten of `problems`; do nothing if there are none.
+
+    Broken rows are reported together, so that a person can repair a data set in one go.
+    """
+    sentences = list(problems)
+    if sentences:
+        rest = [f"... and {len(sentences) - _LISTED} more"] if len(sentences) > _LISTED else []
+        raise DataError("\n".join([*sentences[:_LISTED], *rest]))
+
+
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """Return " Did you mean 'x'?" with the name in `known` that is spelled most like `name`, or "" if none is similar.
 

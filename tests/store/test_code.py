@@ -288,6 +288,7 @@ _OF_OTHERS = {
         **dict.fromkeys(("absolute", "class_statement", "file_of", "imports", "module_of"), "of such a module, too"),
         **dict.fromkeys(("declared", "is_foreign"), "of the reader that the spec names; TERMS only stand in an error"),
         "package_of": "the folder of a family",
+        "known": "which names are ours: another is refused, and the error shows them",
     },
     "dualread.progress": dict.fromkeys(
         ("NotedStep", "note_steps", "say", "steps_file", "track", "work_on"), "what people see"

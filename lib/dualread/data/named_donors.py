@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from dualread.data.datasets.base import refuse
+from dualread.errors import refuse
 from dualread.grading.canonical import canonical
 
 # A question and its donor agree in these.

@@ -9,8 +9,8 @@ import polars as pl
 
 from dualread import plugins
 from dualread.artifacts.tables import read_parts, read_table
-from dualread.data.datasets.base import refuse
 from dualread.data.questions.markup import Markup, control_tokens
+from dualread.errors import refuse
 from dualread.models.conditions import Asked, asked
 from dualread.schema.answers import ShardSpec
 from dualread.schema.base import Wire

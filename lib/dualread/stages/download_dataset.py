@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dualread import plugins
-from dualread.data.datasets.base import refuse
-from dualread.errors import DataError
+from dualread.errors import DataError, refuse
 from dualread.schema.data import DownloadDatasetSpec, DownloadFiles
 
 # An archive hardly compresses images, and compresses tables of text by a factor of about ten.

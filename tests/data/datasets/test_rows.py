@@ -1,7 +1,6 @@
 import pytest
 
-from dualread.data.datasets.base import refuse
-from dualread.errors import DataError
+from dualread.errors import DataError, refuse
 
 
 def test_refuse_lists_the_first_ten_problems_and_counts_the_rest():

@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dualread.data.datasets.base import refuse
 from dualread.data.datasets.own_tables import OwnRow, in_form, read_table, unfolded
 from dualread.data.frames import locate
 from dualread.data.given_images import read
-from dualread.errors import DataError, did_you_mean
+from dualread.errors import DataError, did_you_mean, refuse
 from dualread.store.digest import digest_of, replace_text, sha256_file
 
 # The parts of the examples, and the splits that a study has for them.

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dualread.data.datasets.base import Row, refuse
+from dualread.data.datasets.base import Row
 from dualread.data.datasets.own_gold import gold_way, with_texts, without_booleans
 from dualread.data.datasets.own_tables import SPLITS, OwnRow, find_tables, read_table, unfolded, usual_tables
 from dualread.data.datasets.table import COLUMNS, Settings, formed, loaded
@@ -22,7 +22,7 @@ from dualread.data.questions.audit import refuse_broken
 from dualread.data.questions.markup import Markup
 from dualread.data.questions.pictures import leads_out
 from dualread.data.tables.files import is_table
-from dualread.errors import ConfigError, DataError, in_a_line
+from dualread.errors import ConfigError, DataError, in_a_line, refuse
 from dualread.grading.canonical import canonical, question_key
 
 _NEEDED = ("question", "reference_answers", "image")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.data.datasets.base import Row, refuse
-from dualread.errors import DataError
+from dualread.data.datasets.base import Row
+from dualread.errors import DataError, refuse
 
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})(?:-[0-9a-f]+)?\.parquet$")
 _COLUMNS = {"question": pl.String, "answer": pl.String, "bytes": pl.Binary}

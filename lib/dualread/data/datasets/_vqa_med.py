@@ -18,8 +18,8 @@ from pathlib import Path
 
 from dualread.data.datasets._files import leaves_folder, lines_of
 from dualread.data.datasets._hub_tables import answer_type
-from dualread.data.datasets.base import Loaded, Row, refuse
-from dualread.errors import DataError
+from dualread.data.datasets.base import Loaded, Row
+from dualread.errors import DataError, refuse
 
 _DEEPEST = 4  # folders that are entered, below the data set's own
 _MAC = "__MACOSX"

@@ -21,14 +21,11 @@ identifies them.
 
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dualread.errors import DataError
 from dualread.grading.canonical import canonical
-
-_LISTED = 10  # problems that one error lists
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,17 +80,6 @@ class Loaded:
     file: Path
     rows: Sequence[Row]
     audit: Sequence[AuditStep]
-
-
-def refuse(problems: Iterable[str]) -> None:
-    """Raise one DataError that lists the first ten of `problems`; do nothing if there are none.
-
-    Broken rows are reported together, so that a person can repair a data set in one go.
-    """
-    sentences = list(problems)
-    if sentences:
-        rest = [f"... and {len(sentences) - _LISTED} more"] if len(sentences) > _LISTED else []
-        raise DataError("\n".join([*sentences[:_LISTED], *rest]))
 
 
 def askable(rows: Sequence[Row], no_gold: str) -> tuple[list[Row], list[AuditStep]]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dualread.data.datasets._files import checked_request, leaves_folder, lower, not_text, read_json
-from dualread.data.datasets.base import Loaded, Row, askable, refuse
-from dualread.errors import DataError
+from dualread.data.datasets.base import Loaded, Row, askable
+from dualread.errors import DataError, refuse
 from dualread.schema.base import Wire
 from dualread.schema.plugin_settings import NoSettings
 

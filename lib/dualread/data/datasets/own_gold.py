@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dualread.data.datasets.base import refuse
 from dualread.data.datasets.own_tables import OwnRow
-from dualread.errors import DataError
+from dualread.errors import DataError, refuse
 from dualread.grading.canonical import canonical
 from dualread.grading.options import WAYS
 

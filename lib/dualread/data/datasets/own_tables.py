@@ -19,10 +19,10 @@ from typing import Any
 import polars as pl
 
 from dualread.data.datasets._files import leaves_folder
-from dualread.data.datasets.base import refuse, unlabeled
+from dualread.data.datasets.base import unlabeled
 from dualread.data.tables.contract import ID, TEXTS
 from dualread.data.tables.files import SUFFIXES, is_table, read_records, suffix_of
-from dualread.errors import ConfigError, DataError, did_you_mean
+from dualread.errors import ConfigError, DataError, did_you_mean, refuse
 
 SPLITS = ("train", "validation", "test")
 _SPLIT_NAMES = {"training": "train", "val": "validation", "valid": "validation", "dev": "validation", "testing": "test"}

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from dualread.data.datasets._files import checked_request, leaves_folder
-from dualread.data.datasets.base import AuditStep, Loaded, Row, askable, refuse
-from dualread.errors import DataError
+from dualread.data.datasets.base import AuditStep, Loaded, Row, askable
+from dualread.errors import DataError, refuse
 from dualread.grading.canonical import canonical
 from dualread.schema.base import Wire
 from dualread.schema.plugin_settings import NoSettings

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dualread.data.datasets._files import checked_request, is_texts, leaves_folder, lower, not_text, read_json
-from dualread.data.datasets.base import Loaded, Row, askable, refuse, unlabeled
-from dualread.errors import ConfigError, DataError
+from dualread.data.datasets.base import Loaded, Row, askable, unlabeled
+from dualread.errors import ConfigError, DataError, refuse
 from dualread.schema.base import Section, Wire
 
 _FILES = {"train": "train_vqa_data.json", "validation": "valid_vqa_data.json", "test": "test_vqa_data.json"}

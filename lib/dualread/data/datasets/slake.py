@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dualread.data.datasets._files import checked_request, leaves_folder, read_json
-from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.errors import DataError
+from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.errors import DataError, refuse
 from dualread.schema.base import Section, Wire
 
 _FILES = {

@@ -46,7 +46,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dualread.data.datasets._files import checked_request, is_texts, leaves_folder, lower
-from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.data.datasets.base import AuditStep, Loaded, Row
 from dualread.data.datasets.own_gold import with_texts
 from dualread.data.datasets.own_tables import (
     SPLITS,
@@ -58,7 +58,7 @@ from dualread.data.datasets.own_tables import (
     renamed,
     unfolded,
 )
-from dualread.errors import DataError, did_you_mean
+from dualread.errors import DataError, did_you_mean, refuse
 from dualread.grading.canonical import canonical
 from dualread.schema.base import NotEmpty, Section, Split, Wire
 from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS

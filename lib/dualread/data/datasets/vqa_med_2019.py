@@ -18,8 +18,8 @@ from pathlib import Path
 
 from dualread.data.datasets._files import checked_request, leaves_folder, lines_of
 from dualread.data.datasets._hub_tables import answer_type
-from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.errors import DataError
+from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.errors import DataError, refuse
 from dualread.schema.base import Wire
 from dualread.schema.plugin_settings import NoSettings
 

@@ -22,8 +22,8 @@ from pydantic import Field
 
 from dualread.data.datasets._files import checked_request, leaves_folder, read_json
 from dualread.data.datasets._hub_tables import has_tables, read_rows
-from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
-from dualread.errors import ConfigError, DataError
+from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.errors import ConfigError, DataError, refuse
 from dualread.schema.base import Listed, Section, Wire
 
 HUB_FILES = {"test": ("data/train-*.parquet", "data/test-*.parquet")}

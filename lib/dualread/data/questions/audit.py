@@ -6,9 +6,10 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.data.datasets.base import AuditStep, Loaded, Row
 from dualread.data.questions.markup import Markup
 from dualread.data.questions.pictures import ImageFile
+from dualread.errors import refuse
 from dualread.grading.canonical import canonical
 from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.errors import refuse
 from dualread.schema.data import Select
 
 _ANY = "questions"  # stands for both answer types if the rule does not distinguish them

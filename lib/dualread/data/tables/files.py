@@ -173,7 +173,7 @@ class _TextFile:
     """
 
     def __init__(self, path: Path, numbers: Callable[[str], Any] | None, *, every: bool = False) -> None:
-        if not is_table(path):
+        if not is_table(path) and not path.is_dir():  # of which `encoding_of` says what it is
             known = ", ".join(SUFFIXES)
             raise DataError(f"{path}: unknown format {path.suffix!r}. Known: {known}, each also with .gz.")
         self._path, self._numbers, self._every = path, numbers, every
