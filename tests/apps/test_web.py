@@ -98,7 +98,7 @@ from dualread.apps.serve import web
 async def app(scope, receive, send):
     pass
 
-class Server(web.Server):
+class Server(web.WebServer):
     def handle_exit(self, sig, frame):
         super().handle_exit(sig, frame)
         threading.Thread(target=lambda: {busy}).start()

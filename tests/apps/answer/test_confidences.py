@@ -66,7 +66,11 @@ def test_where_no_method_can_be_fitted_the_reasons_are_said(tiny, folder, asked)
 def test_evaluate_takes_the_frame(asked):
     found = dualread.evaluate(asked, replicates=0)
     assert found.metrics.filter(metric="accuracy", subset="all")["n"].to_list() == [4]
-    assert set(found.metrics["method"]) == {"verbalized"}
+    assert set(found.metrics["method"]) == set(METHODS)
+    # All answers are wrong and equally sure: there is nothing to rank.
+    of_auroc = found.metrics.filter(metric="auroc", subset="all")
+    assert of_auroc["estimate"].to_list() == [None] * 3
+    assert of_auroc["reason"].to_list() == ["one class only: all 4 rows are wrong"] * 3
 
 
 def test_another_order_and_further_rows_change_nothing_and_compute_nothing_again(tiny, folder, asked, monkeypatch):

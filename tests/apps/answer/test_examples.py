@@ -67,10 +67,11 @@ def test_frames_of_polars_and_pandas_and_columns_are_the_same(rows):
 def test_files_name_images_beside_them(tmp_path):
     (tmp_path / "a.png").write_bytes(png(0))
     (tmp_path / "q.jsonl").write_text(json.dumps({"image": "a.png", "question": "Is it?", "reference_answer": "no"}))
-    (tmp_path / "q.csv").write_text("image,question,reference_answers,options\na.png,Is it?,no#none,yes#no\n")
+    (tmp_path / "q.csv").write_text("image,question,reference_answers,A,B\na.png,Is it?,no#none,yes,no\n")
     of_json, of_csv = (read_examples(tmp_path / name, "examples")[0] for name in ("q.jsonl", "q.csv"))
     assert of_json.record["reference_answers"] == ["no"]
-    assert (of_csv.record["reference_answers"], of_csv.record["options"]) == (["no", "none"], ["yes", "no"])
+    # A text is one answer, whatever signs it has; options of a .csv have a column each.
+    assert (of_csv.record["reference_answers"], of_csv.record["options"]) == (["no#none"], ["yes", "no"])
     assert of_json.image == tmp_path / "a.png"
 
 

@@ -233,9 +233,13 @@ def test_questions_that_choose_a_threshold_and_judge_it_are_counted():
     (said,) = dualread.evaluate(judged, calibration=few, target_risk=0.1, replicates=0).warnings
     assert said.startswith("warning: 3 of 120 questions")
     other = same_questions.with_columns(image_id="v" + pl.col("image_id"))
-    nameless = same_questions.drop("sample_id")
-    for calibration in (other, nameless):
-        assert dualread.evaluate(judged, calibration=calibration, target_risk=0.1, replicates=0).warnings == []
+    assert dualread.evaluate(judged, calibration=other, target_risk=0.1, replicates=0).warnings == []
+    nameless = dualread.evaluate(judged, calibration=same_questions.drop("sample_id"), target_risk=0.1, replicates=0)
+    (said,) = nameless.warnings  # which questions these are is not known, but their images are
+    assert said.startswith("warning: 40 of 40 images of predictions are in calibration too")
+    certified = nameless.thresholds.filter(rule="certified")
+    assert certified["threshold"].to_list() == [None] * len(certified)
+    assert len(certified) == 3
     assert dualread.evaluate(judged, replicates=0).warnings == []
 
 

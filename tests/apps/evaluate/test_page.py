@@ -10,7 +10,7 @@ from dualread.apps.evaluate.evaluation import evaluate
 from dualread.apps.evaluate.page import values_of
 from dualread.evaluation.explained import COUNTS
 from dualread.reporting.pages import digest
-from tests.apps.evaluate.tables import ANSWERS, PAIRS, write
+from tests.apps.evaluate.tables import ANSWERS, MORE_ANSWERS, MORE_PAIRS, PAIRS, write
 from tests.reporting.devtools import needs_chromium
 
 
@@ -52,7 +52,8 @@ def test_the_page_says_what_was_found_of_one_method(written):
     # auroc 3/4, ece15 .4, natural_ccg_auc 1/2 on one own image (see test_report)
     told = dict(re.findall(r"<dt>(\w+): [^<]*</dt><dd><b>([^<]*)</b>", html))
     assert told == {"accuracy": ".500", "auroc": ".750", "ece15": ".400", "aurc": ".333", "natural_ccg_auc": ".500"}
-    assert "too few images (1 source and 2 donor) for a verdict" in html
+    assert "no interval: all rows are about one image" in html
+    assert "too few images (2 source and 2 donor) for a verdict" in written(MORE_ANSWERS, MORE_PAIRS)[1]
     row = re.search(r"<th scope=\"row\" class=\"left\">mine</th>(.*?)</tr>", html)[1]
     assert re.findall(r">([^<]*)</td>", row)[:4] == ["2", "1", "2", "0"]  # pairs, own images, donor images, ties
 

@@ -1,5 +1,6 @@
 import math
 import re
+from collections import Counter
 
 import numpy as np
 import polars as pl
@@ -18,7 +19,7 @@ from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.join import join
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.proportion import share_interval
-from tests.apps.evaluate.tables import ANSWERS, PAIRS, columns, without, write
+from tests.apps.evaluate.tables import ANSWERS, MORE_ANSWERS, MORE_PAIRS, PAIRS, columns, without, write
 from tests.drawn import examples
 from tests.evaluation.cells import cell
 from tests.evaluation.metrics import literal
@@ -175,8 +176,12 @@ def test_what_is_printed(tmp_path):
     assert lines[3].split() == ["metric", "estimate", "95%", "interval", "n", "image_id"]
     found = {line.split()[0]: line for line in lines[4:] if line}
     assert found["within_question_auroc"].split()[:4] == ["within_question_auroc", "1", "4", "3"]
-    assert found["natural_ccg_auc"].endswith(
-        "underpowered: only 1 source images and 2 donor images, tells nothing from .5 (power .8)"
+    assert found["natural_ccg_auc"].split(maxsplit=4)[1:] == [
+        *("0.5000", "2", "1", "no interval: all rows are about one image")
+    ]
+    of_two = {line.split()[0]: line for line in printed(tmp_path, MORE_ANSWERS, MORE_PAIRS)[4:] if line}
+    assert of_two["natural_ccg_auc"].endswith(
+        "underpowered: only 2 source images and 2 donor images, tells nothing from .5 (power .8)"
     )
     brier = rows(metrics(tmp_path, ANSWERS, PAIRS))["brier"]
     low, high = (f"{brier[end]:.4f}" for end in ("low", "high"))
@@ -293,6 +298,9 @@ def test_files_have_full_precision(tmp_path):
         files.write(found, tmp_path / "mine.csv")
 
 
+WITH_INTERVALS = ("accuracy", "hce90", *WITH_PERCENTILES)
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40))
 @given(
     answers=st.lists(st.tuples(st.floats(0.0, 1.0), st.booleans(), st.integers(0, 4)), min_size=1, max_size=20),
@@ -308,8 +316,17 @@ def test_arbitrary_confidences_have_metrics_or_reasons(tmp_path, answers, own_cl
     assert found["aurc"]["estimate"] == pytest.approx(literal.aurc(confidence, correct), abs=1e-12)
     if len(set(correct)) == 2:
         assert found["auroc"]["estimate"] == pytest.approx(literal.auroc(confidence, correct), abs=1e-15)
+    sizes = Counter(range(len(frame)) if own_cluster else frame["image_id"]).values()
+    worth = sum(sizes) ** 2 / sum(n**2 for n in sizes)
+    no_interval = None  # of one image alone, the line about all intervals says it once
+    if worth < 2 and worth < 0.75 * len(sizes):
+        no_interval = f"no interval: rows so unequal that {len(sizes)} images count as {worth:.2f}"
     for row in found.values():
-        assert (row["estimate"] is None) == (row["reason"] is not None)
+        if row["estimate"] is None:
+            assert row["reason"] is not None
+        else:
+            assert row["reason"] == (no_interval if row["metric"] in WITH_INTERVALS else None)
+        assert row["reason"] is None or (row["low"], row["high"]) == (None, None)
         assert row["estimate"] is None or math.isfinite(row["estimate"])
         assert row["low"] is None or row["low"] <= row["high"]
     of_one_image = [found[name] for name in WITH_PERCENTILES if name in found and found[name]["n_clusters"] == 1]

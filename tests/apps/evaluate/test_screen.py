@@ -7,7 +7,7 @@ import pytest
 
 from dualread.apps.evaluate.evaluation import evaluate
 from dualread.apps.evaluate.screen import WIDTH, short, summary, verdicts
-from tests.apps.evaluate.tables import ANSWERS, PAIRS, write
+from tests.apps.evaluate.tables import ANSWERS, MORE_ANSWERS, MORE_PAIRS, PAIRS, write
 from tests.apps.evaluate.test_page import many
 
 
@@ -68,9 +68,11 @@ def test_the_side_of_a_miscalibration_is_said(tmp_path):
 
 def test_few_images_give_no_verdict(tmp_path):
     found = told(tmp_path, ANSWERS, PAIRS)
-    assert found["natural_ccg_auc"].words == "too few images (1 source and 2 donor) for a verdict"
+    assert found["natural_ccg_auc"].words == "no interval: all rows are about one image"
     assert found["auroc"].words == "no interval: images: 1 with right answers, 2 with wrong answers"
     assert {one.kind for name, one in found.items() if name in ("natural_ccg_auc", "auroc")} == {""}
+    of_two = told(tmp_path, MORE_ANSWERS, MORE_PAIRS)["natural_ccg_auc"]
+    assert (of_two.words, of_two.kind) == ("too few images (2 source and 2 donor) for a verdict", "")
 
 
 def test_what_is_undefined_says_why(tmp_path):

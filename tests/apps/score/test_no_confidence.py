@@ -194,7 +194,7 @@ class Actor:
             Finished(name="a", index=0, completion=completion),
         ]
 
-    def add(self, name, asked): ...
+    def add(self, asked): ...
     def abort(self, name): ...
     def wake(self): ...
     def close(self): ...
@@ -214,7 +214,8 @@ def served(readers, text, state, log_prob):
         patch.setattr("dualread.apps.serve.service.TokenPieces", lambda tokenizer: None)
         service.__init__(loaded, abstain_below=0.0)
     decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5)
-    asked = SimpleNamespace(n=1, decoding=decoding, shown=object(), notes=(), stop=(), log_probs=False, encoded=str)
+    asked = SimpleNamespace(n=1, decoding=decoding, shown=object(), notes=(), stop=(), log_probs=False)
+    asked.encoded = lambda name: asked
     told = []
     service.submit("a", asked, told.append)
     service.close()

@@ -27,6 +27,8 @@ from dualread.grading.options import option_of
 
 __all__ = ["checked"]
 
+_MORE_THAN_PUNCTUATION = r"[\pL\pN]"
+
 
 def checked(
     table: RawTable, declared: Sequence[UserColumn], options: TableOptions, *, is_graded: bool = True
@@ -113,11 +115,19 @@ def _renamed(table: RawTable, names: Mapping[str, str], options: TableOptions) -
 
 
 def _one_row_per_method(table: CheckedTable) -> CheckedTable:
-    """Return a table with a column per method as one with a row per method; an empty column is none."""
+    """Return a table with a column per method as one with a row per method.
+
+    An empty column is none, unless no row has an answer: then no method can have a confidence, and all are as sure.
+    """
     wide = [name for name in table.frame.columns if name.startswith((WIDE, WIDE_SCORE))]
     if table.has("confidence") or table.has("score") or table.has("method") or not wide:
         return table
-    filled = [name for name in wide if table.frame[name].null_count() < len(table.frame)]
+    nothing_answered = table.has("answer") and not _has_answer(table.frame["answer"]).any()
+    filled = [
+        name
+        for name in wide
+        if table.frame[name].null_count() < len(table.frame) or (nothing_answered and name.startswith(WIDE))
+    ]
     if not filled:
         raise table.error(f"columns {', '.join(wide)} are empty. Expected the confidences of a method in each.")
     rest, parts = table.frame.drop(wide), []
@@ -128,6 +138,10 @@ def _one_row_per_method(table: CheckedTable) -> CheckedTable:
     if empty := sorted({*wide} - {*filled}):
         notes.append(f"left out: {', '.join(empty)} (no value in any row)")
     return replace(table, frame=pl.concat(parts, how="diagonal"), notes=(*table.notes, *notes))
+
+
+def _has_answer(answers: pl.Series) -> pl.Series:
+    return answers.cast(pl.String).fill_null("").str.contains(_MORE_THAN_PUNCTUATION)
 
 
 def _with_references(table: CheckedTable, column: str, options: TableOptions) -> CheckedTable:
@@ -194,8 +208,7 @@ def _with_confidence(table: CheckedTable, prefix: str, options: TableOptions) ->
         if table.frame["is_score"].any():
             table = replace(table, notes=(*table.notes, f"only the order of {table.column(score)} counts"))
     if table.has(f"{prefix}answer"):
-        is_text = pl.col(f"{prefix}answer").fill_null("").str.contains(r"[\pL\pN]")  # more than punctuation
-        absent = pl.col(confidence).is_null() & ~is_text
+        absent = pl.col(confidence).is_null() & ~_has_answer(table.frame[f"{prefix}answer"])
         absent &= ~pl.col(f"{prefix}correct") if table.has(f"{prefix}correct") else pl.lit(True)
         if n := int(table.frame.select(absent.sum()).item()):
             is_score = pl.col("is_score").any().over(methods)
