@@ -209,7 +209,7 @@ def test_a_table_of_another_study_is_replaced_where_this_one_has_lost_its_result
 
 def test_verify_names_what_is_not_of_this_configuration(checkout, monkeypatch, capsys):
     monkeypatch.chdir(checkout.folder)
-    assert run(checkout, "-n", "--config", "store=../elsewhere").returncode == 0
+    assert run(checkout, "-n", "--config=store=../elsewhere").returncode == 0
     assert program.main(["verify", TABLES[0]]) == 0
     assert "; of this configuration" in capsys.readouterr().out
     EDITS[TRAINING](checkout)
