@@ -186,7 +186,8 @@ class Intervals:
         if len(sides) == 1:
             return row, spread, None
         images = count_carriers(sides)
-        return {**row, "p": p_value(value, spread, images), "p_at_most": False}, spread, images
+        p = p_value(value, spread, images)
+        return {**row, "p": p, "p_at_most": None if p is None else False}, spread, images
 
     def _is_uneven(self, run: Run, dataset: str, metric: str, split: str) -> bool:
         members = self.values.study.ood if dataset == "ood6" else [dataset]

@@ -61,12 +61,12 @@ def over_seeds(of_images: Spread, by_seed: Sequence[float]) -> Spread:
 def interval(value: float, of: Spread, *, difference: bool) -> tuple[float | None, float | None]:
     """Return the ends of the 95% interval."""
     low = -1.0 if difference else 0.0
+    if of.df == 0:
+        return None, None
     if of.variance == 0:
         # No more than this share may be otherwise, if so many images are all alike.
         b = float(1 - betaincinv(of.images, 1.0, LEVEL / 2))
         return value - b * (value - low), value + b * (1.0 - value)
-    if of.df == 0:
-        return None, None
     half = of.steps(1 - LEVEL) * sqrt(of.variance)
     if difference:
         return max(-1.0, value - half), min(1.0, value + half)
@@ -75,14 +75,14 @@ def interval(value: float, of: Spread, *, difference: bool) -> tuple[float | Non
     return float(ends[0]), float(ends[1])
 
 
-def p_value(value: float, of: Spread, carriers: int) -> float:
-    """Return the two-sided p-value, not below that of the sign test with so many images."""
+def p_value(value: float, of: Spread, carriers: int) -> float | None:
+    """Return the two-sided p-value, not below that of the sign test with so many images; None if df is 0."""
+    if of.df == 0:
+        return None
     if value == 0:
         return 1.0
     if of.variance == 0:
         p = 0.0
-    elif of.df == 0:
-        return 1.0
     else:
         p = 2 * float(t.cdf(-abs(value) / sqrt(of.variance), of.df))
         if of.between > 0:
@@ -144,7 +144,8 @@ def _of_dataset(sides: Sequence[Sequence[Decisive]]) -> Spread:
         for side in (of.sources, of.others)
     )
     value = max(of_images - of_pairs, of_pairs / 2)
-    return Spread(variance=value if value > 1e-25 else 0.0, df=images - 1, images=images)
+    df = images - 1 if images >= 1.5 else 0.0  # most pairs share one image: nothing is known about others
+    return Spread(variance=value if value > 1e-25 else 0.0, df=df, images=images)
 
 
 def _pooled(parts: Sequence[tuple[float, float]]) -> float:
@@ -152,5 +153,6 @@ def _pooled(parts: Sequence[tuple[float, float]]) -> float:
     total = sum(value for value, _ in parts)
     if total == 0:
         return min(df for _, df in parts)
-    moving = [(value, df) for value, df in parts if value > 0]
-    return 0.0 if any(df == 0 for _, df in moving) else total**2 / sum(value**2 / df for value, df in moving)
+    if any(df == 0 for _, df in parts):  # a data set about which nothing is known, whatever its variance
+        return 0.0
+    return total**2 / sum(value**2 / df for value, df in parts if value > 0)
