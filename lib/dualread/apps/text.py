@@ -88,7 +88,7 @@ def check_table_suffix(file: Path) -> None:
 
 
 def write_table(table: "pl.DataFrame", file: Path) -> None:
-    """Write the answers, at once or not at all; in .csv and .tsv, lists are written as JSON.
+    """Write the answers, at once or not at all; in .csv and .tsv, lists of texts are written as a#b, others as JSON.
 
     Raises:
         ConfigError: The file has another suffix.
@@ -124,7 +124,7 @@ def _table_writer(file: Path):
 
 
 def _list_text(value: object) -> str:
-    """Return a list of one plain text as this text, and anything else as JSON."""
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str) and not set(value[0]) & set('#["{'):
-        return value[0]
+    """Return a list of plain texts as a#b, which --alternatives '#' reads, and anything else as JSON."""
+    if isinstance(value, list) and value and all(isinstance(of, str) and not set(of) & set('#["{') for of in value):
+        return "#".join(value)
     return json.dumps(value, ensure_ascii=False, default=str)

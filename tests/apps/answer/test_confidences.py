@@ -65,12 +65,12 @@ def test_where_no_method_can_be_fitted_the_reasons_are_said(tiny, folder, asked)
 
 def test_evaluate_takes_the_frame(asked):
     found = dualread.evaluate(asked, replicates=0)
-    assert found.metrics.filter(metric="accuracy", subset="all")["n"].to_list() == [4]
+    assert found.metrics.filter(metric="accuracy", subset="all")["n"].to_list() == [4] * 3
     assert set(found.metrics["method"]) == set(METHODS)
     # All answers are wrong and equally sure: there is nothing to rank.
     of_auroc = found.metrics.filter(metric="auroc", subset="all")
     assert of_auroc["estimate"].to_list() == [None] * 3
-    assert of_auroc["reason"].to_list() == ["one class only: all 4 rows are wrong"] * 3
+    assert of_auroc["reason"].to_list() == ["one class only: all 4 rows are incorrect"] * 3
 
 
 def test_another_order_and_further_rows_change_nothing_and_compute_nothing_again(tiny, folder, asked, monkeypatch):
@@ -135,8 +135,11 @@ def test_the_command_writes_what_evaluate_reads(tiny, folder, tmp_path, capsys, 
     out = tmp_path / f"answers.{suffix}"
     call = ["answer", str(tiny.checkpoint), str(tmp_path / "q.jsonl"), "--methods", "verbalized", "--out", str(out)]
     assert program.main([*call, "--folder", str(folder), "--max-tokens", "6"]) == 0
-    assert f"wrote {out}: 4 answers, 0.0% of 4 correct. Next: dualread evaluate" in capsys.readouterr().out
-    found = dualread.evaluate(out, replicates=0)
+    more = " --alternatives '#'" if suffix == "csv" else ""
+    said = f"wrote {out}: 4 answers, 0.0% of 4 correct. Next: dualread evaluate {out}{more}\n"
+    assert said in capsys.readouterr().out
+    assert program.main(["evaluate", str(out), *(["--alternatives", "#"] if more else [])]) == 0
+    found = dualread.evaluate(out, replicates=0, alternatives="#" if more else None)
     assert found.metrics.filter(metric="accuracy", subset="all")["n"].to_list() == [4]
 
 

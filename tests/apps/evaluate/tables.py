@@ -15,7 +15,7 @@ q1,ct-02,Yes.,0,0.5
 q2,ct-01,yes,1,0.2
 q3,ct-03,lung,0,0.7
 """
-# The same with a further right answer: the decisive pairs are about two images, of which an interval follows.
+# The same with a further right answer: the decisive pairs are about two own images, and have an interval.
 MORE_ANSWERS = f"{ANSWERS}q5,ct-02,Where?,left,1,0.7\n"
 MORE_PAIRS = f"{PAIRS}q5,ct-03,right,0,0.4\n"
 

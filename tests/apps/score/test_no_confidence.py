@@ -291,6 +291,21 @@ def test_evaluate_takes_the_frame_of_confidences():
     assert any("reason" in said for said in found.unused)
 
 
+def test_evaluate_takes_empty_columns_only_where_no_answer_exists():
+    rows = table(confidence_p=[None] * 5, confidence_q=[None] * 5).drop("confidence")
+    for no_answer in (None, "", "..."):
+        found = dualread.evaluate(rows.with_columns(answer=pl.lit(no_answer, pl.String)), replicates=0)
+        assert found.metrics.filter(metric="accuracy")["estimate"].to_list() == [0, 0]
+        assert found.metrics.filter(metric="accuracy")["method"].to_list() == ["p", "q"]
+        assert any("10 of 10 rows have no answer" in said for said in found.notes)
+    for refused in (rows, rows.drop("answer", "reference_answer").with_columns(correct=pl.lit(0))):
+        with pytest.raises(DataError, match="columns confidence_p, confidence_q are empty"):
+            dualread.evaluate(refused, replicates=0)
+    scores = rows.rename({"confidence_p": "score_p", "confidence_q": "score_q"}).with_columns(answer=pl.lit("..."))
+    with pytest.raises(DataError, match="columns score_p, score_q are empty"):
+        dualread.evaluate(scores, replicates=0)
+
+
 def test_a_record_of_a_server_can_be_evaluated(tmp_path):
     record = Record(tmp_path / "record.jsonl")
     for i, (answer, _, confidence) in enumerate(ROWS):

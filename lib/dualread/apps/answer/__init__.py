@@ -83,5 +83,7 @@ def run(options: argparse.Namespace) -> int:
     write_table(answers, out)
     known = answers["correct"].drop_nulls()
     graded = f", {known.mean():.1%} of {len(known)} correct" if len(known) else ""
-    print(f"wrote {options.out}: {len(answers)} answers{graded}. Next: dualread evaluate {options.out}")
+    several = out.suffix in (".csv", ".tsv") and any(len(of) > 1 for of in answers["reference_answer"].drop_nulls())
+    more = " --alternatives '#'" if several else ""
+    print(f"wrote {out}: {len(answers)} answers{graded}. Next: dualread evaluate {out}{more}")
     return 0
