@@ -306,6 +306,15 @@ def test_evaluate_takes_empty_columns_only_where_no_answer_exists():
         dualread.evaluate(scores, replicates=0)
 
 
+@pytest.mark.parametrize("answers", [[["a"], ["b"]], [{"x": 1}, {"x": 2}], [b"a", b"b"], [object(), object()]])
+@pytest.mark.parametrize("confidences", [[None, None], [0.1, 0.2]])
+def test_answers_that_are_no_texts_are_refused_in_a_sentence(answers, confidences):
+    kind = pl.Object if type(answers[0]) is object else None
+    columns = {"answer": pl.Series(answers, dtype=kind), "correct": [0, 1], "confidence_p": confidences}
+    with pytest.raises(DataError, match=r"columns confidence_p are empty|'answer' holds .*expected one text per row"):
+        dualread.evaluate(pl.DataFrame(columns), replicates=0)
+
+
 def test_a_record_of_a_server_can_be_evaluated(tmp_path):
     record = Record(tmp_path / "record.jsonl")
     for i, (answer, _, confidence) in enumerate(ROWS):

@@ -141,6 +141,9 @@ def _one_row_per_method(table: CheckedTable) -> CheckedTable:
 
 
 def _has_answer(answers: pl.Series) -> pl.Series:
+    """Return which values are more than punctuation, bool [n]; whatever is no text counts, and is checked later."""
+    if answers.dtype not in (pl.String, pl.Null):
+        return answers.is_not_null()
     return answers.cast(pl.String).fill_null("").str.contains(_MORE_THAN_PUNCTUATION)
 
 
