@@ -65,19 +65,30 @@ columns = ["sample_id", "question", "options", "image_file"]
 questions = pl.read_parquet(folder / "manifest.parquet", columns=columns).sort("sample_id")
 donors = pl.read_parquet(study / "pairs/slake/test/pairs.parquet").select("sample_id", "donor_sample_id").drop_nulls()
 files = {row["sample_id"]: folder / row["image_file"] for row in questions.to_dicts()}
-first = questions.join(donors, on="sample_id").row(0, named=True)
+paired = questions.join(donors, on="sample_id").head(24).to_dicts()
+score = Scorer.load(bundle)
+both = list(
+    score.each(
+        Question(image=files[row["sample_id"]], question=row["question"], donor=files[row["donor_sample_id"]])
+        for row in paired
+    )
+)
+# Of an answer that has no valid form there is no confidence. The first question with answers about both images is shown.
+chosen = next((k for k, r in enumerate(both) if r.drop is not None), 0)
+first, result = paired[chosen], both[chosen]
 Image(files[first["sample_id"]], width=160)
 
+
 # %%
-score = Scorer.load(bundle)
-result = score(files[first["sample_id"]], first["question"], donor=files[first["donor_sample_id"]])
+def shown(value, form=".3f"):
+    return "none" if value is None else format(value, form)
+
+
 print("question  ", first["question"])
 print("answer    ", result.answer)
-print(
-    "confidence",
-    f"{result.confidence:.3f}, from PSR {result.psr:.3f} before the answer and PER {result.per:.3f} after it",
-)
-print("drop      ", f"{result.drop:+.3f} on the donor's image")
+print("confidence", f"{shown(result.confidence)}, from PSR {shown(result.psr)} before the answer and PER", end=" ")
+print(shown(result.per), "after it")
+print("drop      ", shown(result.drop, "+.3f"), "on the donor's image")
 print("decision  ", result.decision.reason)
 
 # %% [markdown]
@@ -118,16 +129,13 @@ for certified in (False, True):
 # Each point is a question that was asked about its own image and about its donor. Below the line, confidence drops.
 
 # %%
-paired = questions.join(donors, on="sample_id").head(24).to_dicts()
-both = list(
-    score.each(
-        Question(image=files[row["sample_id"]], question=row["question"], donor=files[row["donor_sample_id"]])
-        for row in paired
-    )
-)
+judged = [r for r in both if r.drop is not None]
 figure, axes = plt.subplots(figsize=(3.6, 3.6))
 axes.plot([0, 1], [0, 1], color="gray", linewidth=0.8)
-axes.scatter([r.confidence for r in both], [r.donor.confidence for r in both], s=14)
+axes.scatter([r.confidence for r in judged], [r.donor.confidence for r in judged], s=14)
 axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence on the image", ylabel="confidence on the donor")
 plt.show()
-print(f"confidence drops in {sum(r.drop > 0 for r in both)} of {len(both)} questions")
+print(
+    f"confidence drops in {sum(r.drop > 0 for r in judged)} of {len(judged)} questions;"
+    f" {len(both) - len(judged)} more have no answer about one of the images"
+)

@@ -8,6 +8,9 @@ import sys
 import pytest
 import yaml
 
+from dualread.study.config import resolve
+from dualread.study.files import merged
+from dualread.study.work import cluster_resources
 from tests.workflow.checkout import ROOT, Checkout
 
 pytestmark = pytest.mark.rest
@@ -59,10 +62,14 @@ def settings():
 def test_every_stage_that_is_submitted_gets_its_resources_and_only_models_get_gpus(fresh):
     found = jobs(fresh, "workflow/studies/smoke.yaml")
     given = {stage: {} for stage in settings()["set-resources"]}
+    planned = cluster_resources(
+        resolve(merged([ROOT / "workflow/studies/smoke.yaml"], ROOT)), root=fresh.folder, results=fresh.folder / "none"
+    )
     for is_submitted, rule, resources in found:
         stage = stage_of(rule)
         assert is_submitted == (stage is not None), rule  # the others take moments, and run where Snakemake runs
-        wanted = {**settings()["default-resources"], **settings()["set-resources"].get(stage, {})}
+        of_profile = settings()["set-resources"].get(stage, {})
+        wanted = {**settings()["default-resources"], **(planned.get(stage, {}) if is_submitted else {}), **of_profile}
         assert {name: resources[name] for name in wanted} == {name: str(value) for name, value in wanted.items()}, rule
         assert ("gpu" in resources) == (stage in WITH_A_MODEL), rule
         assert (resources["slurm_partition"] == "gpu") == (stage in WITH_A_MODEL), rule
