@@ -222,9 +222,10 @@ def test_verify_names_what_is_not_of_this_configuration(checkout, monkeypatch, c
     assert "steps: 3 -> 2" in said
 
 
-def test_verify_is_right_after_an_edit_of_data(alone, monkeypatch, capsys):
-    """More test images: the manifest of the training questions is made again with equal bytes, and so is no actor."""
-    alone.edit(STUDY, "test: 5}", "test: 6}")
+def test_verify_is_right_where_a_producer_was_made_again_with_equal_bytes(alone, monkeypatch, capsys):
+    """Shares that give the ten training images the same roles: the manifest is equal, and no actor is made again."""
+    roles = "{train: {fit: 0.71, stop: 0.1, calibration: 0.19}}"
+    alone.edit(STUDY, "\nconditions:", f"\ndatasets: {{slake: {{roles: {roles}}}}}\nconditions:")
     done = run(alone)
     assert done.returncode == 0, done.text
     assert ("build_manifest", "manifests/slake/train") in done.entries("computed")
