@@ -98,6 +98,15 @@ def write_table(table: "pl.DataFrame", file: Path) -> None:
     beside.replace(file)
 
 
+def evaluating(table: "pl.DataFrame", file: Path) -> str:
+    """Return the call that evaluates answers which `write_table` wrote to a file."""
+    import polars as pl
+
+    has_lists = table.schema.get("reference_answer") == pl.List(pl.String) and file.suffix in (".csv", ".tsv")
+    several = has_lists and bool((table["reference_answer"].list.len() > 1).any())
+    return f"dualread evaluate {file}" + (" --alternatives '#'" if several else "")
+
+
 def _table_writer(file: Path):
     import polars as pl
 

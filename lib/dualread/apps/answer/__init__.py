@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from dualread.apps.text import check_table_suffix, write_table
+from dualread.apps.text import check_table_suffix, evaluating, write_table
 from dualread.errors import ConfigError
 
 HELP = "answer a table of questions, with confidences, without a study"
@@ -83,7 +83,5 @@ def run(options: argparse.Namespace) -> int:
     write_table(answers, out)
     known = answers["correct"].drop_nulls()
     graded = f", {known.mean():.1%} of {len(known)} correct" if len(known) else ""
-    several = out.suffix in (".csv", ".tsv") and any(len(of) > 1 for of in answers["reference_answer"].drop_nulls())
-    more = " --alternatives '#'" if several else ""
-    print(f"wrote {out}: {len(answers)} answers{graded}. Next: dualread evaluate {out}{more}")
+    print(f"wrote {out}: {len(answers)} answers{graded}. Next: {evaluating(answers, out)}")
     return 0

@@ -230,7 +230,7 @@ def shared_questions(cells: EvaluationData, chooser: EvaluationData) -> str | No
 
 
 def shared_images(cells: EvaluationData, chooser: EvaluationData) -> str | None:
-    """Return a warning if other questions about the same images chose the threshold; None if there are none.
+    """Return a warning if answers about the same images chose the threshold; None if there are none.
 
     Where the questions themselves are shared, `shared_questions` says so.
     """
@@ -243,9 +243,9 @@ def shared_images(cells: EvaluationData, chooser: EvaluationData) -> str | None:
     if (n := int(judged_on.is_in(chosen_on.implode()).sum())) == 0:
         return None
     return (
-        f"warning: {n} of {len(judged_on)} {cells.unit}s of {cells.source} are in {chooser.source} too, with other"
-        f" questions. Answers about one {cells.unit} tend to be right or wrong together, so that the error rate of the"
-        " kept answers may be too low, and nothing is certified."
+        f"warning: {n} of {len(judged_on)} {cells.unit}s of {cells.source} are in {chooser.source} too. Answers about"
+        f" one {cells.unit} tend to be right or wrong together, so that the error rate of the kept answers may be too"
+        " low, and nothing is certified."
     )
 
 

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write, send or read what is judged; return 0, or 1 if requests that were sent are not answered."""
     from dualread.apps.judge.agreement import AnswersToJudge
-    from dualread.apps.text import check_table_suffix, write_table
+    from dualread.apps.text import check_table_suffix, evaluating, write_table
 
     if options.out is not None:
         check_table_suffix(options.out)
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         judged.disagreements.write_csv(listed)
         write_table(judged.table, options.out)
         print(f"wrote {listed}: {len(judged.disagreements)} distinct answers that the two judge differently")
-        print(f"wrote {options.out}: {len(judged.table)} rows. Next: dualread evaluate {options.out}")
+        print(f"wrote {options.out}: {len(judged.table)} rows. Next: {evaluating(judged.table, options.out)}")
     return 1 if failed else 0
 
 
