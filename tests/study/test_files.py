@@ -59,13 +59,13 @@ def test_a_study_can_be_planned_before_its_actors_are_there():
 
 def test_nothing_of_a_package_that_a_study_json_names_is_run(tmp_path, monkeypatch):
     """Results may be somebody else's; whoever runs a study says by that whose code runs."""
-    (tmp_path / "chest_reader").mkdir()
+    (tmp_path / "x_ray_reader").mkdir()  # no other test uses the name: where a package is found is remembered
     code = "class Settings(Section):\n    open('ran', 'w').close()\n\ndef score(reader, answers): ...\n"
-    (tmp_path / "chest_reader/plain.py").write_text(f"from dualread.schema.base import Section\n\n{code}")
-    (tmp_path / "chest_reader/__init__.py").write_text("open('ran', 'w').close()")
+    (tmp_path / "x_ray_reader/plain.py").write_text(f"from dualread.schema.base import Section\n\n{code}")
+    (tmp_path / "x_ray_reader/__init__.py").write_text("open('ran', 'w').close()")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    method = {"label": "X", "group": "baseline", "actor": "base", "reader": "chest_reader.plain", "cost": "$t$"}
+    method = {"label": "X", "group": "baseline", "actor": "base", "reader": "x_ray_reader.plain", "cost": "$t$"}
     planned = {"settings": load([], ROOT).as_mapping(), "given": {"methods": {"x": {**method, "settings": {"a": 1}}}}}
     _, lines = changed_settings(planned, tmp_path / "results/mine")
     assert any("methods.x.settings.a" in line and "1" in line for line in lines)
