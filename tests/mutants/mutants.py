@@ -238,8 +238,8 @@ MUTANTS = (
     Mutant(
         "Bonferroni in place of Holm",
         "evaluation/statistics/p_values.py",
-        "own = min(1.0, (len(order) - rank) * value)",
-        "own = min(1.0, len(order) * value)",
+        "scaled = min(1.0, (len(order) - rank) * value)",
+        "scaled = min(1.0, len(order) * value)",
         ("evaluation/statistics/test_p_values.py", "evaluation/test_contrasts.py"),
     ),
     Mutant(

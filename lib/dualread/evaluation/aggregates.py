@@ -54,23 +54,23 @@ def _run(values: Sequence) -> dict:
 
 
 def _mean_row(known: dict[tuple, dict], key: dict, members: Sequence[str]) -> dict:
-    found = [known.get(tuple({**key, "dataset": member}[name] for name in KEYS)) for member in members]
-    problems = list(_problems(members, found))
+    rows = [known.get(tuple({**key, "dataset": member}[name] for name in KEYS)) for member in members]
+    problems = list(_problems(members, rows))
     reason = "; ".join(problems) if members else "the study has no OOD data sets"
-    values = [row["estimate"] for row in found if row is not None]
+    values = [row["estimate"] for row in rows if row is not None]
     return {
         **key,
         "estimate": None if reason else sum(values) / len(values),
         "low": None,
         "high": None,
-        "n": sum(row["n"] for row in found if row is not None),
-        "n_clusters": sum(row["n_clusters"] for row in found if row is not None),
+        "n": sum(row["n"] for row in rows if row is not None),
+        "n_clusters": sum(row["n_clusters"] for row in rows if row is not None),
         "reason": reason or None,
     }
 
 
-def _problems(members: Sequence[str], found: Sequence[dict | None]) -> Iterator[str]:
-    for member, row in zip(members, found, strict=True):
+def _problems(members: Sequence[str], rows: Sequence[dict | None]) -> Iterator[str]:
+    for member, row in zip(members, rows, strict=True):
         if row is None:
             yield f"{member}: missing"
         elif row["estimate"] is None:

@@ -117,17 +117,17 @@ def undefined_rows(conditions: Iterable[str], reason: str) -> Iterator[dict]:
 def _row(subset: str, rows: Columns, metric: PairMetric, draws: ImageDraws) -> Estimate:
     chosen = rows.mask(metric.mask)
     sizes = {"n": int(np.count_nonzero(chosen)), "n_clusters": rows.n_distinct("source_image_id", chosen)}
-    found = measure(subset, metric.name, metric.value, rows, **sizes)
-    if found.estimate is None or draws.replicates == 0:
-        return found
+    estimate = measure(subset, metric.name, metric.value, rows, **sizes)
+    if estimate.estimate is None or draws.replicates == 0:
+        return estimate
     ends: Limits = None
     if metric is ACCURACY:
         ends = share_interval(rows["correct_other"], rows.codes("source_image_id"))
     elif metric is AUROC:
-        ends = _of_auroc(rows, found.estimate, draws)
+        ends = _of_auroc(rows, estimate.estimate, draws)
     elif metric.of_pairs is not None:
-        ends = limits(metric.of_pairs, rows, found.estimate)
-    return with_limits(found, ends, rows.codes("source_image_id")[chosen])
+        ends = limits(metric.of_pairs, rows, estimate.estimate)
+    return with_limits(estimate, ends, rows.codes("source_image_id")[chosen])
 
 
 def _of_auroc(rows: Columns, estimate: float, draws: ImageDraws) -> Limits:
@@ -137,6 +137,6 @@ def _of_auroc(rows: Columns, estimate: float, draws: ImageDraws) -> Limits:
         return None
     kernel = images.resampled(auroc_kernel(rows["confidence_other"], rows["correct_other"], image, n_images))
     values = image_cluster_replicates({"auroc": kernel}, draws, n_rows=len(rows))["auroc"]
-    found = interval(spread_of_ranks(values, estimate, images))
-    low, high = including(found.low, found.high, estimate)
+    percentiles = interval(spread_of_ranks(values, estimate, images))
+    low, high = including(percentiles.low, percentiles.high, estimate)
     return None if low is None or high is None else (low, high)

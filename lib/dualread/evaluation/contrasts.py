@@ -62,21 +62,21 @@ class OverSeeds:
     def minus(self, other: "OverSeeds", name: str, other_name: str) -> "OverSeeds":
         """Return self minus other; a reason for no value mentions the two names."""
         reasons = [f"{n}: {value.reason}" for n, value in ((name, self), (other_name, other)) if value.reason]
-        found = {
+        counts = {
             "is_signed": True,
             "n": min(self.n, other.n),
             "n_clusters": min(self.n_clusters, other.n_clusters),
             "short": tuple(side for side in FEW_IMAGES_OF if side in {*self.short, *other.short}),
         }
         if self.estimate is None or other.estimate is None or self.sample is None or other.sample is None:
-            return OverSeeds(estimate=None, reason="; ".join(reasons), **found)
+            return OverSeeds(estimate=None, reason="; ".join(reasons), **counts)
         return OverSeeds(
             estimate=self.estimate - other.estimate,
             reason="; ".join(reasons) or None,
             by_seed=_side_by_side(self.by_seed, other.by_seed, sub),
             sample=self.sample.minus(other.sample),
-            samples=_side_by_side(self.samples, other.samples, lambda one, two: one.minus(two)),
-            **found,
+            samples=_side_by_side(self.samples, other.samples, lambda first, second: first.minus(second)),
+            **counts,
         )
 
     def p(self) -> P | None:
@@ -88,11 +88,11 @@ class OverSeeds:
 
         It is not below the one for these seeds: more varies.
         """
-        variance, given = self._variance_retrained, self.p()
-        if self.estimate is None or self.sample is None or variance is None or given is None:
+        variance, p_over_images = self._variance_retrained, self.p()
+        if self.estimate is None or self.sample is None or variance is None or p_over_images is None:
             return None
         p = difference_p_value(self.estimate, variance, self.sample.carriers())
-        return None if p is None else P(max(p, given.value), at_most=False)
+        return None if p is None else P(max(p, p_over_images.value), at_most=False)
 
     @cached_property
     def _variance_retrained(self) -> Variance | None:
@@ -153,30 +153,31 @@ class Results:
     def value(self, cell: Cell, method: str) -> OverSeeds:
         """Return the metric of `cell` across the seeds of a method."""
         rows, (backbone, dataset, split, metric) = self._rows[cell, method], cell
-        of = ANSWER_METRICS.get(metric)  # None: a metric of donor pairs
-        found = {
+        declared = ANSWER_METRICS.get(metric)  # None: a metric of donor pairs
+        fields = {
             "n": min(row["n"] for row in rows.values()),
             "n_clusters": min(row["n_clusters"] for row in rows.values()),
             "short": self._short(cell, method),
         }
         if reason := "; ".join(_reasons(rows)):
-            return OverSeeds(estimate=None, reason=reason, **found)
+            return OverSeeds(estimate=None, reason=reason, **fields)
         by_seed = {seed: row["estimate"] for seed, row in rows.items()}
         members = self._members.get(dataset, (dataset,))
-        shown = [one for member in members for one in self._images((backbone, member, split), method)] if of else []
+        places = [(backbone, member, split) for member in members] if declared else []
+        shown = [images for place in places for images in self._images(place, method)]
         runs = {
             seed: [self._read((backbone, seed, method), f"{member}/{split}/{metric}") for member in members]
             for seed in rows
         }
         known = {
             "n_images": sum(self._carriers((backbone, member, split, metric), method) for member in members),
-            "is_skewed": of is not None and (of.is_skewed or any(images.is_uneven for images in shown)),
+            "is_skewed": declared is not None and (declared.is_skewed or any(images.is_uneven for images in shown)),
         }
-        found["sample"] = mean_sample(list(zip(*runs.values(), strict=True)), **known)
-        found["samples"] = {seed: mean_sample([[run] for run in of_seed], **known) for seed, of_seed in runs.items()}
-        found["reason"] = next((images.reason for images in shown if images.reason), None)
-        found["is_signed"] = of is not None and of.is_signed  # as every difference, it can be negative
-        return OverSeeds(estimate=mean(by_seed.values()), by_seed=by_seed, **found)
+        fields["sample"] = mean_sample(list(zip(*runs.values(), strict=True)), **known)
+        fields["samples"] = {seed: mean_sample([[run] for run in of_seed], **known) for seed, of_seed in runs.items()}
+        fields["reason"] = next((images.reason for images in shown if images.reason), None)
+        fields["is_signed"] = declared is not None and declared.is_signed  # as every difference, it can be negative
+        return OverSeeds(estimate=mean(by_seed.values()), by_seed=by_seed, **fields)
 
     def _images(self, place: tuple[str, str, str], method: str) -> Iterator[InEffect]:
         """Yield, run by run, how many even images those of a (backbone, data set, split) are worth."""
@@ -187,7 +188,7 @@ class Results:
         """Return the number of images that can carry a difference: of ranks, those with the rarer kind of answer."""
         *_, metric = cell
         counted = [row["n_clusters"] for row in self._rows[cell, method].values()]
-        if (of := ANSWER_METRICS.get(metric)) and of.is_of_ranks:
+        if (declared := ANSWER_METRICS.get(metric)) and declared.is_of_ranks:
             backbone, dataset, split, _ = cell
             for kind in ("images_with_right", "images_with_wrong"):
                 rows = self._rows[(backbone, dataset, split, kind), method].values()
@@ -241,8 +242,8 @@ def _differences(contrast: ContrastSpec, values: Mapping[str, OverSeeds]) -> Ite
 
 def tested(differences: Sequence[OverSeeds]) -> Iterator[dict]:
     """Yield the columns of each difference with its p-values; Holm's method covers all of them together."""
-    given, retrained = [value.p() for value in differences], [value.p_retrained() for value in differences]
-    p_values = zip(given, holm(given), retrained, holm(retrained), strict=True)
+    over_images, retrained = [value.p() for value in differences], [value.p_retrained() for value in differences]
+    p_values = zip(over_images, holm(over_images), retrained, holm(retrained), strict=True)
     for value, (p, adjusted, p_retrained, adjusted_retrained) in zip(differences, p_values, strict=True):
         yield {
             **value.columns(),

@@ -109,35 +109,35 @@ def _of_float32(array: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = array.astype(np.float64)
         power = np.floor(np.log10(np.abs(exact)))
-    found = np.full(exact.shape, np.nan)
+    shortest = np.full(exact.shape, np.nan)
     # Where float64 holds the powers of ten exactly, each decimal is rounded once, as a text would be.
-    left = np.flatnonzero((power >= -_EXACT) & (power <= _EXACT))
+    unsettled = np.flatnonzero((power >= -_EXACT) & (power <= _EXACT))
     for n_digits in range(1, 10):
-        shift = n_digits - 1 - power[left]
+        shift = n_digits - 1 - power[unsettled]
         up, down = 10.0 ** np.maximum(shift, 0), 10.0 ** np.maximum(-shift, 0)
-        decimal = np.rint(exact[left] * up / down) * down / up
-        rounds = decimal.astype(np.float32) == array[left]
-        found[left[rounds]] = decimal[rounds]
-        left = left[~rounds]
-    for row in np.flatnonzero(np.isnan(found)):
-        found[row] = float(np.format_float_scientific(array[row], unique=True))
-    return found
+        decimal = np.rint(exact[unsettled] * up / down) * down / up
+        rounds = decimal.astype(np.float32) == array[unsettled]
+        shortest[unsettled[rounds]] = decimal[rounds]
+        unsettled = unsettled[~rounds]
+    for row in np.flatnonzero(np.isnan(shortest)):
+        shortest[row] = float(np.format_float_scientific(array[row], unique=True))
+    return shortest
 
 
 def _one_by_one(array: np.ndarray, name: str) -> np.ndarray:
     """Return objects as numbers, such as a float32 beside a Python float, which would turn it into 0.89999998."""
-    found = np.empty(array.shape)
+    numbers = np.empty(array.shape)
     for row, value in enumerate(array.flat):
         is_number = isinstance(value, int | float) or hasattr(value, "dtype") or hasattr(value, "as_integer_ratio")
         if not is_number:
             raise ValueError(f"{name}: row {row} is {value!r} ({type(value).__name__}), expected a number.")
-        found.flat[row] = as_number(value, name=f"{name}: row {row}") if hasattr(value, "dtype") else float(value)
-    return found
+        numbers.flat[row] = as_number(value, name=f"{name}: row {row}") if hasattr(value, "dtype") else float(value)
+    return numbers
 
 
 def _of_bits(bits: np.ndarray, precision: str) -> np.ndarray:
-    found = _table(precision)[bits & 0x7FFF]
-    return np.where(bits >> 15, -found, found)
+    magnitude = _table(precision)[bits & 0x7FFF]
+    return np.where(bits >> 15, -magnitude, magnitude)
 
 
 @lru_cache(maxsize=2)
@@ -147,11 +147,11 @@ def _table(precision: str) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         exact = bits.view(np.float16) if precision == "float16" else (bits.astype(np.uint32) << 16).view(np.float32)
         exact = exact.astype(np.float64)
-    found, n = exact.copy(), int(np.count_nonzero(np.isfinite(exact)))  # infinity and NaN come last
+    shortest, n = exact.copy(), int(np.count_nonzero(np.isfinite(exact)))  # infinity and NaN come last
     middle = (exact[1:n] + exact[: n - 1]) / 2
     lowest, highest = np.append(-1.0, middle), np.append(middle, exact[n - 1])
     for n_digits in range(5, 0, -1):  # more are never needed
         decimal = np.array([float(f"{value:.{n_digits}g}") for value in exact[:n]])
         rounds = (decimal > lowest) & (decimal < highest)
-        found[:n][rounds] = decimal[rounds]
-    return found
+        shortest[:n][rounds] = decimal[rounds]
+    return shortest

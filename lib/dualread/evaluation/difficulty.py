@@ -73,13 +73,13 @@ def exchange(image_ids: Sequence[str], questions: Sequence[str], answers: Sequen
     circles: dict[tuple[str, str | None], list[int]] = {}
     for place, key in enumerate(zip(questions, answers, strict=True)):
         circles.setdefault(key, []).append(place)
-    found = np.full(len(image_ids), -1, dtype=np.int64)
+    partners = np.full(len(image_ids), -1, dtype=np.int64)
     for circle in circles.values():
         circle.sort(key=lambda place: hashlib.sha256(image_ids[place].encode()).hexdigest())
         for place, following in zip(circle, [*circle[1:], circle[0]], strict=True):
             if image_ids[place] != image_ids[following]:
-                found[place] = following
-    return found
+                partners[place] = following
+    return partners
 
 
 def controls(runs: Sequence[RunAnswers], nulls: Sequence[str], draws: ImageDraws) -> list[dict[str, Any]]:
@@ -126,29 +126,29 @@ def _auroc(
     draws: ImageDraws,
 ) -> OverSeeds:
     """Return the AUROC for the answers at the places `about` of each run, with the scores at the places `taken`."""
-    found = []
+    aurocs = []
     for run, all_scores, rows, others in zip(runs, scores, about, taken, strict=True):
         images, correct = _images(run, rows), run.correct[rows]
         if isinstance(all_scores, str):
             nothing = np.empty(0)
-            found.append(_RunMetric(value=None, reason=all_scores, replicates=nothing, image_ids=images, carriers=0))
+            aurocs.append(_RunMetric(value=None, reason=all_scores, replicates=nothing, image_ids=images, carriers=0))
             continue
         score = all_scores[others]
         kernel = auroc_kernel(score, correct, draws.cluster_of(images), len(draws.image_ids))
         # A difference rests on the images with the rarer kind of answer.
         rarer = min(len({images[i] for i in np.flatnonzero(kind)}) for kind in (correct, ~correct))
-        found.append(_measured(partial(auroc, score, correct), kernel, images, draws, carriers=rarer))
-    return _over_seeds(runs, found)
+        aurocs.append(_measured(partial(auroc, score, correct), kernel, images, draws, carriers=rarer))
+    return _over_seeds(runs, aurocs)
 
 
 def _accuracy(runs: Sequence[RunAnswers], hazy: bool, draws: ImageDraws) -> OverSeeds:
-    found = []
+    accuracies = []
     for run in runs:
         rows = np.flatnonzero((run.haze > 0) == hazy)
         images, correct = _images(run, rows), run.correct[rows]
         kernel = mean_kernel(correct.astype(np.float64), draws.cluster_of(images), len(draws.image_ids))
-        found.append(_measured(partial(accuracy, correct), kernel, images, draws, carriers=len(set(images))))
-    return _over_seeds(runs, found)
+        accuracies.append(_measured(partial(accuracy, correct), kernel, images, draws, carriers=len(set(images))))
+    return _over_seeds(runs, accuracies)
 
 
 def _share_columns(value: OverSeeds) -> dict[str, Any]:
@@ -177,20 +177,21 @@ def _measured(
     return _RunMetric(value=value, reason=reason, replicates=replicates, image_ids=images, carriers=carriers)
 
 
-def _over_seeds(runs: Sequence[RunAnswers], found: Sequence[_RunMetric]) -> OverSeeds:
-    n = min(len(one.image_ids) for one in found)
-    n_clusters = min(len(set(one.image_ids)) for one in found)
-    reasons = dict.fromkeys(one.reason for one in found if one.reason)
-    by_seed = {run.seed: one.value for run, one in zip(runs, found, strict=True) if one.value is not None}
+def _over_seeds(runs: Sequence[RunAnswers], metrics: Sequence[_RunMetric]) -> OverSeeds:
+    n = min(len(metric.image_ids) for metric in metrics)
+    n_clusters = min(len(set(metric.image_ids)) for metric in metrics)
+    reasons = dict.fromkeys(metric.reason for metric in metrics if metric.reason)
+    by_seed = {run.seed: metric.value for run, metric in zip(runs, metrics, strict=True) if metric.value is not None}
     if reasons:
         return OverSeeds(estimate=None, n=n, n_clusters=n_clusters, short=(), reason="; ".join(reasons))
-    n_images = min(one.carriers for one in found)
+    n_images = min(metric.carriers for metric in metrics)
     return OverSeeds(
         estimate=mean(by_seed.values()),
         by_seed=by_seed,
-        sample=mean_sample([[one.replicates for one in found]], n_images=n_images),
+        sample=mean_sample([[metric.replicates for metric in metrics]], n_images=n_images),
         samples={
-            run.seed: mean_sample([[one.replicates]], n_images=n_images) for run, one in zip(runs, found, strict=True)
+            run.seed: mean_sample([[metric.replicates]], n_images=n_images)
+            for run, metric in zip(runs, metrics, strict=True)
         },
         n=n,
         n_clusters=n_clusters,

@@ -69,15 +69,15 @@ def estimate(cell: CellColumns, draws: ImageDraws, further: Collection[str] = ()
         draws: Resamples of the manifest's images, shared by all subsets and metrics.
         further: Names of `FURTHER_METRICS` to compute as well.
     """
-    answer_metrics = {**ANSWER_METRICS, **{name: of for name, of in FURTHER_METRICS.items() if name in further}}
+    answer_metrics = {**ANSWER_METRICS, **{name: metric for name, metric in FURTHER_METRICS.items() if name in further}}
     rows = []
     parts = {subset: cell if subset == "all" else cell.of_type(subset) for subset in SUBSETS}
-    whole = [subset for subset, part in parts.items() if len(part.answers) == len(cell.answers)]
+    complete = [subset for subset, part in parts.items() if len(part.answers) == len(cell.answers)]
     # A part that is the whole has its replicates.
-    resampled = replicates({name: part for name, part in parts.items() if name == "all" or name not in whole}, draws)
+    resampled = replicates({name: part for name, part in parts.items() if name == "all" or name not in complete}, draws)
     for subset in SUBSETS:
         part = parts.pop(subset)  # what is known about a part is freed after its turn
-        known = resampled["all" if subset in whole else subset]
+        known = resampled["all" if subset in complete else subset]
         for row in _rows(subset, part, draws, answer_metrics):
             if row.metric in _WITH_PERCENTILES:
                 if row.metric in known and len(known[row.metric]):
@@ -95,8 +95,8 @@ def _rows(
 ) -> Iterator[Estimate]:
     sizes = {"n": len(cell.answers), "n_clusters": cell.answers.n_distinct("image_id", all_rows(cell.answers))}
     for name, metric in answer_metrics.items():
-        found = measure(subset, name, metric.value, cell.answers, **sizes)
-        yield found if metric.counts is None else _with_share(found, metric.counts(cell.answers), cell.answers, draws)
+        row = measure(subset, name, metric.value, cell.answers, **sizes)
+        yield row if metric.counts is None else _with_share(row, metric.counts(cell.answers), cell.answers, draws)
         if name == "ece15":
             yield measure(subset, NOISE_FLOOR, partial(noise_floor, draws=draws), cell.answers, **sizes)
     yield from _masked_rows(subset, cell.pairs, PAIR_METRICS)
@@ -104,30 +104,30 @@ def _rows(
     yield from _masked_rows(subset, cell.shuffled, controls.SHUFFLED_METRICS)
 
 
-def _with_share(found: Estimate, counted: np.ndarray, answers: Columns, draws: ImageDraws) -> Estimate:
+def _with_share(row: Estimate, counted: np.ndarray, answers: Columns, draws: ImageDraws) -> Estimate:
     """Return the share of the rows `counted` with its interval; without one if no resamples were asked for."""
-    if found.estimate is None or draws.replicates == 0:
-        return found
+    if row.estimate is None or draws.replicates == 0:
+        return row
     image = answers.codes("image_id")
-    return with_limits(found, share_interval(counted, image), image)
+    return with_limits(row, share_interval(counted, image), image)
 
 
-def with_limits(found: Estimate, ends: Limits, *images: np.ndarray) -> Estimate:
+def with_limits(row: Estimate, ends: Limits, *images: np.ndarray) -> Estimate:
     """Return the estimate with the ends of its interval, or with the reason why it has none.
 
     Args:
-        found: The estimate.
+        row: The estimate.
         ends: Of its interval; None if there is none.
         images: The image of each of its rows, int [n]; of pairs, those of both sides.
     """
     if ends is not None and ends[0] is not None:
-        return found._replace(low=ends[0], high=ends[1])
-    return found._replace(reason=found.reason or why_none(*images))
+        return row._replace(low=ends[0], high=ends[1])
+    return row._replace(reason=row.reason or why_none(*images))
 
 
 def why_none(*images: np.ndarray) -> str | None:
     """Return why rows about these images, int [n] for each side, have no interval; None if images are no reason."""
-    return next((reason for of in images if (reason := InEffect.of(np.bincount(of)).reason)), None)
+    return next((reason for side in images if (reason := InEffect.of(np.bincount(side)).reason)), None)
 
 
 def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, PairMetric]) -> Iterator[Estimate]:
@@ -137,15 +137,15 @@ def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, PairMet
         else:
             chosen = rows.mask(metric.mask)
             n, n_clusters = int(np.count_nonzero(chosen)), rows.n_distinct("source_image_id", chosen)
-            found = measure(subset, name, metric.value, rows, n=n, n_clusters=n_clusters)
+            row = measure(subset, name, metric.value, rows, n=n, n_clusters=n_clusters)
             ends = None
-            if metric.of_pairs is not None and found.estimate is not None:
-                ends = limits(metric.of_pairs, rows, found.estimate)
-            if metric.of_pairs is None or found.estimate is None:
-                yield found
+            if metric.of_pairs is not None and row.estimate is not None:
+                ends = limits(metric.of_pairs, rows, row.estimate)
+            if metric.of_pairs is None or row.estimate is None:
+                yield row
             else:
                 sides = rows.image_numbers("source_image_id", metric.of_pairs.other)[:, chosen]
-                yield with_limits(found, ends, *sides)
+                yield with_limits(row, ends, *sides)
 
 
 def noise_floor(answers: Columns, draws: ImageDraws) -> float:
@@ -185,7 +185,7 @@ def _with_percentiles(row: Estimate, values: np.ndarray | None) -> list[dict[str
     if values is None or len(values) == 0:
         reason = row.reason if values is None else None
         return [row._asdict(), undefined(row.subset, name, reason or "no replicates were asked for")._asdict()]
-    found = interval(values)
-    low, high = including(found.low, found.high, row.estimate)
-    count = {"metric": name, "estimate": float(found.n_undefined), "reason": None}
+    percentiles = interval(values)
+    low, high = including(percentiles.low, percentiles.high, row.estimate)
+    count = {"metric": name, "estimate": float(percentiles.n_undefined), "reason": None}
     return [{**row._asdict(), "low": low, "high": high}, {**row._asdict(), **count}]

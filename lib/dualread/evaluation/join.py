@@ -100,22 +100,22 @@ def _scored(where: str, condition: str, predictions: pl.DataFrame, graded: pl.Da
 
 def _condition(where: str, scored: dict[str, pl.DataFrame], name: str) -> pl.DataFrame:
     if name not in scored:
-        found = ", ".join(sorted(scored)) or "none"
-        raise ArtifactError(f"{where}: no predictions under condition {name!r}, found: {found}. Score this shard too.")
+        known = ", ".join(sorted(scored)) or "none"
+        raise ArtifactError(f"{where}: no predictions under condition {name!r}, found: {known}. Score this shard too.")
     return scored[name]
 
 
 def _paired(where: str, answers: pl.DataFrame, donor: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     check_same_questions(f"{where}/donor", donor, "answers", pairs, "pairs")
-    own = answers.join(pairs.select("sample_id"), on="sample_id", how="semi", maintain_order="left")
-    if len(own) < len(pairs):
+    real = answers.join(pairs.select("sample_id"), on="sample_id", how="semi", maintain_order="left")
+    if len(real) < len(pairs):
         unknown = pairs.filter(~pairs["sample_id"].is_in(answers["sample_id"].implode()))["sample_id"].to_list()
         raise ArtifactError(f"{where}: pairs name questions that are not in the manifest: {some(unknown)}.")
     refuse_rows(f"{where}/donor", pairs["sample_id"], donor["image_id"] != pairs["donor_image_id"], _OTHER_IMAGE)
     values = ["correct", "canonical_answer", "confidence"]
     return beside(
         pairs.select("sample_id", "source_image_id", "donor_image_id"),
-        own.select("answer_type", *(pl.col(name).alias(f"{name}_real") for name in values)),
+        real.select("answer_type", *(pl.col(name).alias(f"{name}_real") for name in values)),
         donor.select(pl.col(name).alias(f"{name}_donor") for name in values),
     )
 
@@ -132,8 +132,8 @@ def _fixed(where: str, pairs: pl.DataFrame, fixed: pl.DataFrame) -> pl.DataFrame
 def _shuffled(where: str, answers: pl.DataFrame, shuffled: pl.DataFrame) -> pl.DataFrame:
     shard = f"{where}/{SHUFFLED}"
     check_same_questions(shard, shuffled, "answers", answers, "manifest")
-    own = shuffled["image_id"] == answers["image_id"]
-    refuse_rows(shard, answers["sample_id"], own, "answers were generated on the question's own image")
+    same_image = shuffled["image_id"] == answers["image_id"]
+    refuse_rows(shard, answers["sample_id"], same_image, "answers were generated on the question's own image")
     real = answers.select(
         "sample_id", "answer_type", source_image_id="image_id", correct_real="correct", confidence_real="confidence"
     )

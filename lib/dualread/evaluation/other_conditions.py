@@ -21,12 +21,12 @@ def conditions_of(graded: Iterable[str]) -> list[str]:
 def beside_original(where: str, condition: str, answers: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
     """Return the original `answers` to the questions of a condition beside those under it (`Joined.conditions`)."""
     shard = f"{where}/{condition}"
-    own = answers.join(other.select("sample_id"), on="sample_id", how="semi", maintain_order="left")
-    check_same_questions(shard, other, "answers", own, "manifest")
+    real = answers.join(other.select("sample_id"), on="sample_id", how="semi", maintain_order="left")
+    check_same_questions(shard, other, "answers", real, "manifest")
     # What was done to an image makes another one of it.
-    changed = pl.when(other["image_id"] == own["image_id"]).then(pl.format("{} of {}", pl.lit(condition), "image_id"))
+    changed = pl.when(other["image_id"] == real["image_id"]).then(pl.format("{} of {}", pl.lit(condition), "image_id"))
     return beside(
-        own.select("sample_id", "answer_type", "correct", "confidence", source_image_id="image_id").rename(
+        real.select("sample_id", "answer_type", "correct", "confidence", source_image_id="image_id").rename(
             {"correct": "correct_real", "confidence": "confidence_real"}
         ),
         other.select(

@@ -120,13 +120,13 @@ def planned(expected: Expected, *, target_risk: float, delta: float = DELTA) -> 
     """
     needed = images_needed(expected, target_risk=target_risk, delta=delta)
     sizes = () if needed is None else sorted({max(round(needed * factor), 1) for factor in (0.25, 0.5, 1, 2, 4)})
-    found = []
+    plans = []
     for n in sizes:
         if n * expected.per_image <= LARGEST:
             kept = list(_kept(expected, n, target_risk, delta))
             shares = [share for share in kept if share is not None]
-            found.append(Planned(images=n, certified=len(shares) / len(kept), kept=sum(shares) / len(kept)))
-    return found
+            plans.append(Planned(images=n, certified=len(shares) / len(kept), kept=sum(shares) / len(kept)))
+    return plans
 
 
 def _enough(expected: Expected, n_images: int, target_risk: float, delta: float) -> bool:
@@ -144,15 +144,15 @@ def _kept(expected: Expected, n_images: int, target_risk: float, delta: float) -
     for repetition in range(REPETITIONS):
         # Larger validation sets have the images of the smaller ones, so that a comparison of sizes has less noise.
         rng = generator("planning", repetition)
-        own = rng.standard_normal((n_images, 2 + 2 * expected.per_image))
-        shared, single = own[:, :2, np.newaxis], own[:, 2:].reshape(n_images, 2, -1)
+        draws = rng.standard_normal((n_images, 2 + 2 * expected.per_image))
+        shared, single = draws[:, :2, np.newaxis], draws[:, 2:].reshape(n_images, 2, -1)
         normal = np.sqrt(_OF_IMAGE) * shared + np.sqrt(1 - _OF_IMAGE) * single
         confidence, luck = expit(mean + deviation * normal[:, 0]).ravel(), ndtr(normal[:, 1]).ravel()
         levels, p = risk_p_values(
             confidence, luck < confidence, images, target_risk=target_risk, max_per_image=expected.max_per_image
         )
-        found = smallest_certified(levels, p, target_risk=target_risk, delta=delta)
-        yield None if found is None else float((new >= found).mean())
+        certified = smallest_certified(levels, p, target_risk=target_risk, delta=delta)
+        yield None if certified is None else float((new >= certified).mean())
 
 
 @lru_cache(maxsize=256)

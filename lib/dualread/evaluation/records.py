@@ -47,8 +47,8 @@ def ccg_domains(metrics: pl.DataFrame, domains: Sequence[str]) -> pl.DataFrame:
     Returns:
         The columns of `method_domain_seed`, with `PAIRS` in place of `ANSWERS`.
     """
-    found = _matrix(metrics, [*domains, "ood_ccg"], PAIRS)
-    return found.with_columns(pl.col(_COUNTS).cast(pl.Int64), pl.col(_FLAGS) > 0)
+    ccg = _matrix(metrics, [*domains, "ood_ccg"], PAIRS)
+    return ccg.with_columns(pl.col(_COUNTS).cast(pl.Int64), pl.col(_FLAGS) > 0)
 
 
 def _matrix(metrics: pl.DataFrame, domains: Sequence[str], names: Sequence[str]) -> pl.DataFrame:

@@ -39,16 +39,16 @@ def replicates(cells: Mapping[str, CellColumns], draws: ImageDraws) -> dict[str,
             kernels |= {_within(cell, names): kernel for names, kernel in found_kernels.items()}
             spreads |= {f"{cell}/{name}": spread for name, spread in found_spreads.items()}
     n_rows = max((len(columns.answers) for columns in cells.values()), default=0)
-    found = image_cluster_replicates(kernels, draws, n_rows=n_rows) if kernels else {}
+    values = image_cluster_replicates(kernels, draws, n_rows=n_rows) if kernels else {}
     estimates = _estimates(kernels, len(draws.image_ids))
     for name, (spread, images) in spreads.items():
         if images.in_effect.reason:
-            found[name] = np.full(draws.replicates, np.nan)
+            values[name] = np.full(draws.replicates, np.nan)
         elif spread is not None:
-            found[name] = spread(found[name], estimates[name], images)
+            values[name] = spread(values[name], estimates[name], images)
     nothing = np.full(draws.replicates if draws.image_ids else 0, np.nan)
     return {
-        cell: {name: found.get(f"{cell}/{name}", nothing) for name in _names(columns)}
+        cell: {name: values.get(f"{cell}/{name}", nothing) for name in _names(columns)}
         for cell, columns in cells.items()
     }
 
@@ -93,9 +93,9 @@ def _kernels(answers: Columns, draws: ImageDraws) -> dict[str | tuple[str, ...],
 
 def _estimates(kernels: Mapping[str | tuple[str, ...], Kernel], n_clusters: int) -> dict[str, float]:
     """Return the value of each metric on the images themselves, each drawn once."""
-    found = {}
+    estimates = {}
     for names, kernel in kernels.items():
         values = kernel(np.ones((n_clusters, 1)))
         for name, row in zip(names, values, strict=True) if isinstance(names, tuple) else [(names, values)]:
-            found[name] = float(row[0])
-    return found
+            estimates[name] = float(row[0])
+    return estimates

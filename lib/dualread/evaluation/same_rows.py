@@ -11,20 +11,22 @@ def refuse_rows(where: str, sample_ids: pl.Series, wrong: pl.Series, what: str) 
         raise ArtifactError(f"{where}: {what}: {some(sample_ids.filter(wrong).to_list())}. Generate this shard again.")
 
 
-def check_same_questions(where: str, left: pl.DataFrame, left_name: str, right: pl.DataFrame, right_name: str) -> None:
+def check_same_questions(
+    where: str, first: pl.DataFrame, first_name: str, second: pl.DataFrame, second_name: str
+) -> None:
     """Check that two sorted tables have one row for each of the same questions."""
-    for frame, name in ((left, left_name), (right, right_name)):
+    for frame, name in ((first, first_name), (second, second_name)):
         if (frame["sample_id"][1:] == frame["sample_id"][:-1]).any():
             twice = frame.filter(pl.col("sample_id").is_duplicated())["sample_id"].unique().to_list()
             raise ArtifactError(
                 f"{where}: {name} hold more than one row of: {some(twice)}. Expected one row per question."
             )
-    if not left["sample_id"].equals(right["sample_id"]):
-        pair = ((left, right), (right, left))
-        only = [one.join(other, on="sample_id", how="anti")["sample_id"].to_list() for one, other in pair]
+    if not first["sample_id"].equals(second["sample_id"]):
+        pair = ((first, second), (second, first))
+        only = [table.join(other, on="sample_id", how="anti")["sample_id"].to_list() for table, other in pair]
         raise ArtifactError(
-            f"{where}: {left_name} and {right_name} must hold the same questions. Only in {left_name}:"
-            f" {some(only[0])}; only in {right_name}: {some(only[1])}. Run the stage that lacks them again."
+            f"{where}: {first_name} and {second_name} must hold the same questions. Only in {first_name}:"
+            f" {some(only[0])}; only in {second_name}: {some(only[1])}. Run the stage that lacks them again."
         )
 
 

@@ -86,8 +86,8 @@ class Resampled:
 
     def limits(self, estimate: float, is_signed: bool, /) -> Limits:
         """Return the percentile interval; None if no replicate has a value."""
-        found = interval(self.replicates)
-        low, high = including(found.low, found.high, estimate)
+        percentiles = interval(self.replicates)
+        low, high = including(percentiles.low, percentiles.high, estimate)
         if low is None or high is None:
             return None
         half = _NORMAL * sqrt(self._variance()) if is_signed and self.is_skewed else 0.0
@@ -95,14 +95,14 @@ class Resampled:
 
     def p(self, estimate: float, /) -> P | None:
         """See `Sample`; no value that the images cannot give."""
-        found = p_value(self.replicates)
-        if found is None:
+        p = p_value(self.replicates)
+        if p is None:
             return None
         smallest = smallest_p_value(self.n_images)
         if self.is_skewed and abs(estimate) > EQUAL:
             steps = abs(estimate) / max(sqrt(self._variance()), sys.float_info.min)
             smallest = max(smallest, 2.0 * float(scipy.special.ndtr(-steps)))
-        return found if found.value >= smallest else P(smallest, at_most=False)
+        return p if p.value >= smallest else P(smallest, at_most=False)
 
     def variance(self) -> Variance | None:
         """See `Sample`; the degrees of freedom are those of a mean over the images."""
@@ -149,11 +149,11 @@ class OverPairs:
     def minus(self, other: Sample, /) -> "OverPairs":
         """See `Sample`."""
         assert isinstance(other, OverPairs)
-        found = (
-            replace(one, shifts=one.shifts - two.shifts, parts=one.parts - two.parts)
-            for one, two in zip(self.datasets, other.datasets, strict=True)
+        differences = (
+            replace(mine, shifts=mine.shifts - others.shifts, parts=mine.parts - others.parts)
+            for mine, others in zip(self.datasets, other.datasets, strict=True)
         )
-        return OverPairs(datasets=tuple(found))
+        return OverPairs(datasets=tuple(differences))
 
     def limits(self, estimate: float, is_signed: bool, /) -> Limits:
         """See `Sample`."""
@@ -166,15 +166,15 @@ class OverPairs:
 
     def variance(self) -> Variance:
         """See `Sample`; data sets are independent."""
-        return mean_variance([of.shifts.variance() for of in self.datasets])
+        return mean_variance([dataset.shifts.variance() for dataset in self.datasets])
 
     def carriers(self) -> int:
         """Return how many images carry a difference, on the shorter side of every data set."""
-        found = 0
-        for of in self.datasets:
-            carrying = of.images[:, (np.abs(of.parts) > _EQUAL).any(axis=0)]
-            found += min(len(np.unique(side)) for side in carrying)
-        return found
+        carriers = 0
+        for dataset in self.datasets:
+            carrying = dataset.images[:, (np.abs(dataset.parts) > _EQUAL).any(axis=0)]
+            carriers += min(len(np.unique(side)) for side in carrying)
+        return carriers
 
     def n_undefined(self) -> int:
         """Return 0: nothing is resampled."""
@@ -193,10 +193,10 @@ def mean_sample(runs: Sequence[Sequence[np.ndarray | PairValues]], *, n_images: 
         n_images: Number of images that can carry a difference; pairs are counted themselves.
         is_skewed: See `Resampled`.
     """
-    arrays = [[run for run in of if isinstance(run, np.ndarray)] for of in runs]
+    arrays = [[run for run in seeds if isinstance(run, np.ndarray)] for seeds in runs]
     if all(arrays):
-        return Resampled(replicates=_mean([_mean(of) for of in arrays]), n_images=n_images, is_skewed=is_skewed)
-    return OverPairs(datasets=tuple(_data_set([run for run in of if isinstance(run, PairValues)]) for of in runs))
+        return Resampled(replicates=_mean([_mean(seeds) for seeds in arrays]), n_images=n_images, is_skewed=is_skewed)
+    return OverPairs(datasets=tuple(_data_set([run for run in seeds if isinstance(run, PairValues)]) for seeds in runs))
 
 
 def seed_by_image(samples: Sequence[Sample]) -> float:
@@ -208,8 +208,8 @@ def seed_by_image(samples: Sequence[Sample]) -> float:
         samples: That of each of K seeds.
     """
     k = len(samples)
-    variances = [one.minus(other).variance() for one, other in combinations(samples, 2)]
-    parts = [0.0 if of is None else of.value for of in variances]
+    variances = [first.minus(second).variance() for first, second in combinations(samples, 2)]
+    parts = [0.0 if variance is None else variance.value for variance in variances]
     return sum(parts) / (k**2 * (k - 1)) if parts else 0.0
 
 

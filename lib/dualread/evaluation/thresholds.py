@@ -59,8 +59,8 @@ def metric_name(kind: str, percent: int) -> str:
 
 def is_rate(metric: str) -> bool:
     """Return whether the metric is a share of answers at a threshold, which can be averaged over data sets."""
-    found = _METRIC.fullmatch(metric)
-    return found is not None and found["kind"] != "threshold"
+    parsed = _METRIC.fullmatch(metric)
+    return parsed is not None and parsed["kind"] != "threshold"
 
 
 def threshold(
@@ -117,8 +117,8 @@ def judged(answers: Confidences, found: float | str) -> dict[str, Judged]:
 
 
 _RATES = {
-    "coverage": lambda answers, found: selective.coverage(answers.confidence, found),
-    "kept_risk": lambda answers, found: selective.kept_risk(answers.confidence, answers.correct, threshold=found),
+    "coverage": lambda answers, cut: selective.coverage(answers.confidence, cut),
+    "kept_risk": lambda answers, cut: selective.kept_risk(answers.confidence, answers.correct, threshold=cut),
 }
 
 
@@ -130,14 +130,14 @@ def choose(answers: Columns, target_risk_percent: Iterable[int]) -> Thresholds:
         target_risk_percent: Largest error rates of the kept answers; whole numbers from 1 to 99.
     """
     rows = Confidences(answers["confidence"], answers["correct"], answers.image_numbers("image_id")[0])
-    found: dict[tuple[str, int], float | str] = {}
+    chosen: dict[tuple[str, int], float | str] = {}
     for percent in target_risk_percent:
         for prefix, rule in RULES.items():
             try:
-                found[prefix, percent] = threshold(rule, rows, target_risk=percent / 100)
+                chosen[prefix, percent] = threshold(rule, rows, target_risk=percent / 100)
             except UndefinedMetricError as error:
-                found[prefix, percent] = f"validation: {error}"
-    return found
+                chosen[prefix, percent] = f"validation: {error}"
+    return chosen
 
 
 def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
@@ -153,15 +153,15 @@ def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
         Estimate(
             subset="all",
             metric=metric_name(prefix + kind, percent),
-            estimate=of.value,
-            low=of.low,
-            high=of.high,
+            estimate=rate.value,
+            low=rate.low,
+            high=rate.high,
             n=n,
             n_clusters=n_clusters,
-            reason=of.reason,
+            reason=rate.reason,
         )._asdict()
-        for (prefix, percent), found in thresholds.items()
-        for kind, of in judged(rows, found).items()
+        for (prefix, percent), cut in thresholds.items()
+        for kind, rate in judged(rows, cut).items()
     ]
 
 
@@ -227,11 +227,11 @@ def deciding(thresholds: Sequence[Threshold], target_risk_percent: int | None, *
         ConfigError: The threshold that was asked for is not among them; the message lists those that are.
     """
     rule = CERTIFIED if certified else EMPIRICAL
-    of_rule = sorted((one for one in thresholds if one.rule == rule), key=lambda one: one.target_risk_percent)
-    wanted = [one for one in of_rule if target_risk_percent in (None, one.target_risk_percent)]
+    of_rule = sorted((entry for entry in thresholds if entry.rule == rule), key=lambda entry: entry.target_risk_percent)
+    wanted = [entry for entry in of_rule if target_risk_percent in (None, entry.target_risk_percent)]
     if wanted or (target_risk_percent is None and not certified):
         return wanted[0] if wanted else None
-    known = ", ".join(f"{one.rule} at {one.target_risk_percent}%" for one in thresholds) or "none"
+    known = ", ".join(f"{entry.rule} at {entry.target_risk_percent}%" for entry in thresholds) or "none"
     asked = rule if target_risk_percent is None else f"{rule} at {target_risk_percent}%"
     raise ConfigError(
         f"threshold {asked}: does not travel with the reader. Known: {known}. A study has thresholds for its"

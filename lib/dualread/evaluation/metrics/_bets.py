@@ -58,7 +58,7 @@ def largest_prefix_sums(place: np.ndarray, time: np.ndarray, value: np.ndarray) 
     n_times = time[-1] + 1
     state = place * n_times + time  # by node, and by time inside a node
     order = _last_of_each(np.argsort(state, kind="stable"), state)
-    state, totals = state[order], [of[order] for of in value]
+    state, totals = state[order], [total[order] for total in value]
     bests = [np.maximum(total, 0.0) for total in totals]
     while state[-1] >= n_times:
         node, time = np.divmod(state, n_times)
@@ -67,7 +67,7 @@ def largest_prefix_sums(place: np.ndarray, time: np.ndarray, value: np.ndarray) 
         right = (node[order] & 1) == 1
         rows, parent = np.arange(len(order)), node[order] >> 1
         opens = np.maximum.accumulate(np.where(_differs_from_last(parent), rows, 0))
-        last_left, last_right = (np.maximum.accumulate(np.where(of, rows, -1)) for of in (~right, right))
+        last_left, last_right = (np.maximum.accumulate(np.where(side, rows, -1)) for side in (~right, right))
         other = np.where(right, last_left, last_right)  # the row with the last state of the other child
         known = other >= opens  # otherwise nothing has changed in it
         last = _last_of_each(rows, state[order])

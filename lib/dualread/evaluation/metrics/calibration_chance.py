@@ -113,7 +113,7 @@ def leave_one_image_out(confidence: npt.ArrayLike, correct: npt.ArrayLike, image
     n, products, pairs = cells.per_bin(cells.n), _products(cells), _pairs(cells)
     if not pairs.any():
         raise UndefinedMetricError("no bin has answers of two images")
-    whole, b = _errors(n, products, pairs), cells.bin
+    errors, b = _errors(n, products, pairs), cells.bin
     residual = cells.residual / cells.scale
     total = cells.per_bin(cells.residual)[b] / cells.scale
     # Without a cell, its bin loses the ordered pairs of the cell with all other images.
@@ -122,9 +122,9 @@ def leave_one_image_out(confidence: npt.ArrayLike, correct: npt.ArrayLike, image
         products[b] - 2.0 * residual * (total - residual),
         pairs[b] - 2.0 * cells.n * (n[b] - cells.n),
     )
-    left = whole.sum() + cells.per_image(without - whole[b])
-    left[pairs.sum() - cells.per_image(2.0 * cells.n * (n[b] - cells.n)) == 0.0] = np.nan
-    return left / (n.sum() - cells.per_image(cells.n))
+    remaining = errors.sum() + cells.per_image(without - errors[b])
+    remaining[pairs.sum() - cells.per_image(2.0 * cells.n * (n[b] - cells.n)) == 0.0] = np.nan
+    return remaining / (n.sum() - cells.per_image(cells.n))
 
 
 def _pairs(cells: _Cells) -> np.ndarray:
@@ -198,8 +198,8 @@ def _with_signs(cells: _Cells, present: np.ndarray, n_images: int, names: tuple[
         gaps = np.zeros((len(filled), end - first))
         gaps[row[mine], image[mine] - first] = residual[mine]
         positive += gaps @ np.unpackbits(packed[present[first:end] - start], axis=1).astype(np.float64)
-    whole = cells.per_bin(cells.residual)[filled, np.newaxis]
-    return np.abs(2.0 * positive - whole).sum(axis=0)[:SIGNS]
+    sums = cells.per_bin(cells.residual)[filled, np.newaxis]
+    return np.abs(2.0 * positive - sums).sum(axis=0)[:SIGNS]
 
 
 def _with_labels(scores: np.ndarray, names: tuple[str, ...]) -> np.ndarray:

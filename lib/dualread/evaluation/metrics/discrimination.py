@@ -71,7 +71,7 @@ def _concordance_within(scores: np.ndarray, labels: np.ndarray, group: np.ndarra
     """
     values, level = np.unique(scores, return_inverse=True)
     keys, block = np.unique(group * len(values) + level, return_inverse=True)
-    right, wrong = (np.bincount(block, weights=of, minlength=len(keys)) for of in (labels, ~labels))
+    right, wrong = (np.bincount(block, weights=kind, minlength=len(keys)) for kind in (labels, ~labels))
     starts = np.flatnonzero(np.diff(keys // len(values), prepend=-1))  # the first block of each group
     below = np.cumsum(wrong) - wrong
     below -= np.repeat(below[starts], np.diff(starts, append=len(keys)))

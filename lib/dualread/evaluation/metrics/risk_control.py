@@ -90,9 +90,9 @@ def certified_threshold(
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta: {delta}, expected a probability between 0 and 1.")
     levels, p = risk_p_values(confidence, correct, images, target_risk=target_risk, max_per_image=max_per_image)
-    found = smallest_certified(levels, p, target_risk=target_risk, delta=delta)
-    if found is not None:
-        return found
+    smallest = smallest_certified(levels, p, target_risk=target_risk, delta=delta)
+    if smallest is not None:
+        return smallest
     if target_risk == 0.0:
         raise UndefinedMetricError("no number of right answers certifies a risk of 0")
     right = np.ones(len(checked_correct(correct)), dtype=np.bool_)
@@ -202,16 +202,16 @@ def smallest_certified(levels: np.ndarray, p: np.ndarray, *, target_risk: float,
     thresholds = -np.unique(-np.concatenate([levels, first]))
     p = _of_thresholds(thresholds, levels, p)
     begins = np.searchsorted(-thresholds, -np.asarray(first))
-    found, alive = None, 0
+    smallest, alive = None, 0
     for begin, end in zip(begins, [*begins[1:], len(thresholds)], strict=True):
         alive += 1
         failed = np.flatnonzero(p[begin:end] > delta / len(first) * alive)
         n_passed = int(failed[0]) if len(failed) else end - begin
         if n_passed:
-            found = float(thresholds[begin + n_passed - 1])
+            smallest = float(thresholds[begin + n_passed - 1])
         if len(failed):
             alive = 0
-    return found
+    return smallest
 
 
 def _of_thresholds(thresholds: np.ndarray, levels: np.ndarray, p: np.ndarray) -> np.ndarray:

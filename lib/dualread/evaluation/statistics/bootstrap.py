@@ -89,10 +89,10 @@ class ImageDraws:
         """
         known = pl.DataFrame({"image": self.image_ids}, schema={"image": pl.String}).with_row_index("cluster")
         rows = pl.DataFrame({"image": image_ids}, schema={"image": pl.String})
-        found = rows.join(known, on="image", how="left", maintain_order="left")
-        if unknown := found.filter(pl.col("cluster").is_null())["image"].unique().sort().to_list():
+        joined = rows.join(known, on="image", how="left", maintain_order="left")
+        if unknown := joined.filter(pl.col("cluster").is_null())["image"].unique().sort().to_list():
             raise ValueError(f"image {unknown[0]!r} is not in the manifest's {len(known)} images.")
-        return found["cluster"].cast(pl.Int64).to_numpy()
+        return joined["cluster"].cast(pl.Int64).to_numpy()
 
     def weights(self, *, chunk: int = CHUNK) -> Iterator[np.ndarray]:
         """Yield how often each image was drawn, float64 [n_images, <= chunk], with one column per replicate.
@@ -154,10 +154,10 @@ def image_cluster_replicates(
     Returns:
         By metric, float64 [B], NaN where a replicate has no value.
     """
-    found = {}
+    replicates = {}
     for names in kernels:
         for name in names if isinstance(names, tuple) else (names,):
-            found[name] = np.empty(draws.replicates if draws.image_ids else 0)
+            replicates[name] = np.empty(draws.replicates if draws.image_ids else 0)
     start, n = 0, max(n_rows, len(draws.image_ids)) * draws.replicates
     chunk = chunk or chunk_of(max(n_rows, len(draws.image_ids)))
     counted = iter(track(range(draws.replicates), draws.replicates, "resamples") if n > _LONG else ())
@@ -166,10 +166,10 @@ def image_cluster_replicates(
         for names, kernel in kernels.items():
             values = kernel(weights)
             for name, row in zip(names, values, strict=True) if isinstance(names, tuple) else [(names, values)]:
-                found[name][part] = row
+                replicates[name][part] = row
         deque(islice(counted, weights.shape[1]), maxlen=0)
     deque(counted, maxlen=0)
-    return found
+    return replicates
 
 
 def interval(replicates: np.ndarray) -> Interval:

@@ -96,7 +96,7 @@ class Clusters:
     @classmethod
     def of(cls, positive: np.ndarray, cluster: np.ndarray, n_clusters: int = 0) -> "Clusters":
         """Count rows, bool [n], and those that are positive, given each row's cluster, int [n] >= 0."""
-        rows, right = (np.bincount(of, minlength=n_clusters) for of in (cluster, cluster[positive]))
+        rows, right = (np.bincount(counted, minlength=n_clusters) for counted in (cluster, cluster[positive]))
         return cls(rows=rows.astype(np.float64), right=np.pad(right, (0, len(rows) - len(right))).astype(np.float64))
 
     @cached_property
@@ -160,15 +160,15 @@ def jackknife_kernel(kernel: Kernel, sizes: np.ndarray) -> Kernel:
     order = held[np.argsort(-sizes[held], kind="stable")]
     groups = np.concatenate([np.arange(min(len(order), _ALONE)), _ALONE + np.arange(len(order) - _ALONE) % _ALONE])
     left_out = np.concatenate(list(_without(kernel, order, groups, len(sizes))), axis=1)
-    whole = np.atleast_2d(kernel(np.ones((len(sizes), 1))))
+    estimates = np.atleast_2d(kernel(np.ones((len(sizes), 1))))
     members = np.bincount(groups)
-    shifts = (whole - left_out) * np.sqrt((len(members) - 1) / len(members) / members)
+    shifts = (estimates - left_out) * np.sqrt((len(members) - 1) / len(members) / members)
     parts = []
-    for value, shift in zip(whole[:, 0], shifts, strict=True):
+    for value, shift in zip(estimates[:, 0], shifts, strict=True):
         change = np.zeros(len(sizes))
         change[order] = shift[groups]
         parts.append(linear_kernel(float(value), change) if np.isfinite(change).all() else undefined)
-    return parts[0] if len(parts) == 1 else lambda weights: np.stack([of(weights) for of in parts])
+    return parts[0] if len(parts) == 1 else lambda weights: np.stack([part(weights) for part in parts])
 
 
 def undefined(weights: np.ndarray) -> np.ndarray:

@@ -70,7 +70,7 @@ def drift(before: ConfidenceSample, now: ConfidenceSample, *, shift: float = SHI
     Raises:
         UndefinedMetricError: One of the samples has fewer than `FEWEST_IMAGES` images, or all confidences are equal.
     """
-    n_images = tuple(len(np.unique(of.image)) for of in (before, now))
+    n_images = tuple(len(np.unique(sample.image)) for sample in (before, now))
     for name, count in zip(("validation", "served"), n_images, strict=True):
         if count < FEWEST_IMAGES:
             raise UndefinedMetricError(
@@ -99,13 +99,13 @@ def drift(before: ConfidenceSample, now: ConfidenceSample, *, shift: float = SHI
 def _exchanged(pooled: ConfidenceSample, n_before: int, rng: np.random.Generator) -> np.ndarray:
     """Return the distances of samples in which each image is where chance puts it."""
     n = int(pooled.image.max()) + 1
-    found = np.empty(_EXCHANGES)
+    distances = np.empty(_EXCHANGES)
     for k in range(_EXCHANGES):
         first = np.zeros(n, bool)
         first[rng.permutation(n)[:n_before]] = True
         chosen = first[pooled.image]
-        found[k] = _distance(pooled.confidence[chosen], pooled.confidence[~chosen])
-    return found
+        distances[k] = _distance(pooled.confidence[chosen], pooled.confidence[~chosen])
+    return distances
 
 
 def _power(before: ConfidenceSample, n_images: int, limit: float, shift: float, rng: np.random.Generator) -> float:
@@ -124,11 +124,11 @@ def _lower(sample: ConfidenceSample, shift: float) -> np.ndarray:
     return p / (p + (1 - p) * np.exp(shift))
 
 
-def _distance(one: np.ndarray, other: np.ndarray) -> float:
+def _distance(first: np.ndarray, second: np.ndarray) -> float:
     """Return the largest difference of the distribution functions of two samples; ties count once."""
-    one, other = np.sort(one), np.sort(other)
-    at = np.concatenate([one, other])
-    shares = (np.searchsorted(of, at, side="right") / len(of) for of in (one, other))
+    first, second = np.sort(first), np.sort(second)
+    at = np.concatenate([first, second])
+    shares = (np.searchsorted(sample, at, side="right") / len(sample) for sample in (first, second))
     return float(np.abs(next(shares) - next(shares)).max())
 
 

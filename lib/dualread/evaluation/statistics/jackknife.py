@@ -69,7 +69,7 @@ class Variance:
     def tail(self, steps: float) -> float:
         """Return the probability with which an estimate exceeds `steps` >= 0 standard errors; inverse of `quantile`."""
         tails = [float(scipy.special.stdtr(df, -steps)) for _, df in self._parts()]
-        low, high = (max(of(tails), sys.float_info.min) for of in (min, max))
+        low, high = (max(extreme(tails), sys.float_info.min) for extreme in (min, max))
 
         def excess(log_tail: float) -> float:
             return self.quantile(exp(log_tail)) - steps
@@ -199,14 +199,14 @@ def _quantile(tail: float, df: float) -> float:
 
 def _variance(shifts: np.ndarray) -> float:
     defined = shifts[~np.isnan(shifts)]
-    found = float(np.sum(defined**2)) * (len(defined) - 1) / len(defined) if len(defined) else 0.0
-    return found if found > _ROUNDED else 0.0
+    variance = float(np.sum(defined**2)) * (len(defined) - 1) / len(defined) if len(defined) else 0.0
+    return variance if variance > _ROUNDED else 0.0
 
 
-def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _sum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the sum; a cluster that has rows in one of the two only does not move the other."""
-    both = np.where(np.isnan(one), 0.0, one) + np.where(np.isnan(other), 0.0, other)
-    both[np.isnan(one) & np.isnan(other)] = np.nan
+    both = np.where(np.isnan(first), 0.0, first) + np.where(np.isnan(second), 0.0, second)
+    both[np.isnan(first) & np.isnan(second)] = np.nan
     return both
 
 

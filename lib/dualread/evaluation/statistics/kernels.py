@@ -176,7 +176,7 @@ def _block_of(values: np.ndarray, correct: np.ndarray) -> np.ndarray:
     block, because no metric of ranks depends on their order.
     """
     distinct, level = np.unique(values, return_inverse=True)
-    has_right, has_wrong = (np.bincount(level[of], minlength=len(distinct)) > 0 for of in (correct, ~correct))
+    has_right, has_wrong = (np.bincount(level[kind], minlength=len(distinct)) > 0 for kind in (correct, ~correct))
     mixed = has_right & has_wrong
     opens = np.ones(len(distinct), dtype=np.bool_)
     opens[1:] = mixed[1:] | mixed[:-1] | (has_right[1:] != has_right[:-1])

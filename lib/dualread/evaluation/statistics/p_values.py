@@ -65,8 +65,8 @@ def holm(p_values: Sequence[P | None]) -> list[P | None]:
     adjusted: list[P | None] = [None] * len(p_values)
     largest = P(0.0, at_most=False)
     for rank, (value, k, p) in enumerate(order):
-        own = min(1.0, (len(order) - rank) * value)
-        if own > largest.value:
-            largest = P(own, at_most=p.at_most and own < 1.0)
+        scaled = min(1.0, (len(order) - rank) * value)
+        if scaled > largest.value:
+            largest = P(scaled, at_most=p.at_most and scaled < 1.0)
         adjusted[k] = largest
     return adjusted

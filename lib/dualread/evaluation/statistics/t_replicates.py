@@ -69,24 +69,24 @@ def t_replicates(replicates: np.ndarray, estimate: float, *, df: float, widening
     Raises:
         ValueError: The estimate is outside [0, 1].
     """
-    found = np.full(len(replicates), np.nan)
+    rescaled = np.full(len(replicates), np.nan)
     defined = np.flatnonzero(~np.isnan(replicates))
     if df <= 0.0 or len(defined) == 0:
-        return found
+        return rescaled
     values, n = replicates[defined], len(defined)
     if not -_ROUNDED <= estimate <= 1.0 + _ROUNDED:
         raise ValueError(f"estimate: {estimate}, expected a metric in [0, 1], because others have no logit.")
     if estimate in (0.0, 1.0):
         distance = ((np.arange(n) + 0.5) / n) ** (1.0 / rest_on)
-        found[defined] = distance if estimate == 1.0 else 1.0 - distance
-        return found
+        rescaled[defined] = distance if estimate == 1.0 else 1.0 - distance
+        return rescaled
     deviation = values.std()
     if deviation == 0.0:
         return replicates
     step = deviation * widening / (estimate * (1.0 - estimate)) * t_stretch(df)
     q, place = _quantiles(values)
-    found[defined] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri(q))[place]
-    return found
+    rescaled[defined] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri(q))[place]
+    return rescaled
 
 
 def binomial_replicates(replicates: np.ndarray, estimate: float, n_images: float) -> np.ndarray:
