@@ -418,8 +418,8 @@ MUTANTS = (
     Mutant(
         "a class of a package that a study.json names is run",
         "study/files.py",
-        "resolve(found, with_plugins=False)",
-        "resolve(found)",
+        "resolve(config, with_plugins=False)",
+        "resolve(config)",
         ("study/test_files.py",),
     ),
     Mutant(

@@ -52,13 +52,13 @@ def reasons(manifest: Manifest, store: Store, *, dry_runs: bool = False, missing
         raise ArtifactError(
             f"{manifest.place}: no plan of {results} makes it. Run `snakemake -n` with its study first."
         )
-    found: dict[tuple[str, ...], list[str]] = {}
+    outputs_by_change: dict[tuple[str, ...], list[str]] = {}
     for output in walk([manifest.place], lambda output: _inputs(output, plan)):
         if not missing and not Path(output, MANIFEST_NAME).is_file():
             continue
         if lines := tuple(changes(output, plan, store)):
-            found.setdefault(lines, []).append(f"{plan.jobs[output][0]} {output}")
-    for lines, artifacts in found.items():
+            outputs_by_change.setdefault(lines, []).append(f"{plan.jobs[output][0]} {output}")
+    for lines, artifacts in outputs_by_change.items():
         yield f"{_named(artifacts)}:"
         yield from (f"  {line}" for line in lines)
 
@@ -90,8 +90,8 @@ def _last(results: Path, *, dry_runs: bool) -> dict[str, tuple[Path, Entry]]:
     """Return, by output, the job file that was planned last and its entry."""
     files = [*results.glob(_JOBS), *(results.glob(f"{DRY_RUN}/{_JOBS}") if dry_runs else ())]
     files.sort(key=lambda file: file.stat().st_mtime_ns)
-    found = ((file, entry) for file in files for entry in _entries(file))
-    return {str(entry.output): (file, entry) for file, entry in found}
+    entries = ((file, entry) for file in files for entry in _entries(file))
+    return {str(entry.output): (file, entry) for file, entry in entries}
 
 
 def _entries(file: Path) -> list[Entry]:

@@ -77,8 +77,8 @@ class ArtifactPaths:
 
     def entry(self, output: str, spec: Section, **inputs: str | None) -> dict[str, Any]:
         """Return one artifact of a job; an input that is None is none."""
-        given = {name: path for name, path in inputs.items() if path}
-        return {"spec": spec.to_spec(), "inputs": given, "output": output.removesuffix(f"/{MANIFEST_NAME}")}
+        present = {name: path for name, path in inputs.items() if path}
+        return {"spec": spec.to_spec(), "inputs": present, "output": output.removesuffix(f"/{MANIFEST_NAME}")}
 
     def folder(self, path: str) -> str:
         """Return a folder that the study names, as seen from the working folder."""
@@ -105,8 +105,8 @@ class ArtifactPaths:
         actor, base = self._shards.checkpoint_of(w.actor), self._shards.base
         if actor in self._shards.given:
             return self.of_actor("actors", w)
-        own = actor == base or self._study.actors[actor].checkpoints
-        return self.at("facts", w.backbone, actor, w.seed) if own else self.at("facts", w.backbone, base, 0)
+        has_facts = actor == base or self._study.actors[actor].checkpoints
+        return self.at("facts", w.backbone, actor, w.seed) if has_facts else self.at("facts", w.backbone, base, 0)
 
     def opened(self, w: Any) -> dict[str, str]:
         """Return the inputs of a job that opens an actor."""
@@ -128,8 +128,8 @@ class ArtifactPaths:
 
     def answers(self, w: Any, kinds: Sequence[str], shards: Sequence[ShardOrView]) -> dict[str, str]:
         """Return the artifacts of `kinds` of the actor's shards, and their manifests, by name."""
-        found = {f"{kind}/{'/'.join(shard)}": self.of_actor(kind, w, *shard) for kind in kinds for shard in shards}
-        return {**self.manifests(shards), **found}
+        artifacts = {f"{kind}/{'/'.join(shard)}": self.of_actor(kind, w, *shard) for kind in kinds for shard in shards}
+        return {**self.manifests(shards), **artifacts}
 
     def shard_inputs(self, w: Any, shard: ShardOrView, *, generations: bool = False) -> dict[str, str | None]:
         """Return the manifest; the pairs if the donor's image is shown; on request, the completions it is about."""

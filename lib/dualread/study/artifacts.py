@@ -141,7 +141,7 @@ class StudyArtifacts(DataArtifacts, CheckpointArtifacts, MetricArtifacts, TableA
             return {
                 **(labels if shards.reads(method, "FITTED_ON") else {}),
                 "features": self.of_actor("features", w, *shard) if shards.reads(method, "FEATURES") else None,
-                **{f"parent/{role}": self.of_actor("readers", w, one) for role, one in shards.parents(method).items()},
+                **{f"parent/{role}": self.of_actor("readers", w, m) for role, m in shards.parents(method).items()},
             }
 
         return self.opened(w), [

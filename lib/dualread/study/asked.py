@@ -68,9 +68,9 @@ def contract_of(config: Config, actor: str, dataset: str, condition: str) -> str
     """
     entry, prompt = config.actors[actor], prompt_of(config, actor, dataset, condition).name
     named = entry.contract or (None if entry.prompt else config.conditions[condition].contract)
-    own = prompt if prompt in plugins.known("contracts") else None
+    of_prompt = prompt if prompt in plugins.known("contracts") else None
     rewarded = plugins.declared("rewards", entry.reward, "CONTRACT") if entry.reward else None
-    return named or own or rewarded or "single"
+    return named or of_prompt or rewarded or "single"
 
 
 def contract_plugin(contract: str) -> Plugin:

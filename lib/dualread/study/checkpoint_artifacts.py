@@ -44,16 +44,16 @@ class CheckpointArtifacts(ArtifactPaths):
         """A whole checkpoint, or an adapter with its base, which by default is the backbone."""
         source, model = self._source(w), self._model_of(w.backbone)["model"]
         adapter = source.adapter
-        whole = source.base if adapter else source
-        repository = _repository_of(whole)
-        inputs = {"source": whole.folder if whole and not repository else None}
+        checkpoint = source.base if adapter else source
+        repository = _repository_of(checkpoint)
+        inputs = {"source": checkpoint.folder if checkpoint and not repository else None}
         spec = CopyCheckpointSpec(model=model, repository=repository)
         if adapter:
-            base = (whole or self._study.backbones[w.backbone].source).hub
+            base = (checkpoint or self._study.backbones[w.backbone].source).hub
             from_hub = _repository_of(adapter)
             spec = spec.model_copy(update={"adapter": AdapterSpec(repository=from_hub, base=base)})
             inputs["adapter"] = None if from_hub else adapter.folder
-            inputs["base"] = None if whole else self._base(w.backbone)
+            inputs["base"] = None if checkpoint else self._base(w.backbone)
         return {}, [self.entry(self.of_actor("actors", w), spec, **inputs)]
 
     def probe_checkpoint(self, w: Any, rollouts: str | None = None) -> Description:

@@ -76,7 +76,7 @@ def _view_contradictions(config: Config) -> Iterator[str]:
 def _hint_contradictions(config: Config) -> Iterator[str]:
     """A misleading hint belongs to a condition: its answers are those that were misled."""
     sections = ("datasets", "actors", "views", "conditions")
-    for section, name, entry in ((of, *item) for of in sections for item in getattr(config, of).items()):
+    for section, name, entry in ((kind, *item) for kind in sections for item in getattr(config, kind).items()):
         if entry.prompt is None or "{HINT}" not in prompts.template(entry.prompt):
             continue
         where = f"{section}.{name}.prompt: {entry.prompt!r}"
@@ -84,8 +84,8 @@ def _hint_contradictions(config: Config) -> Iterator[str]:
             yield f"{where}: has a misleading hint. Name it in a condition, and another prompt here."
             continue
         answering = entry.actors or list(config.actors)
-        if own := [actor for actor in answering if config.actors[actor].prompt]:
-            yield f"{where}: {', '.join(own)} has a prompt of its own, which is put in its place. Name other `actors`."
+        if prompted := ", ".join(actor for actor in answering if config.actors[actor].prompt):
+            yield f"{where}: {prompted} has a prompt of its own, which is put in its place. Name other `actors`."
 
 
 def _actor_contradictions(config: Config) -> Iterator[str]:
@@ -119,10 +119,10 @@ def _training_contradictions(config: Config) -> Iterator[str]:
     An engine of another environment samples for all actors of a backbone, or for none.
     """
     for name, actor in config.actors.items():
-        given = {"nodes", "rollouts", "rollout_settings", "rollout_gpus"} & set(actor.settings or {})
-        for key in sorted(given):
+        misplaced = {"nodes", "rollouts", "rollout_settings", "rollout_gpus"} & set(actor.settings or {})
+        for key in sorted(misplaced):
             yield f"actors.{name}.settings.{key}: only a backbone's `training` may set it. Move it there."
-        if actor.training is None or actor.settings is None or given:
+        if actor.training is None or actor.settings is None or misplaced:
             continue
         declared = settings_class("training", actor.training)
         for other, backbone in config.backbones.items():
@@ -142,11 +142,11 @@ def _training_contradictions(config: Config) -> Iterator[str]:
 
 def _service_contradictions(config: Config) -> Iterator[str]:
     """A backbone that a service runs has no checkpoint that an actor could start from."""
-    own = {method.actor for method in config.methods.values()} - set(given(config))
+    needed = ", ".join(sorted({method.actor for method in config.methods.values()} - set(given(config))))
     for name, backbone in config.backbones.items():
-        if backbone.source.service is not None and own:
+        if backbone.source.service is not None and needed:
             yield (
-                f"backbones.{name}.source.service: a service runs it, but the answers of {', '.join(sorted(own))} are"
+                f"backbones.{name}.source.service: a service runs it, but the answers of {needed} are"
                 " not given. Give these actors `answers`, or leave them and their methods out with null."
             )
 
@@ -199,8 +199,8 @@ def missing_checkpoints(config: Config) -> Iterator[str]:
     """Yield a line per actor and backbone of the selected study that lacks checkpoints for some seeds."""
     for name, actor in config.actors.items():
         for backbone in config.backbones if actor.checkpoints is not None else ():
-            given = (actor.checkpoints or {}).get(backbone, {})
-            if missing := [str(seed) for seed in config.seeds_of(backbone) if seed not in given]:
+            by_seed = (actor.checkpoints or {}).get(backbone, {})
+            if missing := [str(seed) for seed in config.seeds_of(backbone) if seed not in by_seed]:
                 where = f"actors.{name}.checkpoints.{backbone}"
                 yield f"{where}: none for seed {', '.join(missing)}. Give one for each seed, or leave the seeds out."
 

@@ -57,13 +57,13 @@ def resolve(
         raise ConfigError(_blaming_the_command_line(str(error), source, given)) from error
 
 
-def _blaming_the_command_line(problems: str, source: str, given: Mapping[str, Any]) -> str:
+def _blaming_the_command_line(problems: str, source: str, overrides: Mapping[str, Any]) -> str:
     """Return the lines of a refusal, where those about entries that follow --config name it and not the files."""
     lines, blamed = [], False
     for line in problems.splitlines():
         problem = line.removeprefix(f"{source}: ")
         where = problem.rpartition(" over ")[2]  # a backbone's training over an actor's settings
-        if is_given := problem != line and where.startswith(tuple(f"{key}{end}" for key in given for end in ".:")):
+        if is_given := problem != line and where.startswith(tuple(f"{key}{end}" for key in overrides for end in ".:")):
             blamed = True
         lines.append(f"--config: {problem}" if is_given else line)
     advice = "--config turns values inside of others into text. Write them into a file, and give it with --configfile."
@@ -74,14 +74,14 @@ def _resolved(config: Mapping[str, Any], source: str, root: Path | None, with_pl
     try:
         if (n := entries(config, {})) > MOST_ENTRIES:
             raise ConfigError(f"{source}: aliases (`*name`) stand for {n:.0e} entries, expected {MOST_ENTRIES:.0e}.")
-        given = without_nulls(config)
+        entered = without_nulls(config)
     except RecursionError as error:
         raise ConfigError(f"{source}: an entry holds itself (an alias, `*name`). Write it out.") from error
     nulls = frozenset(_nulls(config))
     try:
-        study = Config.model_validate(given)
+        study = Config.model_validate(entered)
     except pydantic.ValidationError as error:
-        raise _refusal(messages.problems_of(error, given, nulls, Config), source) from error
+        raise _refusal(messages.problems_of(error, entered, nulls, Config), source) from error
     _refuse(_unknown_plugins(study), source)
     if with_plugins:
         _refuse(_bad_settings(study, nulls), source)
@@ -100,11 +100,11 @@ def _resolved(config: Mapping[str, Any], source: str, root: Path | None, with_pl
 
 def entries(value: Any, known: dict[int, int]) -> int:
     """Return how many values a value stands for, each alias written out; `known` are those counted before, by id."""
-    if (found := known.get(id(value))) is None:
+    if (count := known.get(id(value))) is None:
         known[id(value)] = 0  # one inside itself is another error
         inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-        found = known[id(value)] = 1 + sum(entries(one, known) for one in inside)
-    return found
+        count = known[id(value)] = 1 + sum(entries(part, known) for part in inside)
+    return count
 
 
 def without_nulls(value: Any) -> Any:
@@ -124,14 +124,14 @@ def _nulls(value: Any, inside: str = "") -> Iterator[str]:
 
 
 def _refuse(problems: Iterable[str], source: str) -> None:
-    if found := list(problems):
-        raise _refusal(found, source)
+    if lines := list(problems):
+        raise _refusal(lines, source)
 
 
 def _refusal(problems: Iterable[str], source: str) -> ConfigError:
-    found = list(problems)
-    more = [f"... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-    return ConfigError("\n".join(f"{source}: {line}" for line in found[:_SHOWN] + more))
+    lines = list(problems)
+    more = [f"... and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+    return ConfigError("\n".join(f"{source}: {line}" for line in lines[:_SHOWN] + more))
 
 
 def _unknown_plugins(config: Config) -> Iterator[str]:

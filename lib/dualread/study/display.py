@@ -117,7 +117,7 @@ class TimeLeft:
         both = [
             (sum(took), self._forecast[rule] * len(took)) for rule, took in self._took.items() if rule in self._forecast
         ]
-        measured, forecast = sum(one for one, _ in both), sum(one for _, one in both)
+        measured, forecast = sum(seconds for seconds, _ in both), sum(seconds for _, seconds in both)
         slower = measured / forecast if forecast > 1 else 1.0
         work = 0.0
         for rule, n in self._left.items():

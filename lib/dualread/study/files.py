@@ -46,10 +46,10 @@ def merged(files: Sequence[Path], root: Path, given: Mapping[str, Any] | None = 
     Raises:
         ConfigError: A file is missing or holds no mapping.
     """
-    found: dict[str, Any] = {}
+    config: dict[str, Any] = {}
     for changes in (*map(read, (root / "config.yaml", *files)), given or {}):
-        found = laid_over(found, changes)
-    return found
+        config = laid_over(config, changes)
+    return config
 
 
 def selection(files: Sequence[Path], given: Mapping[str, Any] | None = None) -> str | None:
@@ -59,7 +59,7 @@ def selection(files: Sequence[Path], given: Mapping[str, Any] | None = None) -> 
     """
     entries = [*map(read, files), given or {}]
     chosen = [entry["only"] for entry in entries if isinstance(entry.get("only"), dict) and "study" not in entry]
-    both = {key: names for one in chosen for key, names in one.items() if names is not None}
+    both = {key: names for only in chosen for key, names in only.items() if names is not None}
     return "; ".join(f"{key}: {', '.join(map(str, names))}" for key, names in both.items() if names) or None
 
 
@@ -74,8 +74,8 @@ def changed_settings(planned: Mapping[str, Any], folder: Path) -> tuple[list[str
     """
     files = list(planned.get("files", []))
     try:
-        found = merged([folder.parent.parent / file for file in files], ROOT.parents[1], planned.get("given"))
-        now = resolve(found, with_plugins=False).as_mapping()  # the files and `given` may be somebody else's
+        config = merged([folder.parent.parent / file for file in files], ROOT.parents[1], planned.get("given"))
+        now = resolve(config, with_plugins=False).as_mapping()  # the files and `given` may be somebody else's
     except ConfigError as error:
         return ["config.yaml", *files], [str(error)]
     before, after = ({**settings, "store": None, "machine": None} for settings in (planned["settings"], now))
@@ -135,13 +135,13 @@ def _constructed(text: bytes) -> Any:
 
 def _entries(node: yaml.Node, known: dict[int, int]) -> int:
     """Return how many nodes a node stands for, each alias written out; `known` are those counted before."""
-    if (found := known.get(id(node))) is None:
+    if (count := known.get(id(node))) is None:
         known[id(node)] = _MOST_ENTRIES + 1  # a node inside itself
         _refuse_doubles(node)
         inside = node.value if isinstance(node, yaml.CollectionNode) else ()
-        parts = (part for one in inside for part in (one if isinstance(one, tuple) else (one,)))
-        found = known[id(node)] = 1 + sum(_entries(part, known) for part in parts)
-    return found
+        parts = (part for child in inside for part in (child if isinstance(child, tuple) else (child,)))
+        count = known[id(node)] = 1 + sum(_entries(part, known) for part in parts)
+    return count
 
 
 def _refuse_doubles(node: yaml.Node) -> None:

@@ -43,7 +43,7 @@ def without_states(config: Config) -> Config:
     lacking = left_out(config)
     if not lacking:
         return config
-    found = with_methods(config, [name for name in config.methods if name not in lacking])
+    readable = with_methods(config, [name for name in config.methods if name not in lacking])
     for name, reason in lacking.items():
-        found.left_out.setdefault(config.methods[name].actor, {})[name] = reason
-    return found
+        readable.left_out.setdefault(config.methods[name].actor, {})[name] = reason
+    return readable

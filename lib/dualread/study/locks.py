@@ -30,8 +30,8 @@ def free_dead_locks(folder: Path) -> IO[str]:
         if running.read() in ("", HOST):
             for lock in folder.glob("locks/*.lock"):
                 lock.unlink(missing_ok=True)
-            for left in (folder / TEMPORARY).glob("*"):
-                shutil.rmtree(left, ignore_errors=True)
+            for remnant in (folder / TEMPORARY).glob("*"):
+                shutil.rmtree(remnant, ignore_errors=True)
             running.truncate(0)
             running.write(HOST)
             running.flush()

@@ -33,19 +33,19 @@ _Path = tuple[str | int, ...]
 
 
 def problems_of(
-    error: pydantic.ValidationError, given: Any, nulls: Collection[str], declared: type[Section], inside: str = ""
+    error: pydantic.ValidationError, config: Any, nulls: Collection[str], declared: type[Section], inside: str = ""
 ) -> Iterator[str]:
     """Yield a line per problem that pydantic found, sorted by place.
 
     Args:
         error: What pydantic found.
-        given: The config that it refused, or a part of it.
+        config: The config that it refused, or a part of it.
         nulls: The dotted names of the null entries of the config's files, which count as missing.
-        declared: The declaration that `given` contradicts.
-        inside: The dotted name of `given`; empty for the whole config.
+        declared: The declaration that `config` contradicts.
+        inside: The dotted name of `config`; empty for the whole config.
     """
-    found = [(_path(details, given), details) for details in error.errors(include_url=False)]
-    for path, details in sorted(found, key=lambda problem: list(map(str, problem[0]))):
+    problems = [(_path(details, config), details) for details in error.errors(include_url=False)]
+    for path, details in sorted(problems, key=lambda problem: list(map(str, problem[0]))):
         yield _of_one(path, details, nulls, declared, inside)
 
 
@@ -106,8 +106,8 @@ def _without_wrappers(kind: Any) -> Any:
     if hasattr(kind, "__metadata__"):
         return _without_wrappers(get_args(kind)[0])
     if isinstance(kind, UnionType) or get_origin(kind) is Union:
-        kinds = [_without_wrappers(one) for one in get_args(kind)]
-        return next((one for one in kinds if isinstance(one, type) and issubclass(one, Section)), kinds[0])
+        kinds = [_without_wrappers(part) for part in get_args(kind)]
+        return next((part for part in kinds if isinstance(part, type) and issubclass(part, Section)), kinds[0])
     return kind
 
 

@@ -75,10 +75,10 @@ _ENVIRONMENT = {
 
 def _watched(machine: Machine, results: str) -> dict[str, str]:
     """Return what trainings are told about who watches them; they read it from their environment."""
-    found = {} if machine.samples_every is None else {"DUALREAD_SAMPLES_EVERY": str(machine.samples_every)}
+    variables = {} if machine.samples_every is None else {"DUALREAD_SAMPLES_EVERY": str(machine.samples_every)}
     if machine.report_to is not None:
-        found |= {"DUALREAD_REPORT_TO": ",".join(machine.report_to), "DUALREAD_RESULTS": results}
-    return found
+        variables |= {"DUALREAD_REPORT_TO": ",".join(machine.report_to), "DUALREAD_RESULTS": results}
+    return variables
 
 
 def check(repository: Path, workflow: Any, snakemake_version: str) -> None:
@@ -170,9 +170,9 @@ class StudyRun:
         register(Path("results"), self._store)
         self._made = repair(results, self._store)
 
-    def _forecast(self, of: Callable[..., Mapping[str, Any]]) -> Mapping[str, Any]:
+    def _forecast(self, forecast: Callable[..., Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return what is expected of the jobs of each stage, as `dualread plan` expects it."""
-        return of(self._study, root=ROOT.resolve().parents[1], results=Path(self._results))
+        return forecast(self._study, root=ROOT.resolve().parents[1], results=Path(self._results))
 
     def jobs(self, rule: str, stage: str, describe: Callable[[Any], Description], environment: str | None) -> RuleJobs:
         """Return the jobs of a rule (see `RuleJobs`)."""
@@ -251,9 +251,9 @@ class StudyRun:
                 planned |= {str(entry.output): (jobs.stage, entry) for entry in jobs.entries(wildcards)}
             elif sources := self._copies.get(rule):
                 named = [[path.format(**dict(wildcards.items())) for path in pair] for pair in sources.items()]
-                if found := wrong_copies({Path(copy): Path(source) for copy, source in named}, self.first_line):
+                if differing := wrong_copies({Path(copy): Path(source) for copy, source in named}, self.first_line):
                     outdated += outputs
-                    wrong += [str(copy) for copy in found if copy.exists()]
+                    wrong += [str(copy) for copy in differing if copy.exists()]
         if wrong:
             more = f" and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
             say(f"made again, because they differ from what they show: {', '.join(wrong[:_NAMED])}{more}")
@@ -287,13 +287,13 @@ class StudyRun:
         prefer(self._workflow, first)
         sources = Path(self._study.store, SOURCES_NAME)
         forked = {rule: jobs.stage for rule, jobs in self._rules.items() if not jobs.environment}
-        found = {} if self._found is None else {"is_found": self._found.has}
-        start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(self._variables), **found)
+        hooks = {} if self._found is None else {"is_found": self._found.has}
+        start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(self._variables), **hooks)
 
     def end_failed(self) -> None:
         """Print what failed jobs said, wherever they ran, and then what Snakemake says of them."""
-        said = reasons(Path(self._results, "logs"), since=self._started)
-        print("", *map(printable, said), "", sep="\n", file=sys.stderr)
+        failures = reasons(Path(self._results, "logs"), since=self._started)
+        print("", *map(printable, failures), "", sep="\n", file=sys.stderr)
         if self._display is not None:
             self._display.release()
 

@@ -35,9 +35,9 @@ def select(config: Config) -> Config:
 
     An entry that is left with nothing (a table without rows, a condition without actors) is left out.
     """
-    only, whole = config.only, config.model_copy(update={"only": None})
+    only, complete = config.only, config.model_copy(update={"only": None})
     if only is None or not only.model_fields_set:
-        return whole
+        return complete
     methods = _methods(config, only)
     answering = _chosen(config.actors, only.actors)
     if only.methods is not None:  # an actor that none of them reads is not needed
@@ -67,8 +67,8 @@ def select(config: Config) -> Config:
         "tables": _tables(config.tables, methods, datasets, all_seeds),
         "figures": _cut(config.figures, actors=answering, methods=methods, datasets=datasets),
     }
-    given = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
-    return whole.model_copy(update=given)
+    updates = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
+    return complete.model_copy(update=updates)
 
 
 def with_methods(config: Config, names: Collection[str]) -> Config:
@@ -81,8 +81,8 @@ def with_methods(config: Config, names: Collection[str]) -> Config:
         "tables": _tables(config.tables, methods, config.datasets, all_seeds),
         "figures": _cut(config.figures, actors=config.actors, methods=methods, datasets=config.datasets),
     }
-    given = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
-    return config.model_copy(update=given)
+    updates = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
+    return config.model_copy(update=updates)
 
 
 def nothing_left(selected: Config, only: Only | None) -> Iterator[str]:
@@ -94,7 +94,7 @@ def nothing_left(selected: Config, only: Only | None) -> Iterator[str]:
 
 
 def _chosen(all_of: Collection[T], only: Collection[T] | None) -> list[T]:
-    return [one for one in all_of if only is None or one in only]
+    return [value for value in all_of if only is None or value in only]
 
 
 def _methods(config: Config, only: Only) -> dict[str, Method]:
@@ -160,8 +160,8 @@ def _cut(entries: Mapping[str, Entry], **chosen: Collection[str] | Collection[in
     """Return the entries with each list named in `chosen` cut down to it, without those that have an empty list."""
     kept = {}
     for name, entry in entries.items():
-        given = {key: values for key in chosen if (values := getattr(entry, key)) is not None}
-        lists = {key: [value for value in values if value in chosen[key]] for key, values in given.items()}
+        named = {key: values for key in chosen if (values := getattr(entry, key)) is not None}
+        lists = {key: [value for value in values if value in chosen[key]] for key, values in named.items()}
         if all(lists.values()):
             kept[name] = entry.model_copy(update=lists)
     return kept

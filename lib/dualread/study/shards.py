@@ -97,13 +97,13 @@ class StudyShards:
         Returns:
             The declared value; None or empty if none of the readers declares one.
         """
-        own = plugins.declared("readers", self._config.methods[method].reader, what)
-        found = (self.reads(parent, what) for parent in self.parents(method).values())
-        return own or next((value for value in found if value), None)
+        declared = plugins.declared("readers", self._config.methods[method].reader, what)
+        inherited = (self.reads(parent, what) for parent in self.parents(method).values())
+        return declared or next((value for value in inherited if value), None)
 
     def features(self, method: str) -> set[str]:
         """Return what the reader of a method, and those that it builds on, read of the replay."""
-        readers = (self._config.methods[one].reader for one in (method, *self._ancestors(method)))
+        readers = (self._config.methods[name].reader for name in (method, *self._ancestors(method)))
         return {name for reader in readers for name in plugins.declared("readers", reader, "FEATURES") or ()}
 
     def fitted_shard(self, method: str) -> Shard:
@@ -136,17 +136,17 @@ class StudyShards:
 
     def samples_of(self, method: str) -> dict[str, int]:
         """Return how many completions of its views a method, and those that it builds on, read where not all (`k`)."""
-        found: dict[str, list[int | None]] = {}
-        for one in (method, *self._ancestors(method)):
-            for view in self.views_of(one, "score"):
-                found.setdefault(view, []).append(self._config.methods[one].settings.get("k"))
-        return {view: max(k for k in ks if k) for view, ks in found.items() if None not in ks}
+        samples: dict[str, list[int | None]] = {}
+        for name in (method, *self._ancestors(method)):
+            for view in self.views_of(name, "score"):
+                samples.setdefault(view, []).append(self._config.methods[name].settings.get("k"))
+        return {view: max(k for k in ks if k) for view, ks in samples.items() if None not in ks}
 
     def views_of_parents(self, method: str) -> list[str]:
         """Return the views that the readers on which a method builds read to score, besides its own."""
-        own = self.views_of(method, "score")
-        found = [view for parent in self._ancestors(method) for view in self.views_of(parent, "score")]
-        return [view for view in dict.fromkeys(found) if view not in own]
+        views = self.views_of(method, "score")
+        inherited = [view for parent in self._ancestors(method) for view in self.views_of(parent, "score")]
+        return [view for view in dict.fromkeys(inherited) if view not in views]
 
     def fitting_views(self, method: str) -> list[str]:
         """Return the views of the answers that a method is fitted on: its own, and those of its parents."""
@@ -209,8 +209,8 @@ class StudyShards:
 
     def generated(self, actor: str) -> list[ShardOrView]:
         """Return the shards and views that generation makes, each after those that it is about."""
-        own = [shard for shard in self.shards(actor) if not self._is_forced(shard)]
-        return [*own, *(view for view in self.views(actor) if not self._gives_states(view))]
+        shards = [shard for shard in self.shards(actor) if not self._is_forced(shard)]
+        return [*shards, *(view for view in self.views(actor) if not self._gives_states(view))]
 
     def replayed(self, actor: str) -> list[ShardOrView]:
         """Return the shards and views that replay makes; none where no method reads states.
@@ -218,9 +218,9 @@ class StudyShards:
         Given answers are not replayed: these are the shards whose likelihoods are read from the responses.
         """
         reads_states = any(self.reads(method, "FEATURES") for method in self.methods_of(actor))
-        own = [shard for shard in self.shards(actor) if not (actor in self.given and self._is_forced(shard))]
-        own = own if reads_states else []
-        return [*own, *(view for view in self.views(actor) if self._gives_states(view))]
+        shards = [shard for shard in self.shards(actor) if not (actor in self.given and self._is_forced(shard))]
+        shards = shards if reads_states else []
+        return [*shards, *(view for view in self.views(actor) if self._gives_states(view))]
 
     def pass_reading(self, actor: str, shard: ShardOrView) -> PassReading | None:
         """Return what the pass that makes an actor's answers reads of their states; None if they are replayed.
@@ -276,12 +276,12 @@ class StudyShards:
 
     def strengths(self) -> tuple[LabeledCondition, ...]:
         """Return what each condition but the original does to its images, and how strongly."""
-        found = []
+        strengths = []
         for name, condition in self._config.conditions.items():
             image, settings = name_and_settings(condition.image)
             if name != "original":
-                found.append(LabeledCondition(name=name, image=image, strength=settings.get("strength")))
-        return tuple(found)
+                strengths.append(LabeledCondition(name=name, image=image, strength=settings.get("strength")))
+        return tuple(strengths)
 
     def depths(self, methods: Sequence[str]) -> dict[str, float]:
         """Return the depth of the layer (`layer`) that each of some methods reads, of those that read one."""

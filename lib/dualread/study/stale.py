@@ -42,9 +42,9 @@ class Plan:
 
     def stale(self) -> list[str]:
         """Return the directories of the artifacts that are there and would be made from something else now."""
-        found = [output for output in self.jobs if self.is_stale(output)]
+        stale = [output for output in self.jobs if self.is_stale(output)]
         self._stat_cache.save()
-        return found
+        return stale
 
     def made(self, output: str) -> Manifest | None:
         """Return the manifest of an artifact; None if it is not there, or damaged."""
@@ -108,8 +108,8 @@ class Plan:
         now = self.action(output, self.stored(key))
         if now.key == key:
             return digest
-        found = self.stored(now.key)
-        return found.digest if found else _UNKNOWN
+        stored = self.stored(now.key)
+        return stored.digest if stored else _UNKNOWN
 
     def stored(self, key: str) -> Manifest | None:
         """Return the manifest of an entry of the store; None if it is not there, or damaged."""
@@ -119,10 +119,10 @@ class Plan:
         if str(path) not in self._raw:
             try:
                 directory = artifact_directory(path)
-                found = artifact_digest(directory) if directory else raw_digest(path, self._stat_cache)
+                digest = artifact_digest(directory) if directory else raw_digest(path, self._stat_cache)
             except ArtifactError as error:
-                found = str(error)  # the job says it
-            self._raw[str(path)] = found
+                digest = str(error)  # the job says it
+            self._raw[str(path)] = digest
         return self._raw[str(path)]
 
 

@@ -109,5 +109,5 @@ class StudyTables:
         }
         shown = plugins.declared("tables", table, "CONSTANTS") or {}
         names = [(family, name, c) for family, constants in shown.items() for name in used[family] for c in constants]
-        found = {f"{family}.{name}.{c}": plugins.declared(family, name, c) for family, name, c in names}
-        return {name: value for name, value in found.items() if value is not None}
+        constants = {f"{family}.{name}.{c}": plugins.declared(family, name, c) for family, name, c in names}
+        return {name: value for name, value in constants.items() if value is not None}

@@ -40,8 +40,8 @@ def check_version(version: str) -> None:
     Raises:
         ConfigError: The version is below `OLDEST`, or not below `TOO_NEW`.
     """
-    found = tuple(map(int, re.findall(r"\d+", version)[:2]))
-    if not OLDEST <= found < TOO_NEW:
+    version_number = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if not OLDEST <= version_number < TOO_NEW:
         oldest = ".".join(map(str, OLDEST))
         raise ConfigError(
             f"snakemake {version}: the rules need {oldest} or a later {OLDEST[0]}.x (lib/dualread/study/workflow.py)."
@@ -178,10 +178,10 @@ def as_planned(workflow: Any, file: Path, find: Callable[[], Sequence[str]]) -> 
     """
     if not workflow.is_main_process:
         return file.read_text().split() if file.is_file() else ["unplanned", "unplanned"]
-    found = find()
-    if runs_here(workflow) and not holds_text(file, " ".join(found)):
-        replace_text(file, " ".join(found))
-    return found
+    words = find()
+    if runs_here(workflow) and not holds_text(file, " ".join(words)):
+        replace_text(file, " ".join(words))
+    return words
 
 
 def limit(workflow: Any, resource: str, total: int) -> None:
