@@ -69,32 +69,32 @@ def check(made: RunIdentity, inputs: Mapping[str, RunIdentity | None], where: st
     Raises:
         ArtifactError: An input is of another run, method, or shard, or is not what its name says.
     """
-    for name, of in inputs.items():
-        for difference in _differences(made, *name.split("/"), of=of) if of else ():
+    for name, identity in inputs.items():
+        for difference in _differences(made, *name.split("/"), identity=identity) if identity else ():
             raise ArtifactError(f"{where}: its input {name} is of {difference}. Give the path of that one.")
 
 
-def _differences(made: RunIdentity, kind: str, *words: str, of: RunIdentity) -> Iterator[str]:
+def _differences(made: RunIdentity, kind: str, *words: str, identity: RunIdentity) -> Iterator[str]:
     """Yield what an input is of, and what is expected in its place; `kind` and `words` are the parts of its name."""
     is_checkpoint = kind == "actor" and made.checkpoint
-    yield from _unequal(of.run, {**made.run, "actor": made.checkpoint} if is_checkpoint else made.run)
+    yield from _unequal(identity.run, {**made.run, "actor": made.checkpoint} if is_checkpoint else made.run)
     if kind == "parent":
-        yield from _unequal({"reader": of.reader}, {"reader": made.reader["parents"].get(words[0])})
+        yield from _unequal({"reader": identity.reader}, {"reader": made.reader["parents"].get(words[0])})
         # It may be fitted on another split: a map of confidences on validation answers, what it maps on training ones.
-        yield from _unequal(of.shard, {what: it for what, it in made.shard.items() if what != "split"})
+        yield from _unequal(identity.shard, {what: it for what, it in made.shard.items() if what != "split"})
         return
-    yield from _unequal(of.reader, made.reader)
-    if not of.is_fitted and (not words or kind == "view"):
-        yield from _unequal(of.shard, {what: it for what, it in made.shard.items() if what != "condition"})
-        condition, _, view = of.shard.get("condition", "").partition("/")
+    yield from _unequal(identity.reader, made.reader)
+    if not identity.is_fitted and (not words or kind == "view"):
+        yield from _unequal(identity.shard, {what: it for what, it in made.shard.items() if what != "condition"})
+        condition, _, view = identity.shard.get("condition", "").partition("/")
         if made.about and condition and (condition not in made.about or (view and kind != "view")):
-            yield f"condition {of.shard['condition']!r}, expected {' or '.join(sorted(made.about))}"
-    said = of.words()
-    if said and (strange := Counter(words) - said):
-        yield f"{', '.join(sorted(said.elements()))}, where its name says {min(strange)}"
+            yield f"condition {identity.shard['condition']!r}, expected {' or '.join(sorted(made.about))}"
+    named = identity.words()
+    if named and (strange := Counter(words) - named):
+        yield f"{', '.join(sorted(named.elements()))}, where its name says {min(strange)}"
 
 
-def _unequal(found: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[str]:
-    for what in found:
-        if what in expected and found[what] != expected[what]:
-            yield f"{what} {found[what]!r}, expected {expected[what]!r}"
+def _unequal(actual: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[str]:
+    for what in actual:
+        if what in expected and actual[what] != expected[what]:
+            yield f"{what} {actual[what]!r}, expected {expected[what]!r}"

@@ -90,7 +90,7 @@ class CodeIndex(Modules):
                 parts.setdefault(module, []).append((part, source.definitions[part].digest))
             if part == IMPORTED and len(order := self._registering(module)) > 1:
                 parts.setdefault(module, []).append((-2, f"order={order}"))
-        table = {module: digest_of([digest for _, digest in sorted(found)]) for module, found in sorted(parts.items())}
+        table = {module: digest_of([d for _, d in sorted(digests)]) for module, digests in sorted(parts.items())}
         return table | {_FILE + name: self._file_digest(name, named_by) for name, named_by in sorted(files.items())}
 
     def packages(self, roots: Iterable[str]) -> dict[str, str]:
@@ -131,10 +131,14 @@ class CodeIndex(Modules):
                 if self._find(root) is None:
                     raise ConfigError(f"{root}: no such module under {self._root}. Check the name in the config.")
             seen = self._all_reached([(root, ALL) for root in roots if not self.is_outside(root)])
-            if any(isinstance(part, int) and self._source(of).definitions[part].reach == "all" for of, part in seen):
-                seen = self._all_reached([(of, HELD) for of, part in seen if part == IMPORTED])
-            if packages := {of.partition(".")[0] for of, part in seen if self._is_computed(of, part, seen)}:
-                seen = self._all_reached([*seen, *((of, HELD) for top in packages for of in self._modules_below(top))])
+            if any(
+                isinstance(part, int) and self._source(owner).definitions[part].reach == "all" for owner, part in seen
+            ):
+                seen = self._all_reached([(owner, HELD) for owner, part in seen if part == IMPORTED])
+            if packages := {owner.partition(".")[0] for owner, part in seen if self._is_computed(owner, part, seen)}:
+                seen = self._all_reached(
+                    [*seen, *((owner, HELD) for top in packages for owner in self._modules_below(top))]
+                )
             self._cache.save()
             self._closures[roots] = seen
         return self._closures[roots]
@@ -259,11 +263,11 @@ class CodeIndex(Modules):
             return
         for number, part in enumerate(name[1:], start=1):
             is_inside = self._is_inside(module)
-            found = list(self._named_with_rest(module, name[number:], followed)) if is_inside else []
-            yield from found
+            nodes = list(self._named_with_rest(module, name[number:], followed)) if is_inside else []
+            yield from nodes
             below = f"{module}.{part}"
             if self._find(below) is None and not self._is_bare(below):
-                if not found and is_inside and not part.startswith("__"):
+                if not nodes and is_inside and not part.startswith("__"):
                     yield (module, HELD), name[number:]
                 return
             module = below
@@ -282,22 +286,22 @@ class CodeIndex(Modules):
 
     def _call_has_effects(self, module: str, name: str) -> bool:
         called = [
-            (of, self._source(of).definitions[part])
-            for (of, part), rest in self._named_with_rest(module, name.split("."))
+            (owner, self._source(owner).definitions[part])
+            for (owner, part), rest in self._named_with_rest(module, name.split("."))
             if isinstance(part, int) and not rest
         ]
         return not called or any(
-            self._has_effects(of, it.if_called) or any(self._call_has_effects(of, base) for base in it.bases)
-            for of, it in called
+            self._has_effects(owner, it.if_called) or any(self._call_has_effects(owner, base) for base in it.bases)
+            for owner, it in called
         )
 
     def _has_hooks(self, module: str, base: str) -> bool:
         if (module, base) not in self._hooks:
             self._hooks[module, base] = False  # of names that stand for each other
-            found = list(self._named(module, base.split(".")))
-            classes = [(of, self._source(of).definitions[part]) for of, part in found if isinstance(part, int)]
-            self._hooks[module, base] = any(part == HELD for _, part in found) or any(
-                it.has_hooks or any(self._has_hooks(of, name) for name in it.bases) for of, it in classes
+            nodes = list(self._named(module, base.split(".")))
+            classes = [(owner, self._source(owner).definitions[part]) for owner, part in nodes if isinstance(part, int)]
+            self._hooks[module, base] = any(part == HELD for _, part in nodes) or any(
+                it.has_hooks or any(self._has_hooks(owner, name) for name in it.bases) for owner, it in classes
             )
         return self._hooks[module, base]
 
@@ -313,7 +317,7 @@ class CodeIndex(Modules):
     def _imported(self, names: Iterable[str]) -> list[Node]:
         """Return the modules that are followed among `names`, and the packages that they are in."""
         inside = [name for name in names if name.split(".")[0] in self._folders]
-        return [(found, IMPORTED) for name in inside for found in self._with_parents(name)]
+        return [(reached, IMPORTED) for name in inside for reached in self._with_parents(name)]
 
 
 def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") -> tuple[str, ...]:
@@ -334,7 +338,7 @@ def job_digests(stage: str, specs: Iterable[Mapping[str, Any]], cache: Path | No
     The rules plan a job with them. The job compares them with what it finds, and does not run if they differ.
     """
     index, roots = library(cache), sorted({stage_roots(stage, spec) for spec in specs})
-    return digest_of([index.digest(one) for one in roots]), digest_of([index.packages(one) for one in roots])
+    return digest_of([index.digest(root) for root in roots]), digest_of([index.packages(root) for root in roots])
 
 
 @functools.cache

@@ -96,8 +96,8 @@ def _copy_file(name: str, manifest: Manifest, directory: Path, scratch: Path, ta
             digest.update(chunk)
             _write(copy, chunk, target)
     copy.touch()  # an empty file has no chunks
-    found = digest.hexdigest()
-    return None if found == expected else f"{path}: sha256 {found[:12]}, expected {expected[:12]}"
+    sha256 = digest.hexdigest()
+    return None if sha256 == expected else f"{path}: sha256 {sha256[:12]}, expected {expected[:12]}"
 
 
 def _write(path: Path, content: bytes, target: Store) -> None:
@@ -129,7 +129,11 @@ class Lock:
         """
         if names is None:
             return self
-        chosen = {one: self.targets[one] for one in self.targets if any(f"{one}/".startswith(f"{n}/") for n in names)}
+        chosen = {
+            target: self.targets[target]
+            for target in self.targets
+            if any(f"{target}/".startswith(f"{n}/") for n in names)
+        }
         if not chosen:
             meant = "".join(did_you_mean(name, self.targets) for name in names)
             raise ConfigError(

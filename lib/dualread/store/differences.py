@@ -163,7 +163,7 @@ def compared(before: Path, after: Path) -> Compared:
     changed = [_changed(place, old[place], new[place]) for place in both if old[place].files != new[place].files]
     return Compared(
         n_equal=len(both) - len(changed),
-        changed=sorted(changed, key=lambda one: not one.is_first),
+        changed=sorted(changed, key=lambda artifact: not artifact.is_first),
         only_before=sorted(old.keys() - new.keys()),
         only_after=sorted(new.keys() - old.keys()),
     )
@@ -184,9 +184,9 @@ def _artifacts(folder: Path) -> Mapping[str, Manifest]:
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder. Expected a results folder, such as results/embedded.")
     # An artifact is a folder of links into the store; below it is nothing else.
-    found = {path.parent.relative_to(folder): path for path in folder.rglob(MANIFEST_NAME)}
+    paths = {path.parent.relative_to(folder): path for path in folder.rglob(MANIFEST_NAME)}
     manifests = {
-        place.as_posix(): read_manifest(path) for place, path in found.items() if place.parts[:1] != ("store",)
+        place.as_posix(): read_manifest(path) for place, path in paths.items() if place.parts[:1] != ("store",)
     }
     if not manifests:
         raise ConfigError(f"{folder}: holds no MANIFEST.json, so no artifact. Expected a results folder.")

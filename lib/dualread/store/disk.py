@@ -106,10 +106,10 @@ def remedy(root: Path) -> str:
 def described(path: Path) -> str:
     """Return a path with its owner, group and mode, as far as they can be seen."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return str(path)
-    return f"{path} (of {_user(found.st_uid)}, group {_group(found.st_gid)}, mode {stat.S_IMODE(found.st_mode):o})"
+    return f"{path} (of {_user(status.st_uid)}, group {_group(status.st_gid)}, mode {stat.S_IMODE(status.st_mode):o})"
 
 
 def unreadable(folder: Path) -> Iterator[Path]:

@@ -88,15 +88,15 @@ class Names:
 @lru_cache(maxsize=1)  # what is found in a statement is found by several walks
 def walked(node: ast.AST) -> Sequence[ast.AST]:
     """Return the nodes that `ast.walk` yields, in its order."""
-    found = [node]
-    for part in found:
+    nodes = [node]
+    for part in nodes:
         for name in part._fields:
             value = getattr(part, name, None)
             if isinstance(value, ast.AST):
-                found.append(value)
+                nodes.append(value)
             elif isinstance(value, list):
-                found += [one for one in value if isinstance(one, ast.AST)]
-    return found
+                nodes += [child for child in value if isinstance(child, ast.AST)]
+    return nodes
 
 
 def dotted(node: ast.AST) -> str | None:
@@ -116,8 +116,8 @@ def import_effects(node: ast.stmt, names: Names) -> Effects:
 def call_effects(node: ast.stmt, names: Names) -> Effects:
     """Return the effects of a call of the function or class that a statement defines; None for anything else."""
     if isinstance(node, ast.FunctionDef) and not node.decorator_list:
-        own = {part.arg for part in walked(node) if isinstance(part, ast.arg)} | _stored(node)
-        return _effects((part for statement in node.body for part in _executed(statement)), names, own)
+        local = {part.arg for part in walked(node) if isinstance(part, ast.arg)} | _stored(node)
+        return _effects((part for statement in node.body for part in _executed(statement)), names, local)
     if isinstance(node, ast.ClassDef) and not has_hooks(node, names):
         methods = {part.name for part in node.body if isinstance(part, _Function)}
         is_data = any(names.target(_called(part)) == "dataclasses.dataclass" for part in node.decorator_list)
@@ -144,8 +144,8 @@ def _stored(node: ast.AST) -> set[str]:
     return {part.id for part in walked(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
 
 
-def _effects(executed: Iterable[ast.AST | None], names: Names, own: Collection[str] = ()) -> Effects:
-    """Return the effects of what is executed; `own` are the names that are local to it."""
+def _effects(executed: Iterable[ast.AST | None], names: Names, local: Collection[str] = ()) -> Effects:
+    """Return the effects of what is executed; `local` are the names of its own variables."""
     called: set[str] = set()
     for part in executed:
         if part is None:
@@ -159,7 +159,7 @@ def _effects(executed: Iterable[ast.AST | None], names: Names, own: Collection[s
                 return None
         elif isinstance(part, ast.Call) and not _is_method_of_text(part.func):
             name = dotted(part.func)
-            if name is None or name.partition(".")[0] in own:
+            if name is None or name.partition(".")[0] in local:
                 return None
             # A key is a function that is called.
             if names.target(part.func) not in _PURE or any(key.arg == "key" for key in part.keywords):
@@ -203,8 +203,8 @@ def _executed_of(*nodes: ast.AST | None) -> Iterator[ast.AST | None]:
 
 
 def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr | None]:
-    of = node.args
-    arguments = (*of.posonlyargs, *of.args, *of.kwonlyargs, of.vararg, of.kwarg)
+    signature = node.args
+    arguments = (*signature.posonlyargs, *signature.args, *signature.kwonlyargs, signature.vararg, signature.kwarg)
     yield from (argument.annotation for argument in arguments if argument is not None)
     yield node.returns
 

@@ -88,7 +88,7 @@ class Server:
             now = time.monotonic()
             if not events and self._deadline is not None and now >= self._deadline:
                 self._kill_all(signal.SIGKILL)  # a child does not end when it is asked to
-            for late in [one for one, request in self._requests.items() if now >= request.deadline]:
+            for late in [number for number, request in self._requests.items() if now >= request.deadline]:
                 self._drop(late)
             # The end of Snakemake's process comes first: no job is accepted after it.
             for key, _ in sorted(events, key=lambda event: event[0].fileobj != sys.stdin.fileno()):
@@ -251,8 +251,8 @@ def _user(connection: socket.socket) -> int:
     return int.from_bytes(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
 
 
-def _different(one: dict[str, str], other: dict[str, str]) -> list[str]:
-    return sorted(name for name in (one.keys() | other.keys()) - _PER_JOB if one.get(name) != other.get(name))
+def _different(first: dict[str, str], second: dict[str, str]) -> list[str]:
+    return sorted(name for name in (first.keys() | second.keys()) - _PER_JOB if first.get(name) != second.get(name))
 
 
 def _say_once(reason: str) -> None:
@@ -300,22 +300,22 @@ def _serve(layers: list[dict], planned: dict[str, list[str]]) -> ForkedJob | Non
     listeners = [[socket.socket(fileno=number) for number in layer["listeners"]] for layer in layers]
     next_layer = 0
     for layer in layers:
-        own = listeners.pop(0)
+        layer_listeners = listeners.pop(0)
         _import(layer["modules"])
         gc.freeze()  # so that a collection in a child does not copy every page
         if not listeners or (next_layer := _fork()):
             break
-        for listener in own:
+        for listener in layer_listeners:
             listener.close()
     for listener in (listener for layer in listeners for listener in layer):
         listener.close()
     if {folder: distributions(folder) for folder in planned} != planned:
         # What was imported may be of other versions than the keys of results will say.
         _say_once("packages were installed or removed after the run had been planned")
-        for listener in own:
+        for listener in layer_listeners:
             listener.close()
-        own = []
-    job = Server(own).serve()
+        layer_listeners = []
+    job = Server(layer_listeners).serve()
     if job is None and next_layer:
         os.waitpid(next_layer, 0)
     return job

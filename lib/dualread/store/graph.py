@@ -28,11 +28,11 @@ def walk(starts: Iterable[_Node], inputs: Callable[[_Node], Iterable[_Node]]) ->
         starts: Where to begin.
         inputs: Returns what a node was made from. It is called for a node when the next one is asked for.
     """
-    found = dict.fromkeys(starts)
-    for node in (todo := list(found)):  # grows
+    reached = dict.fromkeys(starts)
+    for node in (todo := list(reached)):  # grows
         yield node
-        new = [one for one in dict.fromkeys(inputs(node)) if one not in found]
-        found.update(dict.fromkeys(new))
+        new = [origin for origin in dict.fromkeys(inputs(node)) if origin not in reached]
+        reached.update(dict.fromkeys(new))
         todo += new
 
 
@@ -160,28 +160,28 @@ class Lineage:
             yield f"{indent}  above: {', '.join(above)}"
 
 
-def damages(found: Target, store: Store, locked: Mapping[str, str] | None = None) -> Iterator[str]:
+def damages(target: Target, store: Store, locked: Mapping[str, str] | None = None) -> Iterator[str]:
     """Yield one sentence per damaged or missing file, of the target and of everything that it was made from.
 
     Whoever can write into the store can replace an entry's files and its MANIFEST.json consistently. What was made from
     it still has the digest of the files that were there, and so has `locked`.
 
     Args:
-        found: The target.
+        target: The target.
         store: The store that has what it was made from.
         locked: The digests that the study's results.lock records, by key.
     """
-    if found.copy is not None:
-        yield from _copy_damages(found)
-    yield from found.manifest.wrong_bytes(found.directory)
+    if target.copy is not None:
+        yield from _copy_damages(target)
+    yield from target.manifest.wrong_bytes(target.directory)
     # Manifests are not kept: those of a hundred thousand images would take a hundred megabytes each.
     inputs: dict[str, Sequence[str]] = {}
     digests: dict[str, str] = {}
     reads: list[tuple[str, str, str, str]] = []  # reader, name of the input, its key, and its digest then
-    readers = {found.manifest.key: f"{found.directory}"}
-    study = study_folder(found.copy or found.directory)
+    readers = {target.manifest.key: f"{target.directory}"}
+    study = study_folder(target.copy or target.directory)
     folder = study.parent.parent if study else Path()  # Snakemake ran here
-    for key in walk([found.manifest.key], lambda key: inputs.get(key, ())):
+    for key in walk([target.manifest.key], lambda key: inputs.get(key, ())):
         directory = store.entry(key)
         if not directory.is_dir():
             yield f"{directory}: not in the store, and {readers[key]} was made from it"
@@ -191,7 +191,7 @@ def damages(found: Target, store: Store, locked: Mapping[str, str] | None = None
         except ArtifactError as error:
             yield f"{error} {readers[key]} was made from it."
             continue
-        if not (key == found.manifest.key and _is_linked(found.directory, directory, manifest)):
+        if not (key == target.manifest.key and _is_linked(target.directory, directory, manifest)):
             yield from manifest.wrong_bytes(directory)
         reader = f"{manifest.action.stage} {key[:8]}"
         current, record = _current(manifest, store, folder)
@@ -206,16 +206,16 @@ def damages(found: Target, store: Store, locked: Mapping[str, str] | None = None
             yield f"{store.entry(key)}: its files differ from those that {reader} read as {name}"
 
 
-def _copy_damages(found: Target) -> Iterator[str]:
-    assert found.copy is not None
-    source = found.directory / found.copy.name
+def _copy_damages(target: Target) -> Iterator[str]:
+    assert target.copy is not None
+    source = target.directory / target.copy.name
     if not source.is_file():
-        yield f"{found.copy}: the original {source} is missing"
+        yield f"{target.copy}: the original {source} is missing"
         return
-    copied, original = found.copy.read_bytes(), source.read_bytes()
+    copied, original = target.copy.read_bytes(), source.read_bytes()
     # The line with the study's name may be part of the table or may have been added to the copy.
     if copied != original and copied.partition(b"\n")[2] != original:
-        yield f"{found.copy}: differs from the original {source}"
+        yield f"{target.copy}: differs from the original {source}"
 
 
 def _is_linked(directory: Path, entry: Path, manifest: Manifest) -> bool:

@@ -86,9 +86,9 @@ def parse_job(text: str) -> tuple[Store, list[Entry]]:
 
 def _check_keys(value: Any, required: set[str], optional: set[str], where: str) -> None:
     if not isinstance(value, dict) or not required <= set(value) <= required | optional:
-        found = ", ".join(sorted(value)) if isinstance(value, dict) else repr(value)
+        keys = ", ".join(sorted(value)) if isinstance(value, dict) else repr(value)
         wanted = ", ".join(sorted(required)) + "".join(f", [{name}]" for name in sorted(optional))
-        raise ConfigError(f"{where}: has {found}; expected {wanted}. See python -m dualread.store.run --help.")
+        raise ConfigError(f"{where}: has {keys}; expected {wanted}. See python -m dualread.store.run --help.")
 
 
 def recipes(jobs: Mapping[str, tuple[str, Entry]], store: Store) -> dict[str, str]:
@@ -98,11 +98,11 @@ def recipes(jobs: Mapping[str, tuple[str, Entry]], store: Store) -> dict[str, st
         jobs: Stage and entry of the job that makes an artifact, by the artifact's directory.
         store: The study's store.
     """
-    index, found = library(store.root / SOURCES_NAME), {}
+    index, recipes_by_output = library(store.root / SOURCES_NAME), {}
     for output, (stage, entry) in jobs.items():
         code = index.digest(stage_roots(stage, entry.spec))
-        found[output] = Action(stage=stage, code=code, spec=entry.spec, inputs={}, packages={}).recipe
-    return found
+        recipes_by_output[output] = Action(stage=stage, code=code, spec=entry.spec, inputs={}, packages={}).recipe
+    return recipes_by_output
 
 
 def write_planned(folder: Path, recipes: Mapping[str, str]) -> float:
@@ -149,7 +149,7 @@ def shown(output: Path, action: Action) -> Iterator[None]:
 
 def _read(folder: Path) -> dict[str, str]:
     try:
-        found = read_json(folder / PLANNED_NAME)
+        planned = read_json(folder / PLANNED_NAME)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return planned if isinstance(planned, dict) else {}

@@ -69,11 +69,11 @@ def start_forkserver(
     listeners = {stage: _listener(f"\0{address}/{stage}") for stage in needed}
     named = sorted({name for stage in needed for name in stages[stage]})
     named += [later for package, modules in _LATER.items() if package in named for later in modules]
-    of = {later: package for package, modules in _LATER.items() for later in modules}
+    package_of = {later: package for package, modules in _LATER.items() for later in modules}
     plan: dict[str, Any] = {"distributions": {folder: distributions(folder) for folder in sys.path}}
     plan["layers"] = [
         {
-            "modules": [name for name in named if of.get(name, name).partition(".")[0] in layers[number]],
+            "modules": [name for name in named if package_of.get(name, name).partition(".")[0] in layers[number]],
             "listeners": [listeners[stage].fileno() for stage in needed if needed[stage] == number],
         }
         for number in range(max(needed.values()) + 1)

@@ -77,22 +77,22 @@ class Manifest:
     def _wrong_size(self, directory: Path, name: str) -> str | None:
         path, expected = directory / name, self.files[name]["size"]
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError as error:
             _raise_if_temporary(path, error)
             return f"{path}: missing ({error.strerror})"
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             return f"{path}: not a plain file"
-        return None if found.st_size == expected else f"{path}: {found.st_size} bytes, expected {expected}"
+        return None if status.st_size == expected else f"{path}: {status.st_size} bytes, expected {expected}"
 
     def _wrong_sha256(self, directory: Path, name: str, sha256: Callable[[Path], str]) -> str | None:
         path, expected = directory / name, self.files[name]["sha256"]
         try:
-            found = sha256(path)
+            actual = sha256(path)
         except OSError as error:
             _raise_if_temporary(path, error)
             return f"{path}: cannot be read ({error.strerror})"
-        return None if found == expected else f"{path}: sha256 {found[:12]}, expected {expected[:12]}"
+        return None if actual == expected else f"{path}: sha256 {actual[:12]}, expected {expected[:12]}"
 
 
 def file_table(directory: Path) -> dict[str, dict[str, Any]]:

@@ -76,10 +76,10 @@ class Modules:
             path = self._find(module)
             assert path is not None, module
             content = source_snapshot.read(path)
-            if (found := self._cache.find(path, content)) is None:
-                found = parse(content, _package_of(module, path), path)
-                self._cache.keep(path, found)
-            self._sources[module] = found
+            if (source := self._cache.find(path, content)) is None:
+                source = parse(content, _package_of(module, path), path)
+                self._cache.keep(path, source)
+            self._sources[module] = source
         return self._sources[module]
 
     def _file_digest(self, name: str, named_by: str) -> str:

@@ -148,8 +148,8 @@ class _Work:
 
 def _without(action: Action, settings: Sequence[str]) -> str:
     """Return a digest of what all actions have in common that differ from this one in some `settings` alone."""
-    left = {name: value for name, value in action.spec["settings"].items() if name not in settings}
-    return digest_of({**action.fields(), "spec": {**action.spec, "settings": left}, "without": sorted(settings)})
+    shared = {name: value for name, value in action.spec["settings"].items() if name not in settings}
+    return digest_of({**action.fields(), "spec": {**action.spec, "settings": shared}, "without": sorted(settings)})
 
 
 _CURRENT: ContextVar[_Work | None] = ContextVar("partial work", default=None)

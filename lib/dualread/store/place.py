@@ -62,14 +62,14 @@ def _time(path: Path) -> int:
 def read_study(folder: Path) -> Mapping[str, Any]:
     """Return what the study.json of a results folder says; empty if there is none, or none of ours."""
     try:
-        found = read_json(folder / STUDY_NAME)
+        study = read_json(folder / STUDY_NAME)
     except (OSError, ValueError):
         return {}
     kinds = {"store": str, "files": list, "given": dict, "settings": dict}
-    if not isinstance(found, dict) or "store" not in found:
+    if not isinstance(study, dict) or "store" not in study:
         return {}
-    is_whole = all(isinstance(found[name], kind) for name, kind in kinds.items() if name in found)
-    return found if is_whole and all(isinstance(file, str) for file in found.get("files", ())) else {}
+    is_whole = all(isinstance(study[name], kind) for name, kind in kinds.items() if name in study)
+    return study if is_whole and all(isinstance(file, str) for file in study.get("files", ())) else {}
 
 
 def store_of(target: str | Path | None, given: Path | None) -> Store:
@@ -155,13 +155,13 @@ def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:
     keys = list(store.stored_keys(start)) if start else []
     if len(keys) == 1:
         return keys[0]
-    found = (
+    reason = (
         f"{len(keys)} keys in {store.root} begin with this"
         if keys
         else f"no such file, and no such key in {store.root}"
     )
     expected = "Expected a table, an artifact's directory, or the first digits of one key."
-    raise ArtifactError(f"{start}: {found}. {expected}{did_you_mean(start, near)}")
+    raise ArtifactError(f"{start}: {reason}. {expected}{did_you_mean(start, near)}")
 
 
 def _table_source(path: Path) -> Path:
@@ -207,14 +207,14 @@ class Root:
         """
         is_here = self.host in (HOST, _ANYWHERE)
         try:
-            found = self.folder.stat()
+            status = self.folder.stat()
         except (FileNotFoundError, NotADirectoryError):
-            found = None
+            status = None
         except OSError as error:
             reason = f"cannot be read ({error.strerror}). Ask its owner for access"
             raise ArtifactError(f"{self.name}: {reason}. {self._advice()}") from error
-        if is_here or (found is not None and found.st_ino == self.inode):
-            return found is not None
+        if is_here or (status is not None and status.st_ino == self.inode):
+            return status is not None
         raise ArtifactError(
             f"{self.name}: this results folder uses the store but cannot be seen from {HOST}, so it is not known what"
             f" it needs. {self._advice()}"
@@ -261,15 +261,15 @@ def registered(store: Store) -> list[Root]:
     Raises:
         ArtifactError: A registration cannot be read.
     """
-    found = []
+    roots = []
     for file in store.root.glob("roots/*.json"):
         try:
             row = read_json(file)
             folder = Path(os.path.normpath(store.root.resolve() / row["folder"]))
-            found.append(Root(file=file, folder=folder, host=row["host"], inode=row["inode"]))
+            roots.append(Root(file=file, folder=folder, host=row["host"], inode=row["inode"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ArtifactError(
                 f"{file}: cannot be read ({error!r}), so it is not known which results folder it registers. Delete the"
                 " file and start the workflow once in every checkout that uses the store."
             ) from error
-    return sorted(found, key=lambda root: root.name)
+    return sorted(roots, key=lambda root: root.name)

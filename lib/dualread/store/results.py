@@ -159,7 +159,7 @@ def repair(results: Path, store: Store) -> dict[str, Manifest]:
     hard link sets it, and the stage that computes from the file verifies it anyway.
     """
     cache = StatCache(store.root / "stat-cache.json")
-    found, returned = {}, []
+    intact, returned = {}, []
     for path in (directory / MANIFEST_NAME for directory in artifacts_below(results, store)):
         manifest, problems = _found(path, store, cache)
         for problem in problems[:3]:
@@ -171,7 +171,7 @@ def repair(results: Path, store: Store) -> dict[str, Manifest]:
                 f" `snakemake --cores 1 {path}` with the study's --configfile."
             )
             continue
-        found[str(path.parent)] = manifest
+        intact[str(path.parent)] = manifest
         if path.stat().st_mtime > (now := time.time()):
             os.utime(path, (now, now))
         entry = store.entry(manifest.key)
@@ -180,7 +180,7 @@ def repair(results: Path, store: Store) -> dict[str, Manifest]:
     cache.save()
     if returned:
         say(f"warning: the store lacked {len(returned):,} entries, such as {returned[0]}; restored from {results}")
-    return found
+    return intact
 
 
 def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> list[Path]:

@@ -45,7 +45,7 @@ class Input:
     path: Path
     digest: str
     key: str | None
-    of: RunIdentity | None = None
+    identity: RunIdentity | None = None
 
 
 class Runner:
@@ -69,9 +69,9 @@ class Runner:
         Results of several versions would be mixed in one table, and Snakemake, which remembers only what was planned,
         would take them for up to date.
         """
-        found = job_digests(self._stage, [entry.spec for entry in entries], self._store.root / SOURCES_NAME)
+        digests = job_digests(self._stage, [entry.spec for entry in entries], self._store.root / SOURCES_NAME)
         names = ("code or the settings", "packages")
-        for name, now, planned in zip(names, found, (code, packages), strict=True):
+        for name, now, planned in zip(names, digests, (code, packages), strict=True):
             if planned not in ("-", now):
                 raise ArtifactError(
                     f"the {name} of {self._stage} changed after this run was planned, so nothing was computed."
@@ -96,7 +96,9 @@ class Runner:
             output = entry.output if self._below is None else entry.output.relative_to(self._below)
             where = f"[{self._stage}] {output}:"
             work_on(where.removesuffix(":"))
-            check(RunIdentity.spec(entry.spec), {name: item.of for name, item in inputs.items()}, str(entry.output))
+            check(
+                RunIdentity.spec(entry.spec), {name: item.identity for name, item in inputs.items()}, str(entry.output)
+            )
             if manifest := self._find(action.key):
                 line = f"{where} hit {action.key[:8]}"
             else:
@@ -118,7 +120,7 @@ class Runner:
                 raise ArtifactError(f"input {name}: {error}") from error
         manifest = read_manifest(directory / MANIFEST_NAME)
         return Input(
-            path=directory, digest=manifest.digest, key=manifest.key, of=RunIdentity.spec(manifest.action.spec)
+            path=directory, digest=manifest.digest, key=manifest.key, identity=RunIdentity.spec(manifest.action.spec)
         )
 
     def _find(self, key: str) -> Manifest | None:

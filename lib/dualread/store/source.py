@@ -183,8 +183,8 @@ def _reach(node: ast.stmt, all_uses: set[str], names: Names, top: str) -> Reach:
         return "package"
     if any(_is_below(use, _OF_ALL) for use in uses) or _SUBCLASSES in parts:
         return "all"
-    own = {"locals", "vars", "builtins.locals", "builtins.vars"}
-    has_own_names = any(own & {*names.meanings(dotted(call.func) or "")} for call in calls if not call.args)
+    local_names = {"locals", "vars", "builtins.locals", "builtins.vars"}
+    has_own_names = any(local_names & {*names.meanings(dotted(call.func) or "")} for call in calls if not call.args)
     return "module" if uses & _OF_MODULE or parts & _GLOBALS or has_own_names else "names"
 
 

@@ -31,10 +31,10 @@ def replaced(versions: Mapping[str, str]) -> list[str]:
 @cache
 def _versions(package: str) -> tuple[tuple[str, str], ...]:
     known = _DISTRIBUTIONS.get(package, package)
-    found = _installed(known)
-    if not found and find_spec(package) is not None:
-        found = tuple(row for name in _providers().get(package, ()) for row in _installed(name))
-    return found or ((_normal(known), _ABSENT),)
+    versions = _installed(known)
+    if not versions and find_spec(package) is not None:
+        versions = tuple(row for name in _providers().get(package, ()) for row in _installed(name))
+    return versions or ((_normal(known), _ABSENT),)
 
 
 def _installed(distribution: str) -> tuple[tuple[str, str], ...]:

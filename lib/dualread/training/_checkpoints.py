@@ -33,8 +33,8 @@ def seal(checkpoint: Path, process: int, n_processes: int = 1) -> None:
 
 def _writer(file: Path) -> int | None:
     """Return the process that wrote a file of a checkpoint, if the file's name has one."""
-    found = re.fullmatch(r"rng_state_(\d+)\.pth|__(\d+)_\d+\.distcp", file.name)
-    return None if found is None else int(found[1] or found[2])
+    match = re.fullmatch(r"rng_state_(\d+)\.pth|__(\d+)_\d+\.distcp", file.name)
+    return None if match is None else int(match[1] or match[2])
 
 
 def newest_complete(folder: Path, n_processes: int | None, *, remove: bool = False) -> Path | None:
@@ -46,9 +46,9 @@ def newest_complete(folder: Path, n_processes: int | None, *, remove: bool = Fal
         remove: Whether half-written and damaged checkpoints are removed, with a warning. If another run wrote over such
             a checkpoint and were killed, it could pass for complete.
     """
-    found = [(path.name.partition("-")[2], path) for path in folder.glob("checkpoint-*") if path.is_dir()]
+    checkpoints = [(path.name.partition("-")[2], path) for path in folder.glob("checkpoint-*") if path.is_dir()]
     complete = None
-    for _, path in sorted((int(step), path) for step, path in found if step.isdecimal()):
+    for _, path in sorted((int(step), path) for step, path in checkpoints if step.isdecimal()):
         if (problem := next(_problems(path, n_processes), None)) is None:
             complete = path
         elif remove:
@@ -75,12 +75,12 @@ def _problems(path: Path, n_processes: int | None) -> Iterator[str]:
         process += 1
     for name, digest in sealed.items():
         try:
-            found = sha256_file(path / name)
+            actual = sha256_file(path / name)
         except OSError as error:
             yield f"{path / name}: cannot be read ({error.strerror})"
         else:
-            if found != digest:
-                yield f"{path / name}: damaged, sha256 {found[:12]}, expected {digest!s:.12}"
+            if actual != digest:
+                yield f"{path / name}: damaged, sha256 {actual[:12]}, expected {digest!s:.12}"
 
 
 def _seal(process: int) -> str:

@@ -108,12 +108,12 @@ class Evidence:
     def of_copies(self, questions: Sequence[str], drawn: Sequence[Rollout], top_p: float) -> np.ndarray:
         """Return the evidence that completions of a step are copies of earlier ones, for two shares of copies [2]."""
         evidence, before = np.zeros(len(_COPIED)), {name: self._earlier.pop(name, set()) for name in set(questions)}
-        for name, one in zip(questions, drawn, strict=True):
+        for name, rollout in zip(questions, drawn, strict=True):
             made = self._earlier.setdefault(name, set())
-            known, ids = before[name] | made, hash(tuple(one.token_ids))
+            known, ids = before[name] | made, hash(tuple(rollout.token_ids))
             if known:
                 # With top_p, a token is up to 1 / top_p times as probable as the policy says.
-                log_prob = min(0.0, sum(one.log_probs) - len(one.token_ids) * np.log(top_p))
+                log_prob = min(0.0, sum(rollout.log_probs) - len(rollout.token_ids) * np.log(top_p))
                 copied = np.log(_COPIED / len(known)) - log_prob if ids in known else -np.inf
                 evidence += np.logaddexp(copied, np.log1p(-_COPIED))
             made.add(ids)

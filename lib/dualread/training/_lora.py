@@ -30,8 +30,8 @@ def given_to_trainer(job: Job, model: Any) -> dict[str, Any]:
         return {}
     from peft import LoraConfig
 
-    found = list(_linear_layers(model, vision=lora.vision))
-    known = sorted({name.rpartition(".")[2] for name in found})
+    layers = list(_linear_layers(model, vision=lora.vision))
+    known = sorted({name.rpartition(".")[2] for name in layers})
     targets = lora.targets or known
     if unknown := [name for name in targets if name not in known]:
         raise ConfigError(
@@ -42,7 +42,7 @@ def given_to_trainer(job: Job, model: Any) -> dict[str, Any]:
         r=lora.rank,
         lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]  # peft takes any number
         lora_dropout=lora.dropout or 0.0,
-        target_modules=[name for name in found if name.rpartition(".")[2] in targets],
+        target_modules=[name for name in layers if name.rpartition(".")[2] in targets],
         task_type="CAUSAL_LM",
     )
     return {"peft_config": config}
@@ -83,7 +83,7 @@ def merged_weights(model: Any) -> Iterator[tuple[str, Any]]:
         if rest == "weight" and (layer := adapted.get(owner)):
             [adapter] = layer.active_adapters
             tensor = (tensor.float() + layer.get_delta_weight(adapter).float()).to(tensor.dtype)
-        elif not rest and any(name.startswith(f"{of}.") for of in adapted):
+        elif not rest and any(name.startswith(f"{module}.") for module in adapted):
             continue  # a part of the adapter
         yield (f"{owner}.{rest}" if rest else name), gathered(tensor.detach())
 

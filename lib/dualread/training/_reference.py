@@ -84,8 +84,8 @@ def compared(trainer: type, completion_type: int) -> type:
             for log_probs, row in zip(self._log_probs, inputs["row"].tolist(), strict=True):
                 if self._awaited and row in self._awaited:
                     reference = self._awaited.pop(row)
-                    own = log_probs[: len(reference.exact)].double().cpu().numpy()
-                    self._found.append((own, reference))
+                    trained = log_probs[: len(reference.exact)].double().cpu().numpy()
+                    self._found.append((trained, reference))
                     if not self._awaited:
                         check(self._found)
             return loss
@@ -115,8 +115,8 @@ def compared(trainer: type, completion_type: int) -> type:
                 if self.args.bf16 and self.is_sampled_by_an_engine:
                     with torch.autocast(model.device.type, enabled=False), self.in_bfloat16() as rounding:
                         self.rounding_of_an_engine = own_pass.mean_difference(read(rounding), exact)
-            found = zip(chosen, exact, rounded, strict=True)
-            return {i: Reference(exact=in_float32, rounded=own) for i, in_float32, own in found}
+            references = zip(chosen, exact, rounded, strict=True)
+            return {i: Reference(exact=in_float32, rounded=in_training) for i, in_float32, in_training in references}
 
         @contextlib.contextmanager
         def in_bfloat16(self) -> Iterator[Any]:
@@ -126,10 +126,10 @@ def compared(trainer: type, completion_type: int) -> type:
 
         def _check_type(self, model: Any, row: Mapping[str, Any], prompt: Any, completion: Any) -> None:
             """Trainer and reference are told the token type of a completion; the model's own generation is not."""
-            inputs, said = self._inputs(row, prompt), completion.tolist()
-            read = own_pass.log_probs(model, inputs, said, completion_type)
-            made = own_pass.generated(model, inputs, said).double().log_softmax(dim=-1)
-            difference = float(np.abs(made[range(len(said)), said].cpu().numpy() - read).mean())
+            inputs, ids = self._inputs(row, prompt), completion.tolist()
+            read = own_pass.log_probs(model, inputs, ids, completion_type)
+            made = own_pass.generated(model, inputs, ids).double().log_softmax(dim=-1)
+            difference = float(np.abs(made[range(len(ids)), ids].cpu().numpy() - read).mean())
             if not difference <= FLOAT32:
                 raise TrainingError(
                     f"training: with completions of token type {completion_type}, log-probabilities differ from those"
@@ -150,20 +150,20 @@ def compared(trainer: type, completion_type: int) -> type:
     return ComparedTrainer
 
 
-def check(found: Sequence[tuple[np.ndarray, Reference]]) -> None:
+def check(pairs: Sequence[tuple[np.ndarray, Reference]]) -> None:
     """Check the trainer's log-probabilities, float64 [tokens] per row, against those of the plain model.
 
     Raises:
         TrainingError: The mean difference over all tokens is larger than rounding.
     """
-    exact = [reference.exact for _, reference in found]
-    rounding = own_pass.mean_difference([reference.rounded for _, reference in found], exact)
-    difference = own_pass.mean_difference([own for own, _ in found], exact)
+    exact = [reference.exact for _, reference in pairs]
+    rounding = own_pass.mean_difference([reference.rounded for _, reference in pairs], exact)
+    difference = own_pass.mean_difference([trained for trained, _ in pairs], exact)
     bound = FLOAT32 + RATIO * rounding
     if not difference <= bound:  # NaN is no agreement
         raise TrainingError(
             f"training: the trainer's log-probabilities differ from those of the plain model by {difference:.2g} nats"
-            f" on average over {sum(map(len, exact))} tokens of {len(found)} completions, expected at most {bound:.2g}"
+            f" on average over {sum(map(len, exact))} tokens of {len(pairs)} completions, expected at most {bound:.2g}"
             " (rounding). The loss gets other inputs than the model was made for: check the checkpoint's tokenizer,"
             " chat template and processor, and the versions of trl and transformers."
         )

@@ -60,5 +60,5 @@ def roll_out(opened: Opened, prompts: Sequence[EncodedPrompt], job: Job, *, step
             for name, rows in rows_of.items()
         ]
         for rows, completions in zip(rows_of.values(), complete(opened, asked), strict=True):
-            made |= {i: list(one.token_ids) for i, one in zip(rows, completions, strict=True)}
+            made |= {i: list(completion.token_ids) for i, completion in zip(rows, completions, strict=True)}
     return [made[i] for i in range(len(prompts))]

@@ -91,18 +91,18 @@ def sampled_by(rollouts: Rollouts, trainer: type, job: Job) -> type:
             with _explained(f"in step {step + 1}, the engine of the rollouts failed"):
                 drawn = rollouts.roll_out(weights, prompts, job.decoding, seeds)
             check_drawn(drawn, seeds, job, self._opened, step + 1)
-            self._copies = self._all_steps.of_copies([one.row for one in prompts], drawn, job.settings.top_p)
-            return [one.token_ids for one in drawn], [one.log_probs for one in drawn]
+            self._copies = self._all_steps.of_copies([prompt.row for prompt in prompts], drawn, job.settings.top_p)
+            return [rollout.token_ids for rollout in drawn], [rollout.log_probs for rollout in drawn]
 
         def _compute_loss(self, model: Any, inputs: Any) -> Any:
             loss = super()._compute_loss(model, inputs)
             mask, vocabulary = inputs["completion_mask"].bool(), self._opened.model.config.get_text_config().vocab_size
-            own, theirs, entropies = (
+            policy, engine, entropies = (
                 values[mask].double().cpu().numpy()
                 for values in (self._log_probs, inputs["sampling_per_token_logps"], self._entropies)
             )
             rounding = FLOAT32 + RATIO * self.rounding_of_an_engine
-            self._passes.append(_evidence.Pass.of(own, theirs, entropies, vocabulary, rounding))
+            self._passes.append(_evidence.Pass.of(policy, engine, entropies, vocabulary, rounding))
             if len(self._passes) == self.args.gradient_accumulation_steps:
                 step, number = sum(gather_object(self._passes), start=_evidence.Pass()), self.state.global_step + 1
                 self._metrics["train"][DIFFERENCE].append(step.difference / step.tokens)
@@ -129,8 +129,8 @@ def check_drawn(drawn: Sequence[Rollout], seeds: Sequence[int], job: Job, opened
         raise TrainingError(
             f"training: in step {step}, the engine gave {len(drawn)} of {len(seeds)} completions.{_ADVICE}"
         )
-    for number, (one, seed) in enumerate(zip(drawn, seeds, strict=True)):
-        said = drawn_with(
+    for number, (rollout, seed) in enumerate(zip(drawn, seeds, strict=True)):
+        requested = drawn_with(
             temperature=decoding.temperature,
             top_p=decoding.top_p,
             max_completion_tokens=limit,
@@ -138,11 +138,14 @@ def check_drawn(drawn: Sequence[Rollout], seeds: Sequence[int], job: Job, opened
             stop=opened.stop,
             forbidden=opened.forbidden,
         )
-        ids, where = one.token_ids, f"training: in step {step}, completion {number + 1} of {len(drawn)} of the rollouts"
-        for name in [name for name in {**said, **one.drawn_with} if said.get(name) != one.drawn_with.get(name)]:
-            given, expected = one.drawn_with.get(name, "nothing"), said.get(name, "the engine's default")
+        ids = rollout.token_ids
+        where = f"training: in step {step}, completion {number + 1} of {len(drawn)} of the rollouts"
+        for name in [
+            name for name in {**requested, **rollout.drawn_with} if requested.get(name) != rollout.drawn_with.get(name)
+        ]:
+            actual, expected = rollout.drawn_with.get(name, "nothing"), requested.get(name, "the engine's default")
             raise TrainingError(
-                f"{where} was drawn with {name}: {given}. Expected {expected}: the engine does not draw as it was"
+                f"{where} was drawn with {name}: {actual}. Expected {expected}: the engine does not draw as it was"
                 f" told.{_ADVICE}"
             )
         ends = [k for k, token in enumerate(ids) if token in opened.stop]
@@ -151,9 +154,9 @@ def check_drawn(drawn: Sequence[Rollout], seeds: Sequence[int], job: Job, opened
                 f"{where} has {len(ids)} tokens, of which {len(ends)} end a turn. Expected one, the last of at most"
                 f" {limit}, or none of {limit}: the engine cuts completions, or goes on after their end.{_ADVICE}"
             )
-        if len(one.log_probs) != len(ids) or set(ids) & set(opened.forbidden):
+        if len(rollout.log_probs) != len(ids) or set(ids) & set(opened.forbidden):
             raise TrainingError(
-                f"{where} has {len(ids)} tokens, {len(one.log_probs)} log-probabilities, and"
+                f"{where} has {len(ids)} tokens, {len(rollout.log_probs)} log-probabilities, and"
                 f" {sum(token in opened.forbidden for token in ids)} forbidden ids. Expected a log-probability of each"
                 f" token, and none that is forbidden.{_ADVICE}"
             )

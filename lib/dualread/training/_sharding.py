@@ -59,8 +59,8 @@ def opened_by_the_first(load: Callable[..., Any]) -> Any:
     model = load(without_weights=not PartialState().is_main_process)
     [buffers] = broadcast_object_list([dict(model.named_buffers(remove_duplicate=False))])  # no checkpoint has them
     for name, buffer in buffers.items():
-        owner, _, own = name.rpartition(".")
-        model.get_submodule(owner)._buffers[own] = buffer
+        owner, _, local_name = name.rpartition(".")
+        model.get_submodule(owner)._buffers[local_name] = buffer
     return model
 
 
@@ -88,9 +88,9 @@ def spread(accelerator: Any, model: Any, *, recompute: bool = False) -> Any:
         model._apply(lambda tensor: torch.empty_like(tensor, device=device) if tensor.is_meta else tensor)
         for name, weight in model.named_parameters():
             kind = {"dtype": weight.dtype, "device": device}
-            whole = weights.pop(name).to(**kind) if is_first else torch.empty(weight.shape, **kind)
-            broadcast(whole, 0)
-            part = distribute_tensor(whole, weight.device_mesh, weight.placements, src_data_rank=None)
+            full = weights.pop(name).to(**kind) if is_first else torch.empty(weight.shape, **kind)
+            broadcast(full, 0)
+            part = distribute_tensor(full, weight.device_mesh, weight.placements, src_data_rank=None)
             weight.to_local().copy_(part.to_local())
     return model
 
@@ -202,18 +202,18 @@ class Whole:
         part in the gathering.
         """
         once: dict[int, Any] = {}  # a tied weight has two names
-        found: dict[str, Any] = {}
+        weights: dict[str, Any] = {}
         for name, weight in sharded.state_dict(keep_vars=True).items():
             if id(weight) not in once:
                 values = gathered(weight.detach())
                 kind = dtype if values.is_floating_point() else None
                 once[id(weight)] = None if device is None else values.to(device=device, dtype=kind)
-            found[name] = once[id(weight)]
+            weights[name] = once[id(weight)]
         del once
         try:
             if device is not None:
-                self.model.load_state_dict(found, assign=True)
-                found.clear()
+                self.model.load_state_dict(weights, assign=True)
+                weights.clear()
                 self.model.to(device)  # the buffers
                 self.is_filled = True
             yield
@@ -223,12 +223,12 @@ class Whole:
             self.model.load_state_dict(self._empty, strict=False, assign=True)
 
 
-def _copied(model: Any, given: Callable[[Any], Any]) -> Any:
-    """Return a copy of a model, but for its weights, of which each is `given` the one in `model`."""
+def _copied(model: Any, copy_weight: Callable[[Any], Any]) -> Any:
+    """Return a copy of a model, of whose weights each is what `copy_weight` makes of the one in `model`."""
     import torch
 
     weights = {
-        id(weight): torch.nn.Parameter(given(weight), requires_grad=weight.requires_grad)
+        id(weight): torch.nn.Parameter(copy_weight(weight), requires_grad=weight.requires_grad)
         for weight in model.parameters()
     }
     return copy.deepcopy(model, weights)

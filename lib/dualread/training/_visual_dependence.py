@@ -117,13 +117,13 @@ def _states(
     import torch
 
     ids = [[*prompt.token_ids, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
-    found: dict[int, Any] = {}
+    states: dict[int, Any] = {}
     for read in read_rows(opened, prompts, ids):
         for k, i in enumerate(read.rows):
             # The state before a token predicts it.
             before = len(prompts[i].token_ids) - 1 - read.start
-            found[i] = read.states[k, [before + t for t in positions[i]]]
-    return torch.cat([found[i] for i in range(len(prompts))])
+            states[i] = read.states[k, [before + t for t in positions[i]]]
+    return torch.cat([states[i] for i in range(len(prompts))])
 
 
 def _compare(model: Any, clean: Any, blackened: Any, temperature: float) -> tuple[np.ndarray, np.ndarray]:

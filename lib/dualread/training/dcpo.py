@@ -67,8 +67,8 @@ def _segmented(trainer: type, reward: ModuleType, gamma: float) -> type:
             ]
             # Gathered from all processes, as the rewards are: a group may be spread over several.
             groups, texts, references = zip(*gather_object(rows), strict=True)
-            found = verdicts(texts, references, reward.CONTRACT)
-            calibration = reward.calibration_reward(found, groups=groups, gamma=gamma)
+            judged = verdicts(texts, references, reward.CONTRACT)
+            calibration = reward.calibration_reward(judged, groups=groups, gamma=gamma)
             log_terms({"calibration": calibration}, self._log_metric)
             first = self.accelerator.process_index * len(prompts)
             mine = slice(first, first + len(prompts))
@@ -96,12 +96,12 @@ def group_normalized(values: Sequence[float], groups: Sequence[str]) -> list[flo
     This is the sample standard deviation (ddof 1), as in TRL. The only value of a group becomes 0. Members of a group
     need not be adjacent.
     """
-    found, index = np.array(values, dtype=float), np.unique(groups, return_inverse=True)[1]
-    normalized = np.zeros(len(found))
+    array, index = np.array(values, dtype=float), np.unique(groups, return_inverse=True)[1]
+    normalized = np.zeros(len(array))
     for group in range(index.max(initial=-1) + 1):
         rows = index == group
         if rows.sum() > 1:
-            normalized[rows] = (found[rows] - found[rows].mean()) / (found[rows].std(ddof=1) + _EPSILON)
+            normalized[rows] = (array[rows] - array[rows].mean()) / (array[rows].std(ddof=1) + _EPSILON)
     return normalized.tolist()
 
 

@@ -186,8 +186,8 @@ class TrainingSettings(Section):
             ConfigError: Not exactly one of `steps` and `passes` is given.
         """
         if (self.steps is None) == (self.passes is None):
-            given = "both" if self.steps else "neither"
-            raise ConfigError(f"actor settings: {given} of `steps` and `passes`. Expected one. Add or remove one.")
+            present = "both" if self.steps else "neither"
+            raise ConfigError(f"actor settings: {present} of `steps` and `passes`. Expected one. Add or remove one.")
         return self.steps or math.ceil((self.passes or 0) * math.ceil(n_rows / self.prompts_per_step))
 
 

@@ -218,12 +218,12 @@ def _resume_from(job: Job, *, first: bool) -> str | None:
     if job.checkpoints is None:
         return None
     written_by = None if job.settings.shard else n_processes()
-    found = newest_complete(job.checkpoints, written_by, remove=first)
-    if found is None:
+    newest = newest_complete(job.checkpoints, written_by, remove=first)
+    if newest is None:
         return None
     if first:
-        say(f"resuming from {found}")
-    return str(found)
+        say(f"resuming from {newest}")
+    return str(newest)
 
 
 def _dataset(questions: Sequence[Asked], references: Sequence[Sequence[str]], images: Path, order: np.ndarray) -> Any:
@@ -258,12 +258,12 @@ def _reward_function(reward: ModuleType) -> Callable[..., list[float]]:
         **columns: Any,
     ) -> list[float]:
         texts = [completion[0]["content"] for completion in completions]
-        found = base.verdicts(texts, reference_answers, reward.CONTRACT)
+        judged = base.verdicts(texts, reference_answers, reward.CONTRACT)
         columns["sample_id"] = sample_id
-        terms = base.terms(found) | (reward.terms(found, **columns) if hasattr(reward, "terms") else {})
+        terms = base.terms(judged) | (reward.terms(judged, **columns) if hasattr(reward, "terms") else {})
         # Gathered from all processes: mean and deviation over the defined values cannot be computed from those of each.
         log_terms({name: gather_object(values) for name, values in terms.items()}, log_metric)
-        return base.checked(reward.reward(found, **columns), sample_id)
+        return base.checked(reward.reward(judged, **columns), sample_id)
 
     return total
 
@@ -283,8 +283,8 @@ def _step_callback(job: Job, n_steps: int) -> Any:
 
     class Steps(TrainerCallback):
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            left = range(state.global_step, n_steps) if state.is_world_process_zero else ()
-            self.bar = iter(track(left, total=len(left), label="training (steps)"))
+            remaining = range(state.global_step, n_steps) if state.is_world_process_zero else ()
+            self.bar = iter(track(remaining, total=len(remaining), label="training (steps)"))
             self._note(state, state.log_history, anew=True)  # those before an interruption
 
         def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -298,7 +298,7 @@ def _step_callback(job: Job, n_steps: int) -> Any:
         def _note(self, state: Any, history: Sequence[Mapping[str, Any]], **how: bool) -> None:
             if state.is_world_process_zero:
                 rows = ((entry["step"], {row["name"]: row["value"] for row in _log_rows([entry])}) for entry in history)
-                note_steps(job.steps_file, [NotedStep(step=k, of=n_steps, values=of) for k, of in rows if of], **how)
+                note_steps(job.steps_file, [NotedStep(step=k, of=n_steps, values=v) for k, v in rows if v], **how)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             next(self.bar, None)

@@ -69,8 +69,8 @@ def launch(module: str, file: Path, n_processes: int, nodes: int = 1) -> None:
     last = deque(maxlen=80)
     pipe = subprocess.PIPE
     # The launcher outlives its workers. It holds this job's GPUs for them should this process be killed.
-    own = {"env": _environment(alone=nodes == 1), "pass_fds": devices.held()}
-    with subprocess.Popen(command, **own, stdin=pipe, stderr=pipe, text=True, errors="replace") as process:
+    options = {"env": _environment(alone=nodes == 1), "pass_fds": devices.held()}
+    with subprocess.Popen(command, **options, stdin=pipe, stderr=pipe, text=True, errors="replace") as process:
         assert process.stderr is not None
         try:
             for line in process.stderr:
@@ -95,9 +95,9 @@ def _on_this_machine(n_processes: int) -> list[str]:
 
 
 def _on_nodes(n_processes: int, nodes: int) -> list[str]:
-    given, cpus = _job()
-    if given != nodes:
-        where = f"a SLURM job on {given} node(s)" if given else "no job of a SLURM cluster"
+    assigned, cpus = _job()
+    if assigned != nodes:
+        where = f"a SLURM job on {assigned} node(s)" if assigned else "no job of a SLURM cluster"
         raise ConfigError(
             f"training: nodes: {nodes}, but this is {where}. Expected a job on {nodes} nodes. Run the study with"
             " `--workflow-profile workflow/profiles/slurm`, or leave out nodes."

@@ -101,12 +101,12 @@ def checked(values: Sequence[Any], questions: Sequence[str]) -> list[float]:
     return [float(value) for value in values]
 
 
-def terms(found: Sequence[Verdict]) -> dict[str, list[float]]:
+def terms(verdicts: Sequence[Verdict]) -> dict[str, list[float]]:
     """Return the terms of every train log: correct and valid as 0 or 1, and confidence, NaN if invalid."""
     return {
-        "correct": [float(v.correct) for v in found],
-        "valid": [float(v.valid) for v in found],
-        "confidence": or_nan([v.parsed.confidence for v in found]),
+        "correct": [float(v.correct) for v in verdicts],
+        "valid": [float(v.valid) for v in verdicts],
+        "confidence": or_nan([v.parsed.confidence for v in verdicts]),
     }
 
 

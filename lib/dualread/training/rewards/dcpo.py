@@ -16,24 +16,24 @@ from dualread.training.rewards.base import Verdict
 CONTRACT = "single"
 
 
-def reward(found: Sequence[Verdict], **columns: Any) -> list[float]:
+def reward(verdicts: Sequence[Verdict], **columns: Any) -> list[float]:
     """Return z + R_fmt in {-0.5, 0, 0.5, 1} for each completion; `columns` are not used."""
-    return [v.correctness_reward for v in found]
+    return [v.correctness_reward for v in verdicts]
 
 
-def calibration_reward(found: Sequence[Verdict], *, groups: Sequence[str], gamma: float) -> list[float]:
+def calibration_reward(verdicts: Sequence[Verdict], *, groups: Sequence[str], gamma: float) -> list[float]:
     """Return R_c = -|c - (gamma * group mean of z + (1 - gamma) * z)| in [-1, 0], higher is better.
 
     Args:
-        found: The verdicts on all completions of every group, in any order.
+        verdicts: The verdicts on all completions of every group, in any order.
         groups: An id of the prompt of each completion; completions with equal ids are one group.
         gamma: Weight in [0, 1] of the group's accuracy; the completion's own z has weight 1 - gamma.
     """
     correct = defaultdict(list)
-    for group, verdict in zip(groups, found, strict=True):
+    for group, verdict in zip(groups, verdicts, strict=True):
         correct[group].append(verdict.correct)
     accuracy = {group: sum(values) / len(values) for group, values in correct.items()}
     return [
         -abs(verdict.scored_confidence - (gamma * accuracy[group] + (1 - gamma) * verdict.correct))
-        for group, verdict in zip(groups, found, strict=True)
+        for group, verdict in zip(groups, verdicts, strict=True)
     ]

@@ -14,14 +14,14 @@ from dualread.training.rewards.base import Verdict
 CONTRACT = "single"
 
 
-def reward(found: Sequence[Verdict], **columns: Any) -> list[float]:
+def reward(verdicts: Sequence[Verdict], **columns: Any) -> list[float]:
     """Return R in [-1.5, 1] for each completion, higher is better; `columns` are not used."""
-    return [v.correctness_reward + _calibration(v) for v in found]
+    return [v.correctness_reward + _calibration(v) for v in verdicts]
 
 
-def terms(found: Sequence[Verdict], **columns: Any) -> dict[str, list[float]]:
+def terms(verdicts: Sequence[Verdict], **columns: Any) -> dict[str, list[float]]:
     """Return calibration = -(c - z)^2 for the train log."""
-    return {"calibration": [_calibration(v) for v in found]}
+    return {"calibration": [_calibration(v) for v in verdicts]}
 
 
 def _calibration(verdict: Verdict) -> float:

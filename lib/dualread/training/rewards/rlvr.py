@@ -12,6 +12,6 @@ from dualread.training.rewards.base import Verdict
 CONTRACT = "single"
 
 
-def reward(found: Sequence[Verdict], **columns: Any) -> list[float]:
+def reward(verdicts: Sequence[Verdict], **columns: Any) -> list[float]:
     """Return R in {-0.5, 0, 0.5, 1} for each completion; `columns` are not used."""
-    return [v.correctness_reward for v in found]
+    return [v.correctness_reward for v in verdicts]

@@ -36,19 +36,19 @@ LOWEST_TOKEN_WEIGHT, HIGHEST_TOKEN_WEIGHT = 0.9, 1.1
 _NO_SPREAD = 1e-6
 
 
-def reward(found: Sequence[Verdict], *, visual_certainty: Sequence[float | None], **columns: Any) -> list[float]:
+def reward(verdicts: Sequence[Verdict], *, visual_certainty: Sequence[float | None], **columns: Any) -> list[float]:
     """Return R in [-2.4, 1.4] for each completion, higher is better.
 
     Args:
-        found: The verdicts on the completions.
+        verdicts: The verdicts on the completions.
         visual_certainty: S in [0, 1] of each completion, or None without a vision block.
         columns: Not used.
     """
-    return [_reward(verdict, certainty) for verdict, certainty in zip(found, visual_certainty, strict=True)]
+    return [_reward(verdict, certainty) for verdict, certainty in zip(verdicts, visual_certainty, strict=True)]
 
 
 def terms(
-    found: Sequence[Verdict],
+    verdicts: Sequence[Verdict],
     *,
     visual_certainty: Sequence[float | None],
     visual_kl: Sequence[float | None],
@@ -57,8 +57,8 @@ def terms(
 ) -> dict[str, list[float]]:
     """Return the terms for the train log, NaN if undefined; `five_parts` is fmt, and flags are 0 or 1."""
     return {
-        "five_parts": [float(has_five_parts(v)) for v in found],
-        "vision_confidence": or_nan([_vision_confidence(v) for v in found]),
+        "five_parts": [float(has_five_parts(v)) for v in verdicts],
+        "vision_confidence": or_nan([_vision_confidence(v) for v in verdicts]),
         "visual_certainty": or_nan(visual_certainty),
         "visual_kl": or_nan(visual_kl),
         "visual_entropy": or_nan(visual_entropy),
@@ -70,8 +70,8 @@ def has_five_parts(verdict: Verdict) -> bool:
     """Return whether the completion has the five parts that the VL-Calibration prompt asks for (fmt)."""
     completion = verdict.completion
     spans = [block_span(completion, part) for part in PARTS]
-    found = [span for span in spans if span is not None and completion[span[0] : span[1]].strip()]
-    return verdict.valid and len(found) == len(PARTS) and all(left[1] < right[0] for left, right in pairwise(found))
+    filled = [span for span in spans if span is not None and completion[span[0] : span[1]].strip()]
+    return verdict.valid and len(filled) == len(PARTS) and all(a[1] < b[0] for a, b in pairwise(filled))
 
 
 def visual_certainty(kl: Sequence[float | None], entropy: Sequence[float | None]) -> list[float | None]:

@@ -17,8 +17,8 @@ _MEDPIX = Hospital(name="medpix", seed=0, images={"test": len(TWINS)})
 
 def cases_of(hospital: Hospital, first: int) -> list[Case]:
     """Return the cases of the hospital, numbered from `first`, followed by the twins."""
-    own = [replace(case, image_id=first + case.image_id) for case in cases(hospital)]
-    return [*own, *(replace(case, image_id=TWINS[case.image_id]) for case in cases(_MEDPIX))]
+    originals = [replace(case, image_id=first + case.image_id) for case in cases(hospital)]
+    return [*originals, *(replace(case, image_id=TWINS[case.image_id]) for case in cases(_MEDPIX))]
 
 
 def picture_of(case: Case, hospital: Hospital) -> Image.Image:

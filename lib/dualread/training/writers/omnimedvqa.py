@@ -59,10 +59,12 @@ def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
     everyone = cases(hospital)
     rng = random(hospital, "rows")
     for modality, name in _SETS.items():
-        own = [case for case in everyone if case.scene.modality == modality]
-        for case in own:
+        chosen = [case for case in everyone if case.scene.modality == modality]
+        for case in chosen:
             yield _path(case), _image(case, hospital)
-        asked = [(case, q) for case in own for q in some(questions(case, WORDING), hospital.questions_per_image, rng)]
+        asked = [
+            (case, q) for case in chosen for q in some(questions(case, WORDING), hospital.questions_per_image, rng)
+        ]
         rows = [_row(k, case, question) for k, (case, question) in enumerate(asked)]
         if modality == "ct" and rows:
             rows[0]["modality"] = rows[0].pop("modality_type")

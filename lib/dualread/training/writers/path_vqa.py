@@ -41,14 +41,14 @@ def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     everyone = cases(hospital)
     for split in (split for split in SPLITS if split in hospital.images):
-        own = [case for case in everyone if case.split == split]
-        yield f"data/{split}-00000-of-00001.parquet", _table(_rows(own, hospital, split))
+        chosen = [case for case in everyone if case.split == split]
+        yield f"data/{split}-00000-of-00001.parquet", _table(_rows(chosen, hospital, split))
 
 
-def _rows(own: list[Case], hospital: Hospital, split: str) -> list[dict[str, Any]]:
+def _rows(chosen: list[Case], hospital: Hospital, split: str) -> list[dict[str, Any]]:
     rng = random(hospital, "rows", split)
     rows = []
-    for case in own:
+    for case in chosen:
         image = {"bytes": _image(case, hospital), "path": None}
         for question in some(questions(case, WORDING), hospital.questions_per_image, rng):
             rows.append({"image": image, "question": question.question.lower(), "answer": question.answer})

@@ -56,15 +56,15 @@ def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
 
 def _rows(split: str, everyone: Sequence[Case], hospital: Hospital, *, first_qid: int) -> Iterator[dict[str, Any]]:
     rng = random(hospital, "rows", split)
-    own = [case for case in everyone if case.split == split]
+    chosen = [case for case in everyone if case.split == split]
     foreign = [case for case in everyone if case.split != split]
-    english = [row for case in own for row in _english(case, hospital.questions_per_image, rng)]
+    english = [row for case in chosen for row in _english(case, hospital.questions_per_image, rng)]
     if split == "train":
         english = _with_defects(english)
     # Chinese rows about every image of this split, and about a few images whose English rows are in other splits.
-    n_foreign = min(len(foreign), len(own) // 4)
+    n_foreign = min(len(foreign), len(chosen) // 4)
     others = [foreign[i] for i in sorted(rng.choice(len(foreign), n_foreign, replace=False))] if n_foreign else []
-    chinese = [row for case in [*own, *others] for row in _chinese(case)]
+    chinese = [row for case in [*chosen, *others] for row in _chinese(case)]
     for qid, row in enumerate([*english, *chinese], start=first_qid):
         order = _KEY_ORDERS[int(rng.choice(3, p=[0.75, 0.2, 0.05]))]
         yield {key: qid if key == "qid" else row[key] for key in order}
