@@ -9,9 +9,11 @@ from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import (
     ANSWER_METRICS,
     ECE_NOISE_FLOOR,
+    NOISE_FLOOR,
     SQUARED_CALIBRATION_ERROR,
 )
 from dualread.evaluation.channel import CHANNEL_METRICS
+from dualread.evaluation.explained import COUNTS, METRICS
 from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import PAIR_METRICS
@@ -40,14 +42,15 @@ def test_an_arrow_says_what_is_better(metric, expected):
 def test_a_metric_has_one_declaration_and_a_meaning_where_people_meet_it():
     names = [metric.name for metric in ALL]
     assert len(set(names)) == len(names)
-    known = {name for name, metric in {**ANSWER_METRICS, **PAIR_METRICS}.items() if metric.meaning}
-    assert known == {*ANSWER_METRICS, *PAIR_METRICS} - set(CHANNEL_METRICS)  # these need what a plain table has not
+    known = {*ANSWER_METRICS, *PAIR_METRICS, *FURTHER_METRICS, NOISE_FLOOR} - set(CHANNEL_METRICS)
+    assert not COUNTS.keys() & METRICS.keys()
+    assert {*COUNTS, *METRICS} == known  # those of channels need what a plain table has not
 
 
 def test_what_a_study_may_name_besides_is_what_there_is():
     assert set(get_args(FurtherMetric)) == set(FURTHER_METRICS)
     assert not set(FURTHER_METRICS) & set(ANSWER_METRICS)
-    assert all(metric.meaning and metric.head and metric.better for metric in FURTHER_METRICS.values())
+    assert all(metric.head and metric.better for metric in FURTHER_METRICS.values())
 
 
 def test_what_is_compared_can_be_and_has_a_head_in_tables():

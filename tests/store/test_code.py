@@ -340,3 +340,9 @@ def test_an_edit_of_an_equivalence_reaches_generation_only_through_a_hint():
     for stage in ("generate", "replay"):
         assert file not in library().table(stage_roots(stage, spec))
         assert file in library().table(stage_roots(stage, hinted))
+
+
+def test_the_wording_of_metrics_reaches_no_value():
+    reached = library().table(stage_roots("compute_metrics", {}))
+    assert "dualread.evaluation.answer_metrics" in reached
+    assert "dualread.evaluation.explained" not in reached

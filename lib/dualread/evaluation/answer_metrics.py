@@ -1,4 +1,4 @@
-"""The metrics of answers on the original images, one declaration each: meaning, print, computation, and spread.
+"""The metrics of answers on the original images, one declaration each: print, computation, and spread.
 
 The ECE has no kernel, because a resample adds the chance error that it contains a second time (see
 `metrics.calibration_chance`).
@@ -21,7 +21,6 @@ from dualread.evaluation.statistics.t_replicates import spread_of_losses, spread
 # It needs random signs, so that `estimates` computes it, and its mean over data sets says nothing.
 ECE_NOISE_FLOOR = Metric(
     name="ece15_noise_floor",
-    meaning="95% of calibrated confidences have a smaller ece15; the others reach it by chance",
     is_count=True,
 )
 NOISE_FLOOR = ECE_NOISE_FLOOR.name
@@ -68,7 +67,6 @@ def _is_confidently_wrong(rows: Columns) -> np.ndarray:
 
 ACCURACY = AnswerMetric(
     name="accuracy",
-    meaning="share of correct answers",
     head="Acc.",
     better="higher",
     is_of_actor=True,
@@ -79,7 +77,6 @@ ACCURACY = AnswerMetric(
 )
 AUROC = AnswerMetric(
     name="auroc",
-    meaning="probability that a correct answer has more confidence than a wrong one; .5 is chance",
     head="AUROC",
     better="higher",
     value=on_columns(discrimination.auroc, "confidence", "correct"),
@@ -89,7 +86,6 @@ AUROC = AnswerMetric(
 )
 WITHIN_QUESTION_AUROC = AnswerMetric(
     name="within_question_auroc",
-    meaning="AUROC over pairs of answers to one question; .5 is chance",
     better="higher",
     value=lambda rows: discrimination.within_question_auroc(
         rows["confidence"], rows["correct"], rows.codes("question_key")
@@ -97,11 +93,6 @@ WITHIN_QUESTION_AUROC = AnswerMetric(
 )
 ECE = AnswerMetric(
     name="ece15",
-    meaning="calibration error over 15 bins; lower is better",
-    said=(
-        "ECE: expected calibration error over 15 bins. It has no interval, because it contains an error by chance, "
-        "which resamples would add once more."
-    ),
     head="ECE",
     better="lower",
     value=on_columns(calibration_error.ece, "confidence", "correct"),
@@ -109,12 +100,6 @@ ECE = AnswerMetric(
 )
 SQUARED_CALIBRATION_ERROR = AnswerMetric(
     name="squared_calibration_error",
-    meaning="squared calibration error without the part of chance; 0 if calibrated",
-    said=(
-        r"CE$^2$: squared calibration error over 15 bins, from pairs of answers about different images, which contains "
-        "no error by chance: it is 0 on average where confidences are calibrated, and can be negative. Its intervals "
-        "leave out each image in turn."
-    ),
     head="CE$^2$",
     better="lower",
     value=lambda rows: calibration_chance.squared_calibration_error(
@@ -127,7 +112,6 @@ SQUARED_CALIBRATION_ERROR = AnswerMetric(
 )
 BRIER = AnswerMetric(
     name="brier",
-    meaning="mean squared difference of confidence and correctness; lower is better",
     head="Brier",
     better="lower",
     value=on_columns(calibration_error.brier, "confidence", "correct"),
@@ -138,8 +122,6 @@ BRIER = AnswerMetric(
 )
 AURC = AnswerMetric(
     name="aurc",
-    meaning="mean error rate of the k most confident answers, over all k; lower is better",
-    said="AURC: area under the risk-coverage curve.",
     head="AURC",
     better="lower",
     value=on_columns(selective.aurc, "confidence", "correct"),
@@ -149,9 +131,6 @@ AURC = AnswerMetric(
 )
 HCE = AnswerMetric(
     name="hce90",
-    meaning="share of all answers that are wrong with confidence .9 or more; lower is better",
-    said="HCE@.9: high-confidence errors, the share of all answers that are incorrect with a confidence of at least "
-    ".9.",
     head="HCE@.9",
     better="lower",
     value=on_columns(selective.hce, "confidence", "correct"),
@@ -163,14 +142,12 @@ HCE = AnswerMetric(
 )
 CALIBRATION_IN_THE_LARGE = AnswerMetric(
     name="calibration_in_the_large",
-    meaning="0 if confidence is right on average; negative if it is too high",
     head="In the large",
     value=on_columns(calibration_error.calibration_in_the_large, "confidence", "correct"),
     is_of_probabilities=True,
 )
 CALIBRATION_SLOPE = AnswerMetric(
     name="calibration_slope",
-    meaning="1 if calibrated; below 1 if confidences are too extreme",
     head="Slope",
     value=on_columns(calibration_error.calibration_slope, "confidence", "correct"),
     is_of_probabilities=True,
@@ -178,19 +155,16 @@ CALIBRATION_SLOPE = AnswerMetric(
 # A difference of metrics of ranks rests on the images with the rarer kind of answer.
 IMAGES_WITH_RIGHT = AnswerMetric(
     name="images_with_right",
-    meaning="images with right answers",
     value=lambda rows: float(rows.n_distinct("image_id", rows["correct"])),
     is_count=True,
 )
 IMAGES_WITH_WRONG = AnswerMetric(
     name="images_with_wrong",
-    meaning="images with wrong answers; AUROC and AURC rest on the fewer of the two",
     value=lambda rows: float(rows.n_distinct("image_id", ~rows["correct"])),
     is_count=True,
 )
 IMAGES_IN_EFFECT = AnswerMetric(
     name="images_in_effect",
-    meaning="images of equal size that answers shared as unequally; fewer than 2 have no interval",
     value=lambda rows: effective_number(np.bincount(rows.codes("image_id"))),
     is_count=True,
 )

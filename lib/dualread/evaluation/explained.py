@@ -1,23 +1,73 @@
-"""What each metric that `dualread evaluate` knows means, as its declaration says."""
+"""What metrics mean, in words: in a few for `dualread evaluate --all`, in sentences for captions of printed tables.
 
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, ECE, ECE_NOISE_FLOOR
-from dualread.evaluation.further_metrics import FURTHER_METRICS
-from dualread.evaluation.metric import Metric
-from dualread.evaluation.pair_metrics import PAIR_METRICS
+No value depends on them: an edit here computes none again.
+"""
 
-_DECLARED: dict[str, Metric] = {**ANSWER_METRICS, **FURTHER_METRICS, **PAIR_METRICS}
-# What is said of a sample, not of confidences: first of its images and pairs, then of each CCG-AUC.
-_OF_SAMPLE = (
-    *("images_with_right", "images_with_wrong", "images_in_effect"),
-    *("decisive_pairs", "source_images", "donor_images"),
-    *("strict_decisive_pairs", "strict_source_images", "strict_donor_images", "natural_ties", "strict_ties"),
-    *(f"{kind}_{what}" for kind in ("natural", "strict") for what in ("few_sources", "few_donors", "detectable")),
-)
-
-COUNTS = {name: _DECLARED[name].meaning for name in _OF_SAMPLE}
+# What is known of a sample, not of confidences: first of its images and pairs, then of each CCG-AUC.
+COUNTS = {
+    "images_with_right": "images with right answers",
+    "images_with_wrong": "images with wrong answers; AUROC and AURC rest on the fewer of the two",
+    "images_in_effect": "images of equal size that answers shared as unequally; fewer than 2 have no interval",
+    "decisive_pairs": "pairs that are correct on the right image and wrong on the donor",
+    "source_images": "distinct right images of these pairs",
+    "donor_images": "distinct donor images of these pairs",
+    "strict_decisive_pairs": "those of the pairs with equal answers on both images",
+    "strict_source_images": "distinct right images of the latter",
+    "strict_donor_images": "distinct donor images of the latter",
+    "natural_ties": "share of the decisive pairs with equal confidence on both images; each counts 1/2",
+    "strict_ties": "share of strict_decisive_pairs with equal confidence on both images; each counts 1/2",
+    "natural_few_sources": "1 if decisive pairs have fewer than 30 right images: too few for a conclusion",
+    "natural_few_donors": "1 if they have fewer than 30 donor images",
+    "natural_detectable": "the natural_ccg_auc that a sample like this tells from .5 with a probability of .8",
+    "strict_few_sources": "1 if pairs with equal answers have fewer than 30 right images",
+    "strict_few_donors": "1 if they have fewer than 30 donor images",
+    "strict_detectable": "the strict_ccg_auc that a sample like this tells from .5 with a probability of .8",
+}
+# All others that `dualread evaluate` knows.
 METRICS = {
-    metric.name: metric.meaning
-    for declared in _DECLARED.values()
-    for metric in (declared, *([ECE_NOISE_FLOOR] if declared is ECE else []))
-    if metric.meaning and metric.name not in COUNTS
+    "accuracy": "share of correct answers",
+    "auroc": "probability that a correct answer has more confidence than a wrong one; .5 is chance",
+    "within_question_auroc": "AUROC over pairs of answers to one question; .5 is chance",
+    "ece15": "calibration error over 15 bins; lower is better",
+    "ece15_noise_floor": "95% of calibrated confidences have a smaller ece15; the others reach it by chance",
+    "squared_calibration_error": "squared calibration error without the part of chance; 0 if calibrated",
+    "brier": "mean squared difference of confidence and correctness; lower is better",
+    "aurc": "mean error rate of the k most confident answers, over all k; lower is better",
+    "hce90": "share of all answers that are wrong with confidence .9 or more; lower is better",
+    "calibration_in_the_large": "0 if confidence is right on average; negative if it is too high",
+    "calibration_slope": "1 if calibrated; below 1 if confidences are too extreme",
+    "ece15_equal_mass": "calibration error over 15 bins of about equally many answers; lower is better",
+    "auarc": "mean share of correct answers among the k most confident, over all k: 1 - aurc; higher is better",
+    "e_aurc": "aurc minus that of the best order of these answers; 0 is best",
+    "prediction_rejection_ratio": (
+        "1 if rejection by confidence keeps the fewest errors, 0 as by chance, negative if worse"
+    ),
+    "natural_ccg_auc": "share of decisive pairs with more confidence on the right image; .5 is no response",
+    "strict_ccg_auc": "natural_ccg_auc of the pairs whose two answers are equal; .5 is no response",
+    "accuracy_real": "share of correct answers on the right images of pairs",
+    "accuracy_donor": "share of correct answers on the donor images of pairs",
+    "vrs": "accuracy_real minus accuracy_donor",
+    "vbr": "share of pairs that are correct on the right image and wrong on the donor",
+}
+# In printed tables.
+CAPTIONS = {
+    "ece15": (
+        "ECE: expected calibration error over 15 bins. It has no interval, because it contains an error by "
+        "chance, which resamples would add once more."
+    ),
+    "squared_calibration_error": (
+        "CE$^2$: squared calibration error over 15 bins, from pairs of answers about different images, which "
+        "contains no error by chance: it is 0 on average where confidences are calibrated, and can be negative. "
+        "Its intervals leave out each image in turn."
+    ),
+    "aurc": "AURC: area under the risk-coverage curve.",
+    "hce90": (
+        "HCE@.9: high-confidence errors, the share of all answers that are incorrect with a confidence of at least .9."
+    ),
+    "natural_ccg_auc": (
+        "CCG-AUC: share of the decisive pairs in which confidence is higher on the source image than on the donor "
+        "image; ties count one half, so .500 means no response to the image. The donor has the same question and "
+        "another reference answer; a pair is decisive if the answer is correct on the source image and incorrect "
+        "on the donor image. Natural: all decisive pairs; Strict: those with the same answer on both images."
+    ),
 }

@@ -1,4 +1,4 @@
-"""What is declared of a metric, once: what it means, how tables print it, how it is computed, and its spread.
+"""What is declared of a metric, once: how tables print it, how it is computed, and its spread; `explained` has words.
 
 `answer_metrics` has the metrics of answers, `pair_metrics` and `controls` those of donor pairs.
 """
@@ -24,8 +24,6 @@ class Metric:
 
     Attributes:
         name: Its name in tables of metrics.
-        meaning: What it is, in a few words, for `dualread evaluate --all`; empty where that does not know it.
-        said: What the caption of a printed table says of it, in sentences.
         head: The head of its columns in printed tables, in LaTeX's notation, without an arrow.
         better: Which values are better; None if it is no measure of quality.
         digits: The decimals that are printed.
@@ -36,8 +34,6 @@ class Metric:
     """
 
     name: str
-    meaning: str = ""
-    said: str = ""
     head: str = ""
     better: Literal["higher", "lower"] | None = None
     digits: int = 3

@@ -119,13 +119,6 @@ _OF_STRICT = PairMean(values=preference("donor", strict_decisive))
 
 NATURAL_CCG_AUC = PairMetric(
     name="natural_ccg_auc",
-    meaning="share of decisive pairs with more confidence on the right image; .5 is no response",
-    said=(
-        "CCG-AUC: share of the decisive pairs in which confidence is higher on the source image than on the donor "
-        "image; ties count one half, so .500 means no response to the image. The donor has the same question and "
-        "another reference answer; a pair is decisive if the answer is correct on the source image and incorrect on "
-        "the donor image. Natural: all decisive pairs; Strict: those with the same answer on both images."
-    ),
     head="CCG-AUC",
     better="higher",
     value=on_columns(grounding.natural_ccg_auc, *_BOTH),
@@ -135,7 +128,6 @@ NATURAL_CCG_AUC = PairMetric(
 )
 STRICT_CCG_AUC = PairMetric(
     name="strict_ccg_auc",
-    meaning="natural_ccg_auc of the pairs whose two answers are equal; .5 is no response",
     head="Strict",
     better="higher",
     value=on_columns(grounding.strict_ccg_auc, *_BOTH, *_CANONICAL),
@@ -145,103 +137,58 @@ STRICT_CCG_AUC = PairMetric(
 )
 ACCURACY_REAL = PairMetric(
     name="accuracy_real",
-    meaning="share of correct answers on the right images of pairs",
     head=r"Acc.$^{\mathrm{real}}$",
     value=on_columns(correctness.accuracy, "correct_real"),
 )
 ACCURACY_DONOR = PairMetric(
     name="accuracy_donor",
-    meaning="share of correct answers on the donor images of pairs",
     head=r"Acc.$^{\mathrm{hn}}$",
     value=on_columns(correctness.accuracy, "correct_donor"),
 )
 VRS = PairMetric(
     name="vrs",
-    meaning="accuracy_real minus accuracy_donor",
     head="VRS",
     value=on_columns(grounding.vrs, *_BOTH_CORRECT),
     of_pairs=PairMean(values=drop("donor"), low=-1.0),
 )
 VBR = PairMetric(
     name="vbr",
-    meaning="share of pairs that are correct on the right image and wrong on the donor",
     head="VBR",
     value=on_columns(grounding.vbr, *_BOTH_CORRECT),
     of_pairs=PairMean(values=lambda rows: rows.mask(_natural).astype(np.float64)),
 )
 _TIES = [
-    PairMetric(
-        name="natural_ties",
-        meaning="share of the decisive pairs with equal confidence on both images; each counts 1/2",
-        value=ties(_OF_NATURAL),
-        mask=_natural,
-    ),
-    PairMetric(
-        name="strict_ties",
-        meaning="share of strict_decisive_pairs with equal confidence on both images; each counts 1/2",
-        value=ties(_OF_STRICT),
-        mask=strict_decisive,
-    ),
+    PairMetric(name="natural_ties", value=ties(_OF_NATURAL), mask=_natural),
+    PairMetric(name="strict_ties", value=ties(_OF_STRICT), mask=strict_decisive),
 ]
 
 
-def of_sample(name: str, mask: Mask, field: str, meaning: str = "", *, images: str = "donor_image_id") -> PairMetric:
+def of_sample(name: str, mask: Mask, field: str, *, images: str = "donor_image_id") -> PairMetric:
     """Return a flag about the pairs that a CCG-AUC uses: a field of `grounding.Power`."""
-    return PairMetric(name=name, meaning=meaning, value=power(mask, field, images), mask=mask)
+    return PairMetric(name=name, value=power(mask, field, images), mask=mask)
 
 
-def _counted(name: str, mask: Mask, field: str, meaning: str, head: str = "") -> PairMetric:
-    value = power(mask, field)
-    return PairMetric(name=name, meaning=meaning, head=head, digits=1, is_count=True, value=value, mask=mask)
+def _counted(name: str, mask: Mask, field: str, head: str = "") -> PairMetric:
+    return PairMetric(name=name, head=head, digits=1, is_count=True, value=power(mask, field), mask=mask)
 
 
 _FLAGS = [
-    of_sample(
-        "natural_few_sources",
-        _natural,
-        "few_sources",
-        "1 if decisive pairs have fewer than 30 right images: too few for a conclusion",
-    ),
-    of_sample("natural_few_donors", _natural, "few_donors", "1 if they have fewer than 30 donor images"),
-    of_sample(
-        "strict_few_sources",
-        strict_decisive,
-        "few_sources",
-        "1 if pairs with equal answers have fewer than 30 right images",
-    ),
-    of_sample("strict_few_donors", strict_decisive, "few_donors", "1 if they have fewer than 30 donor images"),
+    of_sample("natural_few_sources", _natural, "few_sources"),
+    of_sample("natural_few_donors", _natural, "few_donors"),
+    of_sample("strict_few_sources", strict_decisive, "few_sources"),
+    of_sample("strict_few_donors", strict_decisive, "few_donors"),
 ]
-DECISIVE_PAIRS = _counted(
-    "decisive_pairs",
-    _natural,
-    "pairs",
-    "pairs that are correct on the right image and wrong on the donor",
-    r"$|\mathcal{E}|$",
-)
-SOURCE_IMAGES = _counted("source_images", _natural, "source_images", "distinct right images of these pairs")
-DONOR_IMAGES = _counted("donor_images", _natural, "donor_images", "distinct donor images of these pairs")
-STRICT_DECISIVE_PAIRS = _counted(
-    "strict_decisive_pairs", strict_decisive, "pairs", "those of the pairs with equal answers on both images", "Strict"
-)
+DECISIVE_PAIRS = _counted("decisive_pairs", _natural, "pairs", r"$|\mathcal{E}|$")
+SOURCE_IMAGES = _counted("source_images", _natural, "source_images")
+DONOR_IMAGES = _counted("donor_images", _natural, "donor_images")
+STRICT_DECISIVE_PAIRS = _counted("strict_decisive_pairs", strict_decisive, "pairs", "Strict")
 _STRICT_IMAGES = [
-    _counted("strict_source_images", strict_decisive, "source_images", "distinct right images of the latter"),
-    _counted("strict_donor_images", strict_decisive, "donor_images", "distinct donor images of the latter"),
+    _counted("strict_source_images", strict_decisive, "source_images"),
+    _counted("strict_donor_images", strict_decisive, "donor_images"),
 ]
 _DETECTABLE = [
-    PairMetric(
-        name="natural_detectable",
-        meaning="the natural_ccg_auc that a sample like this tells from .5 with a probability of .8",
-        is_count=True,
-        value=detectable(_OF_NATURAL),
-        mask=_natural,
-    ),
-    PairMetric(
-        name="strict_detectable",
-        meaning="the strict_ccg_auc that a sample like this tells from .5 with a probability of .8",
-        is_count=True,
-        value=detectable(_OF_STRICT),
-        mask=strict_decisive,
-    ),
+    PairMetric(name="natural_detectable", is_count=True, value=detectable(_OF_NATURAL), mask=_natural),
+    PairMetric(name="strict_detectable", is_count=True, value=detectable(_OF_STRICT), mask=strict_decisive),
 ]
 
 # In the order of the metrics table.

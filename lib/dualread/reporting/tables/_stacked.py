@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
+from dualread.evaluation.explained import CAPTIONS
 from dualread.reporting.tables._latex import Gap, Over, TableRow, TwoLines, escape
 from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, RowContext, Sheet, SheetColumn
 from dualread.schema.tables import NULL_GROUP, LabeledDataset
@@ -23,7 +24,7 @@ def stacked(
         has_nulls = any(method.group == NULL_GROUP for method in at.layout.methods)
         never_bold = "accuracy and nulls are" if has_nulls else "accuracy is"
         bold = f"Bold: best printed value per metric, column and backbone; {never_bold} never bold."
-        return [*caption(at), ECE.said, f"{SPREAD}. {bold}"]
+        return [*caption(at), CAPTIONS[ECE.name], f"{SPREAD}. {bold}"]
 
     return Sheet(
         name=name,

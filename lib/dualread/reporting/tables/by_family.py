@@ -5,6 +5,7 @@ Table families counts the questions of every data set.
 """
 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
+from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.families import PREFIX
 from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import (
@@ -32,7 +33,7 @@ def _caption(at: RowContext) -> list[str]:
     return [
         f"Reliability on {escape(at.dataset.label)} by content family, study {escape(at.layout.study)}; $n$: number of "
         "questions.",
-        ECE.said,
+        CAPTIONS[ECE.name],
         f"{SPREAD}. Bold: best printed value per family and backbone; accuracy is never bold.",
         *([] if any(families(at)) else ["The data set records no families."]),
     ]

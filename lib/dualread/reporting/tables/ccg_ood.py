@@ -4,6 +4,7 @@ Reproduces the layout of the paper's Table ccg_ood (part a of its grounding evid
 out-of-distribution data sets of the layout; where there are none, the in-distribution one.
 """
 
+from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, Sheet, columns_of
@@ -18,7 +19,7 @@ build = Sheet(
     ),
     caption=lambda at: [
         f"CCG-AUC of each data set, Natural (Nat.) and Strict, study {escape(at.layout.study)}.",
-        NATURAL_CCG_AUC.said,
+        CAPTIONS[NATURAL_CCG_AUC.name],
         f"{SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
     ],
 )

@@ -6,6 +6,7 @@ estimators are Platt maps of their negative uncertainties.
 """
 
 from dualread.evaluation.answer_metrics import AUROC, BRIER
+from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
 from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import (
@@ -37,6 +38,6 @@ build = Sheet(
         NOTATION,
         "The confidence of an estimator that gives an uncertainty is a Platt map of its negative value.",
         f"{SPREAD}. {OUT_OF_DISTRIBUTION} Bold: best printed value per column and backbone.",
-        NATURAL_CCG_AUC.said,
+        CAPTIONS[NATURAL_CCG_AUC.name],
     ],
 )

@@ -6,6 +6,7 @@ Not in the paper, which prints the spread over seeds alone. One float per backbo
 from dataclasses import replace
 
 from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION_ERROR
+from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import escape
@@ -52,7 +53,7 @@ def _caption(at: RowContext) -> list[str]:
         f"Intervals of {escape(at.backbone.label)}, {escape(where)}, study {escape(at.layout.study)}.",
         r"Mean over seeds and, in brackets, the 95\% interval of that mean over other images, for these seeds.",
         INTERVALS,
-        SQUARED_CALIBRATION_ERROR.said,
+        CAPTIONS[SQUARED_CALIBRATION_ERROR.name],
         *([_ALONE] if at.dataset is not OOD and has_few else []),
     ]
 

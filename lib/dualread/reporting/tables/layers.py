@@ -5,6 +5,7 @@ Not in the paper. Its rows and columns are those of the table `estimators`.
 
 from dataclasses import replace
 
+from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import NOTATION, OUT_OF_DISTRIBUTION, SPREAD
@@ -17,6 +18,6 @@ build = replace(
         f"Linear probes of the answer's states in several layers, study {escape(at.layout.study)}.",
         NOTATION,
         f"{SPREAD}. {OUT_OF_DISTRIBUTION} Bold: best printed value per column and backbone.",
-        NATURAL_CCG_AUC.said,
+        CAPTIONS[NATURAL_CCG_AUC.name],
     ],
 )

@@ -4,6 +4,7 @@ One block of rows per backbone. Reproduces the layout of the paper's Table main 
 """
 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC
+from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import DITTO, Gap, Words, escape
 from dualread.reporting.tables._sheet import (
@@ -50,7 +51,7 @@ def _caption(at: RowContext) -> list[str]:
     never_bold = f"accuracy and the group {NULL_GROUP} are" if has_nulls else "accuracy is"
     return [
         f"Reliability and grounding of confidence, study {escape(at.layout.study)}.",
-        NATURAL_CCG_AUC.said,
+        CAPTIONS[NATURAL_CCG_AUC.name],
         "OOD (out of distribution): mean over data sets with equal weight, over all of them for accuracy and AUROC, "
         "over those with donors for CCG-AUC.",
         f"{SPREAD}.",

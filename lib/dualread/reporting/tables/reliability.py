@@ -6,6 +6,7 @@ Reproduces the layout of the paper's Table reliability for the data sets and met
 from dataclasses import replace
 
 from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, BRIER, ECE, HCE
+from dualread.evaluation.explained import CAPTIONS
 from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import (
     METHODS,
@@ -36,7 +37,7 @@ build = Sheet(
     columns=lambda at: columns_here(_METRICS),
     caption=lambda at: [
         f"Reliability by answer type, study {escape(at.layout.study)}.",
-        f"{ECE.said} {AURC.said} {HCE.said}",
+        f"{CAPTIONS[ECE.name]} {CAPTIONS[AURC.name]} {CAPTIONS[HCE.name]}",
         f"{SPREAD}. Bold: best printed value per data set and backbone; accuracy is never bold.",
     ],
     alignment="r",

@@ -5,6 +5,7 @@ the paper's notation. Table costs has the measured costs.
 """
 
 from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
+from dualread.evaluation.explained import CAPTIONS
 from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import (
     COST,
@@ -37,7 +38,7 @@ build = Sheet(
     caption=lambda at: [
         f"Compute and reliability, study {escape(at.layout.study)}.",
         NOTATION,
-        f"{AURC.said} ID and OOD: in and out of distribution.",
+        f"{CAPTIONS[AURC.name]} ID and OOD: in and out of distribution.",
         f"{SPREAD}. Bold: best printed value per column and block.",
     ],
     wide=False,

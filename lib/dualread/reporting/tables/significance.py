@@ -9,6 +9,7 @@ from typing import Any
 
 from dualread.errors import ConfigError
 from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION_ERROR
+from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._latex import Gap, TwoLines, escape
@@ -88,7 +89,7 @@ def _caption(at: RowContext) -> list[str]:
         "column: first for these seeds, where only the images are a sample; then, if there are several seeds, for "
         f"retrained actors. Bold: all p-values below {number(LEVEL)}, and not underpowered. "
         r"$\le$: the smallest p-value that the number of resamples can give.",
-        SQUARED_CALIBRATION_ERROR.said,
+        CAPTIONS[SQUARED_CALIBRATION_ERROR.name],
         "Natural and Strict: CCG-AUC.",
     ]
 
