@@ -62,8 +62,8 @@ class Group:
         self._ids = [ids[row].encode() for row in self.rows]
         self._keys = [keys[row] for row in self.rows]
         self._places: dict[int | str, list[int]] = {}  # the questions that have a key
-        for i, own in enumerate(self._keys):
-            for key in own:
+        for i, row_keys in enumerate(self._keys):
+            for key in row_keys:
                 self._places.setdefault(key, []).append(i)
         self._rings: dict[int | str, list[int]] = {}
 

@@ -109,9 +109,9 @@ class DataParallelEngine:
         Raises:
             DualReadError: A process ended, or its engine failed.
         """
-        for number, own in enumerate(arguments):
+        for number, of_engine in enumerate(arguments):
             with self._answering(number):
-                self._workers[number].send((method, own))
+                self._workers[number].send((method, of_engine))
         outcomes = []
         for number in range(len(arguments)):
             with self._answering(number):

@@ -103,7 +103,7 @@ class VllmEngine:
             for i in by_image(requests)
         )
         for done in track(self._answered(asked, self._stream), total=len(requests), label="generating (prompts)"):
-            results[int(done[0].name)] = [one.completion for one in sorted(done, key=lambda one: one.index)]
+            results[int(done[0].name)] = [row.completion for row in sorted(done, key=lambda row: row.index)]
         return results
 
     def _answered(self, asked: Iterator[EncodedRequest], stream: VllmStream) -> Iterator[list[Finished]]:
@@ -113,7 +113,7 @@ class VllmEngine:
         while following or open_:
             while following and stream.n_open < self._core.in_flight:
                 open_[following.name] = (following.decoding.n_samples, [])
-                stream.add(following, whole=True)
+                stream.add(following, at_end=True)
                 following = next(asked, None)
             for event in stream.step():
                 if isinstance(event, Finished):
@@ -131,9 +131,9 @@ class VllmEngine:
             decoding: How tokens are chosen; `n_samples` and `seed` are not read.
             seeds: The seed of each completion.
         """
-        one = decoding.model_copy(update={"n_samples": 1})
+        single = decoding.model_copy(update={"n_samples": 1})
         asked = (
-            (prompt.row, self._core.given(prompt, ()), self._sampling(one, seed))
+            (prompt.row, self._core.given(prompt, ()), self._sampling(single, seed))
             for prompt, seed in zip(prompts, seeds, strict=True)
         )
         made: dict[int, Rollout] = {}
@@ -201,11 +201,11 @@ class VllmEngine:
     def _single_tokens(
         self, requests: Sequence[Request], asked: Sequence[tuple[int, tuple[int, ...], list[int]]]
     ) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-        given, current = {}, -1
+        engine_prompt, current = {}, -1
         for i, prefix, ids in asked:
             if i != current:
-                given, current = self._given(requests[i]), i
-            extended = {**given, "prompt_token_ids": [*given["prompt_token_ids"], *prefix]}
+                engine_prompt, current = self._given(requests[i]), i
+            extended = {**engine_prompt, "prompt_token_ids": [*engine_prompt["prompt_token_ids"], *prefix]}
             yield requests[i].row, extended, {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}
 
 
