@@ -53,12 +53,12 @@ class RequestBatch:
     shard: ShardOrView
     manifest: Path
     requests: Callable[[], Iterator[ServiceRequest]]
-    found: Found
+    replied: Found
     waiting: int
 
     def open(self) -> Iterator[ServiceRequest]:
         """Return the requests that are not answered."""
-        return compress(self.requests(), self.found.is_open)
+        return compress(self.requests(), self.replied.is_open)
 
     def body(self, request: ServiceRequest, url_of: ImageUrl) -> dict[str, Any]:
         """Return the body of a call: the image, and then the text."""
@@ -121,7 +121,7 @@ class Asking:
                 shard=shard,
                 manifest=self._images(shard),
                 requests=requests,
-                found=replied,
+                replied=replied,
                 waiting=unanswered[shard[:3]] if about is not None else 0,
             )
 
@@ -182,10 +182,10 @@ def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
     for folder in asking.folders:
         batches = list(asking.batches(folder))
         for batch in batches:
-            n, why = batch.found.n_requests, batch.found.why
+            n, why = batch.replied.n_requests, batch.replied.why
             reasons = f" ({'; '.join(why[:_SHOWN])}{'; ...' if len(why) > _SHOWN else ''})" if why else ""
             name = "/".join((batch.backbone, batch.actor, *batch.shard))
-            yield f"{name}: {n - batch.found.n_missing} of {n} requests are answered{reasons}"
+            yield f"{name}: {n - batch.replied.n_missing} of {n} requests are answered{reasons}"
         responses = read_responses(folder / "responses")  # all requests of which were looked up
         if (strange := responses.strange())[0]:
             yield (
@@ -194,7 +194,7 @@ def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
             )
         if responses.n_broken:
             yield f"{responses.folder}: {responses.n_broken} lines are no response, such as {responses.first_broken}."
-        n_missing = sum(batch.found.n_missing for batch in batches)
+        n_missing = sum(batch.replied.n_missing for batch in batches)
         waiting = sum(batch.waiting for batch in batches)
         (folder / "responses").mkdir(parents=True, exist_ok=True)
         (folder / "responses/README.txt").write_text(_README, encoding="utf-8")
