@@ -44,7 +44,7 @@ class RequestBatch:
         shard: The shard or view.
         manifest: The artifact with the images.
         requests: Gives all that can be asked by now, again and again in the same order; none is kept in memory.
-        found: Which of them are answered.
+        replied: Which of them are answered.
         waiting: Answers that are not there yet, about which the view will ask.
     """
 

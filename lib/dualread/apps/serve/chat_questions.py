@@ -82,8 +82,8 @@ class ActorRequest:
         n: Number of completions that the request wants.
         shown: The question that readers know how to judge the answer to, without its picture; None if there is none.
         read_again: Decodes the picture again, for readers that have the actor asked more about each answer.
-        is_conversation: Whether the prompt is a conversation of another form than one image and one text, so that nothing that
-            was found out about prompts of this form holds for it.
+        is_conversation: Whether the prompt is of another form than one image and one text, so that nothing that was
+            found out about prompts of this form holds for it.
         reasons: Why readers cannot judge the answer; none if they can.
         notes: What of the request has no effect, how the images are shown, and that little can be seen of one.
         stop: Texts at the first of which a completion is cut off.
