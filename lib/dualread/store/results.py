@@ -108,11 +108,9 @@ def _is_same(source: Path, target: Path) -> bool:
 
 
 def _remove_strays(output: Path, manifest: Manifest) -> None:
-    """Remove files of an earlier artifact from the folders that this artifact uses.
-
-    Only read-only files and links, which the store creates, are removed. Other folders are left alone: another
-    artifact may lie below this one, and its job may be writing it now.
-    """
+    """Remove files of an earlier artifact from the folders that this artifact uses."""
+    # Only read-only files and links, which the store creates, are removed. Other folders are left alone: another
+    # artifact may lie below this one, and its job may be writing it now.
     folders = {output, *((output / name).parent for name in manifest.files)}
     kept = {output / name for name in manifest.files} | {output / MANIFEST_NAME}
     for path in (path for folder in sorted(folders) for path in folder.iterdir() if path not in kept):
@@ -234,11 +232,9 @@ def _damage(manifest: Manifest, path: Path, store: Store, cache: StatCache) -> l
 
 
 def _linked_again(manifest: Manifest, path: Path, store: Store) -> bool:
-    """Link a damaged artifact again if the store has the same files; return whether that succeeded.
-
-    Snakemake does not make an artifact again that nothing needs for now, such as the reader behind finished tables.
-    MANIFEST.json keeps its time, so that nothing runs again for a repair.
-    """
+    """Link a damaged artifact again if the store has the same files; return whether that succeeded."""
+    # Snakemake does not make an artifact again that nothing needs for now, such as the reader behind finished tables.
+    # MANIFEST.json keeps its time, so that nothing runs again for a repair.
     written = path.stat().st_mtime_ns
     try:
         if store.lookup(manifest.key) != manifest:

@@ -114,10 +114,8 @@ def _on_nodes(n_processes: int, nodes: int) -> list[str]:
 
 
 def _job() -> tuple[int, int]:
-    """Return the nodes and the CPUs of the SLURM job that this process belongs to; no nodes without one.
-
-    SLURM is asked, because Snakemake hides all variables of the job but its number.
-    """
+    """Return the nodes and the CPUs of the SLURM job that this process belongs to; no nodes without one."""
+    # SLURM is asked, because Snakemake hides all variables of the job but its number.
     if (job := os.environ.get(_JOB_ID)) is None:
         return 0, 0
     command = ["squeue", "--noheader", "--job", job, "--format=%D %C"]

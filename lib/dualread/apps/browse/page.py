@@ -146,7 +146,7 @@ def collect(
     if not questions:
         raise ConfigError(f"--skip {skip}: {study} has {total} such questions. Skip fewer.")
     places = {question["id"]: place for place, question in enumerate(questions)}
-    labels = labels_of(_layouts(study))
+    labels = labels_of(read_manifest(path).action.spec.get("layout", {}) for path in _finished(study, "tables", 1))
     order = list(labels["methods"])
     runs.sort(key=lambda run: (order.index(run[3]) if run[3] in order else len(order), run[3]))
     return {
@@ -162,11 +162,6 @@ def collect(
 
 def _finished(study: Path, kind: str, depth: int) -> list[Path]:
     return sorted(study.glob("/".join((kind, *"*" * depth, MANIFEST_NAME))))
-
-
-def _layouts(study: Path) -> Iterator[Mapping[str, Any]]:
-    for path in _finished(study, "tables", 1):
-        yield read_manifest(path).action.spec.get("layout", {})
 
 
 def _chosen(study: Path, split: str, datasets: list[str] | None) -> list[str]:

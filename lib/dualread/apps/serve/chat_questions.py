@@ -143,7 +143,8 @@ class RequestReader:
         """
         images = [part for turn in turns for part in turn.parts if isinstance(part, SentImage)]
         texts = [part for turn in turns for part in turn.parts if isinstance(part, str)]
-        other = self._another(texts)
+        names = [name for text in texts for name in prompts.made_of(text)]
+        other = None if self._required.prompt.name in names else next(iter(names), None)
         reasons = [*self._of_form(turns, len(images)), *self._of_prompt(other, wanted), *self._of_decoding(wanted)]
         alone = len(turns) == 1 and turns[0].role == "user" and len(images) == 1 and len(texts) > 0
         if wanted.options and (not alone or wanted.own_prompt):
@@ -226,11 +227,6 @@ class RequestReader:
         if text.startswith(before) and text.endswith(after) and len(text) > len(before) + len(after):
             return text[len(before) : len(text) - len(after)]
         return text
-
-    def _another(self, texts: Sequence[str]) -> str | None:
-        """Return the name of the prompt of the library that is one of the texts; None if it is the readers'."""
-        names = [name for text in texts for name in prompts.made_of(text)]
-        return None if self._required.prompt.name in names else next(iter(names), None)
 
     def _prompt(
         self, turns: Sequence[Turn], texts: Sequence[str], row: str, question: ShownQuestion | None

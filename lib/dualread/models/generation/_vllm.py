@@ -132,7 +132,10 @@ class Core:
                 disable_log_stats=True,
                 use_tqdm_on_load=False,
                 **(on_gpu if torch.cuda.is_available() else _ON_CPU | self._cache_on_cpu(config, settings["dtype"])),
-                distributed_executor_backend=_executor(),
+                # Processes that train together are connected when it starts, but each samples alone.
+                distributed_executor_backend="external_launcher"
+                if int(os.environ.get("WORLD_SIZE", "1")) > 1
+                else None,
             )
             self._engine = LLMEngine.from_engine_args(arguments, usage_context=UsageContext.LLM_CLASS)
         self._sleeps = bool(engine.get("sleep")) and torch.cuda.is_available()
@@ -367,11 +370,6 @@ def read_back(parameters: Any) -> dict[str, Any]:
         forbidden=forbidden,
     )
     return drawn | others | ({"logit_bias": bias} if len(bias) > len(forbidden) else {})
-
-
-def _executor() -> str | None:
-    """Return vLLM's executor: processes that train together are connected when it starts, but each samples alone."""
-    return "external_launcher" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
 
 
 def _register_model(checkpoint: Path, max_image_tokens: int, most_images: int) -> None:

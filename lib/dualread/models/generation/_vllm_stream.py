@@ -4,8 +4,6 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dualread.models.actor import Collecting, EncodedRequest, Event, Finished, GrowingCompletion, PromptRead
 from dualread.models.backbones.encode import Encoder
 from dualread.models.generation._vllm import Core, sampling
@@ -109,7 +107,8 @@ class VllmStream:
         if not row.tokens and row.index == 0:
             last = len(row.request.prompt.token_ids) - 1
             state = self._states.state(row.engine_name, last) if self._states is not None and row.watched else None
-            events.append(PromptRead(name=row.request.name, state=_numbers(state)))
+            numbers = None if state is None else state.float().cpu().numpy()
+            events.append(PromptRead(name=row.request.name, state=numbers))
         for k, token in enumerate(made.token_ids):
             choices = {} if made.logprobs is None else made.logprobs[k]
             log_probs = {candidate: choice.logprob for candidate, choice in choices.items()}
@@ -142,7 +141,3 @@ class VllmStream:
             for row in watched:
                 self._states.forget(row.engine_name)
         return [row.finished(self._encoder.decode, row.finish_reason, states.get(row.engine_name)) for row in rows]
-
-
-def _numbers(state: Any) -> np.ndarray | None:
-    return None if state is None else state.float().cpu().numpy()

@@ -178,10 +178,8 @@ def _serve(
     arguments: tuple[Any, ...],
     lease: Sequence[int],
 ) -> None:
-    """Open an engine on `gpu` at the first call, and answer calls until the other end of `connection` is closed.
-
-    `lease` are the descriptors of `dualread.devices.held`: this process keeps the GPUs while it computes.
-    """
+    """Open an engine on `gpu` at the first call, and answer calls until the other end of `connection` is closed."""
+    # `lease` are the descriptors of `dualread.devices.held`: this process keeps the GPUs while it computes.
     del lease  # open until this process ends
     os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     for name in _LAUNCHED:

@@ -133,7 +133,7 @@ class VllmEngine:
         """
         single = decoding.model_copy(update={"n_samples": 1})
         asked = (
-            (prompt.row, self._core.given(prompt, ()), self._sampling(single, seed))
+            (prompt.row, self._core.given(prompt, ()), sampling(single, seed, self._forbidden, self.stop))
             for prompt, seed in zip(prompts, seeds, strict=True)
         )
         made: dict[int, Rollout] = {}
@@ -191,20 +191,15 @@ class VllmEngine:
             for i, of_request in enumerate(continuations)
         ]
 
-    def _given(self, request: Request) -> dict[str, Any]:
-        prompt = self.encoder.prompt(request.text, image=request.image, row=request.row)
-        return self._core.given(prompt, request.prefix)
-
-    def _sampling(self, decoding: SeededDecoding, seed: int) -> dict[str, Any]:
-        return sampling(decoding, seed, self._forbidden, self.stop)
-
     def _single_tokens(
         self, requests: Sequence[Request], asked: Sequence[tuple[int, tuple[int, ...], list[int]]]
     ) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
         engine_prompt, current = {}, -1
         for i, prefix, ids in asked:
             if i != current:
-                engine_prompt, current = self._given(requests[i]), i
+                request, current = requests[i], i
+                prompt = self.encoder.prompt(request.text, image=request.image, row=request.row)
+                engine_prompt = self._core.given(prompt, request.prefix)
             extended = {**engine_prompt, "prompt_token_ids": [*engine_prompt["prompt_token_ids"], *prefix]}
             yield requests[i].row, extended, {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}
 
