@@ -114,17 +114,13 @@ def _remove_strays(output: Path, manifest: Manifest) -> None:
     folders = {output, *((output / name).parent for name in manifest.files)}
     kept = {output / name for name in manifest.files} | {output / MANIFEST_NAME}
     for path in (path for folder in sorted(folders) for path in folder.iterdir() if path not in kept):
-        if _is_being_linked(path):
+        *_, pid, suffix = path.name.split(".") if path.name.count(".") > 1 else ("", "")
+        if suffix == "link" and pid.isdecimal() and is_alive(int(pid)):
             continue  # a job that survived a killed run is linking the same result
         if path.is_symlink() or (path.is_file() and not path.stat().st_mode & 0o222):
             path.unlink()
         elif path.is_file() and not path.name.startswith("."):
             say(f"warning: {path} is not part of this artifact; it was left in place")
-
-
-def _is_being_linked(path: Path) -> bool:
-    *_, pid, suffix = path.name.split(".") if path.name.count(".") > 1 else ("", "")
-    return suffix == "link" and pid.isdecimal() and is_alive(int(pid))
 
 
 def _read(path: Path) -> bytes | None:

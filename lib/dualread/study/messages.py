@@ -55,7 +55,9 @@ def _of_one(
     where = ".".join(map(str, (inside, *path) if inside else path)) or "the study"
     value, context = details["input"], details.get("ctx", {})
     if (kind := details["type"]) in _TYPES:
-        return _wrong_type(where, value, _TYPES[kind])
+        wanted = _TYPES[kind]
+        quotes = f" {_QUOTES}" if wanted == "text" and not isinstance(value, Mapping | list) else ""
+        return f"{where}: {value!r} is not of type {wanted}. Correct the value.{quotes}{_exponent(value, wanted)}"
     if kind in _BOUNDS:
         return f"{where}: {value!r} {_BOUNDS[kind].format(**context)}. Correct the value."
     match kind:
@@ -113,11 +115,6 @@ def _without_wrappers(kind: Any) -> Any:
         kinds = [_without_wrappers(part) for part in get_args(kind)]
         return next((part for part in kinds if isinstance(part, type) and issubclass(part, Section)), kinds[0])
     return kind
-
-
-def _wrong_type(where: str, value: object, kind: str) -> str:
-    quotes = f" {_QUOTES}" if kind == "text" and not isinstance(value, Mapping | list) else ""
-    return f"{where}: {value!r} is not of type {kind}. Correct the value.{quotes}{_exponent(value, kind)}"
 
 
 def _exponent(value: object, kind: str) -> str:

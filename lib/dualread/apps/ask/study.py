@@ -17,7 +17,6 @@ from dualread.data.questions.audit import LINKED
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import asked
 from dualread.models.service.bodies import ImageUrl, body_of, line_of
-from dualread.models.service.replies import ServiceReply
 from dualread.models.service.requests import ServiceRequest, requests_of
 from dualread.models.service.responses import Found, Responses, read_responses
 from dualread.schema.answers import Service, ShardSpec
@@ -110,8 +109,10 @@ class Asking:
             requests = partial(self._requests, shard, spec, service, about)
             replies = replied.replies(requests())
             if len(shard) == 3:
-                contract = contract_of(self.config, actor, shard[0], shard[2])
-                answers[shard] = _answers(replies, contract)
+                # About answers that are not valid, the actor is not asked.
+                parse = plugins.load("contracts", contract_of(self.config, actor, shard[0], shard[2])).parse
+                parsed = ((request.question.sample_id, parse(reply.choices[0].text)) for request, reply in replies)
+                answers[shard] = {sample_id: made.answer for sample_id, made in parsed if made.answer is not None}
                 unanswered[shard] = replied.n_missing
             else:
                 deque(replies, maxlen=0)  # looks them all up
@@ -161,13 +162,6 @@ class Asking:
                 " -- questions"
             )
         return place
-
-
-def _answers(replies: Iterator[tuple[ServiceRequest, ServiceReply]], contract: str) -> dict[str, str]:
-    """Return the valid answers by sample_id; about others, the actor is not asked."""
-    parse = plugins.load("contracts", contract).parse
-    parsed = ((request.question.sample_id, parse(reply.choices[0].text).answer) for request, reply in replies)
-    return {sample_id: answer for sample_id, answer in parsed if answer is not None}
 
 
 def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
