@@ -37,10 +37,10 @@ def gpus() -> list[str]:
     They are those of the variable CUDA_VISIBLE_DEVICES if it is set, up to the first entry that names none (as CUDA
     reads it); otherwise those of the machine, numbered in the order of the PCI bus.
     """
-    given = os.environ.get(VISIBLE)
-    if given is None:
+    visible = os.environ.get(VISIBLE)
+    if visible is None:
         return list(_identities())
-    names = (name.strip() for name in given.split(","))
+    names = (name.strip() for name in visible.split(","))
     return list(dict.fromkeys(itertools.takewhile(lambda name: name and not name.startswith("-"), names)))
 
 
@@ -63,19 +63,19 @@ def taken(n: int) -> Iterator[None]:
             f"the job asks for {n} GPUs, but may use {len(names)} ({', '.join(names)}). Expected at most that many."
             f" Set the backbone's training.processes or the resource gpu to at most {len(names)}, or set {VISIBLE}."
         )
-    given = {name: os.environ.get(name) for name in (VISIBLE, "CUDA_DEVICE_ORDER")}
-    own = _wait(names, n)
-    if given[VISIBLE] is None:
+    before = {name: os.environ.get(name) for name in (VISIBLE, "CUDA_DEVICE_ORDER")}
+    held = _wait(names, n)
+    if before[VISIBLE] is None:
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # the order of our numbers; CUDA's own begins with the fastest
-    os.environ[VISIBLE] = ",".join(own)
-    _HELD.extend(own.values())
+    os.environ[VISIBLE] = ",".join(held)
+    _HELD.extend(held.values())
     try:
         yield
     finally:
-        for file in own.values():
+        for file in held.values():
             _HELD.remove(file)
             file.close()
-        for name, value in given.items():
+        for name, value in before.items():
             os.environ.pop(name, None) if value is None else os.environ.update({name: value})
 
 
@@ -90,17 +90,17 @@ def held() -> list[int]:
 def _wait(names: Sequence[str], n: int) -> dict[str, IO[str]]:
     FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
     waiting = False
-    while len(own := _try(names, n)) < n:
+    while len(files := _try(names, n)) < n:
         if not waiting:
             say(f"waiting until {n} of the GPUs {', '.join(names)} are free; other jobs use them")
         waiting = True
         time.sleep(_POLL_SECONDS)
-    return own
+    return files
 
 
 def _try(names: Sequence[str], n: int) -> dict[str, IO[str]]:
     """Return the files of `n` GPUs that were free and are now held; none if fewer were free."""
-    own: dict[str, IO[str]] = {}
+    files: dict[str, IO[str]] = {}
     # One process tries at a time: otherwise two that need two GPUs could take one each, again and again.
     with (FOLDER / "trying.lock").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
@@ -112,10 +112,10 @@ def _try(names: Sequence[str], n: int) -> dict[str, IO[str]]:
             except BlockingIOError:
                 file.close()
                 continue
-            own[name] = file
-            if len(own) == n:
-                return own
-    for file in own.values():
+            files[name] = file
+            if len(files) == n:
+                return files
+    for file in files.values():
         file.close()
     return {}
 

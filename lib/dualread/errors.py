@@ -15,7 +15,7 @@ def printable(text: object) -> str:
 
     They are written as in JSON, so that a line of JSON stays one. Line ends and tabs are kept.
     """
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", str(text))
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", str(text))
 
 
 class DualReadError(Exception):
@@ -77,10 +77,10 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
     The result is meant to follow the list of known names. Case is ignored; the beginning of a name counts as similar.
     """
-    text, spelled = str(name).lower(), {str(one).lower(): one for one in known}
+    text, spelled = str(name).lower(), {str(entry).lower(): entry for entry in known}
     # A two-digit number with one wrong digit (16 for 17) is similar; a two-letter name with one wrong letter is not.
     nearest = get_close_matches(text, spelled, n=1, cutoff=0.5 if isinstance(name, int) else 0.6)
-    nearest += [one for one in spelled if len(text) > 2 and one.startswith(text)]
+    nearest += [name for name in spelled if len(text) > 2 and name.startswith(text)]
     return f" Did you mean {spelled[nearest[0]]!r}?" if nearest else ""
 
 

@@ -32,7 +32,7 @@ def check_plugin(family: str, name: str, packages: Iterable[str], where: str) ->
         UntrustedNameError: The name is that of a module of another package.
     """
     known, package = plugins.known(family), name.partition(".")[0]
-    ours = {f"dualread.{plugins.package_of(family)}.{one}" for one in known}
+    ours = {f"dualread.{plugins.package_of(family)}.{plugin}" for plugin in known}
     if not plugins.is_foreign(name) or name in ours or {name, package} & set(packages):
         return
     raise UntrustedNameError(

@@ -12,8 +12,8 @@ def usable_cpus(cgroup: Path = _CGROUP) -> int:
     """Return the number of CPUs that this process may use at once; at least 1."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     # Quota and period: cgroup version 2 has one file ("max 100000" or "150000 100000"), version 1 two (-1: no limit).
-    two, one = cgroup / "cpu.max", cgroup / "cpu"
-    limit = _words(two) or [*_words(one / "cpu.cfs_quota_us"), *_words(one / "cpu.cfs_period_us")]
+    version_2, version_1 = cgroup / "cpu.max", cgroup / "cpu"
+    limit = _words(version_2) or [*_words(version_1 / "cpu.cfs_quota_us"), *_words(version_1 / "cpu.cfs_period_us")]
     if len(limit) != 2 or limit[0] in ("max", "-1"):
         return max(1, affinity)
     return max(1, min(affinity, int(limit[0]) // int(limit[1])))

@@ -127,16 +127,16 @@ def declared(family: str, name: str, constant: str) -> Any:
         return None
     assigned = [value for target, value in _assignments(tree) if target == constant]
     if len(lines) > 1:
-        found = f"is set more than once, in lines {', '.join(map(str, lines))}"
+        problem = f"is set more than once, in lines {', '.join(map(str, lines))}"
     elif not assigned:
-        found = "is set in another way (under `if`, by an import, by unpacking)"
+        problem = "is set in another way (under `if`, by an import, by unpacking)"
     else:
         try:
             return ast.literal_eval(assigned[0])
         except (ValueError, TypeError):
-            found = f"is {ast.unparse(assigned[0])}, which is not a literal"
+            problem = f"is {ast.unparse(assigned[0])}, which is not a literal"
     raise ConfigError(
-        f"{path}: line {lines[-1]}: {constant} {found}. Expected one assignment of a literal (text, numbers, lists,"
+        f"{path}: line {lines[-1]}: {constant} {problem}. Expected one assignment of a literal (text, numbers, lists,"
         " mappings) at top level, because it is read before the plugin runs. Write out the value."
     )
 

@@ -88,8 +88,8 @@ def track(
                 bar.update()
             if (now := clock()) - reported >= interval_seconds:
                 reported = now
-                left = (now - started) / done * max(total - done, 0)
-                line = f"{label}: {done}/{total}, {duration(now - started)} so far, about {duration(left)} left"
+                remaining = (now - started) / done * max(total - done, 0)
+                line = f"{label}: {done}/{total}, {duration(now - started)} so far, about {duration(remaining)} left"
                 (say if bar is None else note)(line)
 
 
@@ -117,7 +117,7 @@ def note_steps(file: Path | None, steps: Iterable[NotedStep], *, anew: bool = Fa
     """
     if file is None:
         return
-    lines = (json.dumps({"step": one.step, "of": one.of, "values": dict(one.values)}) + "\n" for one in steps)
+    lines = (json.dumps({"step": noted.step, "of": noted.of, "values": dict(noted.values)}) + "\n" for noted in steps)
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("w" if anew else "a", encoding="utf-8") as opened:
@@ -126,13 +126,13 @@ def note_steps(file: Path | None, steps: Iterable[NotedStep], *, anew: bool = Fa
 
 def read_steps(file: Path) -> list[NotedStep]:
     """Return the steps of a file that may be written right now: a line that is not whole is left out."""
-    found = []
+    steps = []
     for line in file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]:
         with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError):
-            said = json.loads(line)
-            values = {str(name): float(value) for name, value in said["values"].items()}
-            found.append(NotedStep(step=int(said["step"]), of=int(said["of"]), values=values))
-    return found
+            row = json.loads(line)
+            values = {str(name): float(value) for name, value in row["values"].items()}
+            steps.append(NotedStep(step=int(row["step"]), of=int(row["of"]), values=values))
+    return steps
 
 
 def _bar(total: int, label: str):
@@ -146,8 +146,8 @@ def _bar(total: int, label: str):
 
 def duration(seconds: float) -> str:
     """Return a time as people say it, such as 1 h 5 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    minutes, rest = divmod(rounded, 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

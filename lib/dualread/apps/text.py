@@ -134,6 +134,6 @@ def _table_writer(file: Path):
 
 def _list_text(value: object) -> str:
     """Return a list of plain texts as a#b, which --alternatives '#' reads, and anything else as JSON."""
-    if isinstance(value, list) and value and all(isinstance(of, str) and not set(of) & set('#["{') for of in value):
+    if isinstance(value, list) and value and all(isinstance(t, str) and not set(t) & set('#["{') for t in value):
         return "#".join(value)
     return json.dumps(value, ensure_ascii=False, default=str)

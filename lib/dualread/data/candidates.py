@@ -62,8 +62,8 @@ class Group:
         self._ids = [ids[row].encode() for row in self.rows]
         self._keys = [keys[row] for row in self.rows]
         self._places: dict[int | str, list[int]] = {}  # the questions that have a key
-        for i, own in enumerate(self._keys):
-            for key in own:
+        for i, row_keys in enumerate(self._keys):
+            for key in row_keys:
                 self._places.setdefault(key, []).append(i)
         self._rings: dict[int | str, list[int]] = {}
 
@@ -100,13 +100,10 @@ class Group:
         frequent = max(self._keys[i], key=lambda key: len(self._places[key]))
         ring = range(len(self.rows))
         if 2 * len(self._places[frequent]) > len(ring):  # such as "yes": go through the other questions alone
-            ring = self._without(frequent)
+            if frequent not in self._rings:
+                self._rings[frequent] = [j for j, keys in enumerate(self._keys) if frequent not in keys]
+            ring = self._rings[frequent]
         start = bisect_left(self._digests, hashlib.sha256(self._ids[i] + b"|").digest())
         first = bisect_left(ring, start)
         turn = (ring[(first + step) % len(ring)] for step in range(len(ring)))
         return next(j for j in turn if self._keys[j].isdisjoint(self._keys[i]))
-
-    def _without(self, key: int | str) -> list[int]:
-        if key not in self._rings:
-            self._rings[key] = [j for j, keys in enumerate(self._keys) if key not in keys]
-        return self._rings[key]

@@ -107,9 +107,9 @@ def _check_header(header: Any, frame: int | None, name: str) -> None:
     check_size(name, int(header.Columns), int(header.Rows))
     n = int(header.get("NumberOfFrames") or 1)
     if (frame is None and n != 1) or not 1 <= (1 if frame is None else frame) <= n:
-        which = "none is named" if frame is None else f"none has the number {frame}"
+        mismatch = "none is named" if frame is None else f"none has the number {frame}"
         raise DataError(
-            f"{name}: a DICOM file of {n} frames, of which {which}. Write the number behind the file's name, such as"
+            f"{name}: a DICOM file of {n} frames, of which {mismatch}. Write the number behind the file's name, such as"
             " x.dcm#1 for the first."
         )
     allocated, stored, highest = header.BitsAllocated, header.BitsStored, header.get("HighBit", header.BitsStored - 1)
@@ -137,9 +137,9 @@ def _stored_values(content: bytes, header: Any, frame: int, name: str) -> np.nda
             f"{name}: no decoder for the DICOM transfer syntax ({syntax.name[:64]}). Run: pip install"
             " 'dualread[dicom]'; or export it uncompressed."
         )
-    if own := next((plugin for plugin in ("pydicom", "pillow") if plugin in plugins), None):
+    if decoder := next((plugin for plugin in ("pydicom", "pillow") if plugin in plugins), None):
         with contextlib.suppress(Exception):  # Pillow does not decode each file of its syntaxes; GDCM is asked next
-            return pixel_array(io.BytesIO(content), index=frame, decoding_plugin=own)
+            return pixel_array(io.BytesIO(content), index=frame, decoding_plugin=decoder)
     try:
         return _decoded_by_gdcm(content, frame)
     except (OSError, ValueError, EOFError):

@@ -63,8 +63,8 @@ def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame,
     else:
         eligible, rule = _eligible(manifest, match_on), _rule(match_on)
         rows, groups, n_large = candidates.groups_of(eligible, match_on)
-        found = np.array([one for group in groups for one in group.pairs()], dtype=np.int64).reshape(-1, 3)
-        pairs, rule = _table(rows, *found.T), rule + _of_large(n_large)
+        matches = np.array([match for group in groups for match in group.pairs()], dtype=np.int64).reshape(-1, 3)
+        pairs, rule = _table(rows, *matches.T), rule + _of_large(n_large)
     pairs = pairs.sort("sample_id")
     return pairs, _audit(rule, manifest, eligible, pairs["n_candidates"])
 

@@ -46,9 +46,9 @@ def choose(content: bytes, name: str) -> tuple[int | None, tuple[str, ...]]:
             return None, ()
         if image.format == "MPO":
             return None, ("the file holds several pictures: its main one is shown",)
-        whole = _whole_pages(image) if image.format == "TIFF" else []
-        if len(whole) == 1:
-            return (whole[0] + 1 if whole[0] else None), ()
+        pages = _whole_pages(image) if image.format == "TIFF" else []
+        if len(pages) == 1:
+            return (pages[0] + 1 if pages[0] else None), ()
         if _are_equal(image):
             return None, ()
     raise DataError(
@@ -59,7 +59,7 @@ def choose(content: bytes, name: str) -> tuple[int | None, tuple[str, ...]]:
 
 def _whole_pages(image: Image.Image) -> list[int]:
     """Return the pages of a TIFF that are pictures of their own, at most the first two."""
-    found = []
+    pages = []
     for page in range(images.MAX_FRAMES):
         try:
             image.seek(page)
@@ -67,10 +67,10 @@ def _whole_pages(image: Image.Image) -> list[int]:
             break
         tags = getattr(image, "tag_v2", {})
         if not tags.get(_SUBFILE, 0) & (_REDUCED | _MASK) and tags.get(_OLD_SUBFILE) != _OLD_REDUCED:
-            found.append(page)
-        if len(found) > 1:
+            pages.append(page)
+        if len(pages) > 1:
             break
-    return found
+    return pages
 
 
 def _are_equal(image: Image.Image) -> bool:

@@ -84,11 +84,11 @@ def unreadable(images: Sequence[Path | bytes], *, bits: int | None = None) -> li
         if problems and image in dicoms:
             continue
         try:
-            found = read(image, bits=bits)
+            decoded = read(image, bits=bits)
         except DataError as error:
             problems[str(error)] = None
         else:
-            problems |= dict.fromkeys(f"{image}: {doubt}" for doubt in found.doubts if isinstance(image, Path))
+            problems |= dict.fromkeys(f"{image}: {doubt}" for doubt in decoded.doubts if isinstance(image, Path))
     return list(problems)[:_LISTED]
 
 
@@ -143,9 +143,9 @@ def _content(file: Any) -> bytes:
     return content
 
 
-def _of_array(given: Any) -> Image.Image:
+def _of_array(source: Any) -> Image.Image:
     try:
-        array = np.asarray(given)
+        array = np.asarray(source)
     except Exception as error:  # such as a tensor on a GPU
         raise DataError(f"the image is no array in memory ({in_a_line(error)}). Give a numpy array.") from error
     if array.dtype != np.uint8:

@@ -94,8 +94,8 @@ def decode(
             no such frame; has signed or 32-bit values, whose range is unknown, or CIELAB colors; or uses a small part
             of 16 bits and says no number of bits.
     """
-    found = _decoded(source, name, frame, bits)
-    return replace(found, doubts=found.doubts or hard_to_see(found.image))
+    decoded = _decoded(source, name, frame, bits)
+    return replace(decoded, doubts=decoded.doubts or hard_to_see(decoded.image))
 
 
 def hard_to_see(image: Image.Image) -> tuple[str, ...]:
@@ -113,8 +113,8 @@ def hard_to_see(image: Image.Image) -> tuple[str, ...]:
 def extension(source: Path | bytes) -> str:
     """Return the usual extension, such as .jpg, of the format that a readable image has, whatever its name says."""
     with _opened(source if isinstance(source, bytes) else source.read_bytes()) as image:
-        found = str(image.format).lower()
-    return f".{_EXTENSIONS.get(found, found)}"
+        image_format = str(image.format).lower()
+    return f".{_EXTENSIONS.get(image_format, image_format)}"
 
 
 def shown_alike(content: bytes) -> str | None:
@@ -164,12 +164,12 @@ def read_file(path: Path) -> bytes:
             `MAX_FILE_BYTES`.
     """
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise DataError(f"{path}: the image cannot be read (it is no plain file). Give an image file.")
-        if found.st_size > MAX_FILE_BYTES:
+        if status.st_size > MAX_FILE_BYTES:
             raise DataError(
-                f"{path}: has {found.st_size} bytes; at most {MAX_FILE_BYTES} of an image are read. Shrink it."
+                f"{path}: has {status.st_size} bytes; at most {MAX_FILE_BYTES} of an image are read. Shrink it."
             )
         return path.read_bytes()
     except FileNotFoundError as error:
@@ -208,8 +208,8 @@ def _decoded(source: "Path | bytes | Image.Image", name: str | None, frame: int 
     with opened(content, name) as image:
         if frame is not None:
             _seek(image, frame, name)
-        found = _shown(image, name, bits, content)
-    return replace(found, own=found.own and frame is None)
+        decoded = _shown(image, name, bits, content)
+    return replace(decoded, own=decoded.own and frame is None)
 
 
 @contextlib.contextmanager
@@ -321,7 +321,7 @@ def _gray(image: Image.Image, upright: Image.Image, name: str, bits: int | None,
         )
     values = values.astype(np.uint16)
     stated = _stated_bits(image, values, chunks)
-    own = stated is not None or bits is None
+    suffices = stated is not None or bits is None
     if getattr(image, "tag_v2", {}).get(_PHOTOMETRIC, None) == _WHITE_IS_ZERO:
         top = np.uint16((1 << (stated or bits or 16)) - 1)
         if high > top:
@@ -333,7 +333,7 @@ def _gray(image: Image.Image, upright: Image.Image, name: str, bits: int | None,
     if isinstance(transparent := image.info.get("transparency"), int):
         levels[values == transparent] = _background(image, content, chunks)[0]
     shown = Image.fromarray(levels).convert("RGB")
-    return Decoded(image=shown, doubts=tuple(doubts), own=own)
+    return Decoded(image=shown, doubts=tuple(doubts), own=suffices)
 
 
 def _stated_bits(image: Image.Image, values: np.ndarray, chunks: dict[bytes, bytes]) -> int | None:
@@ -385,11 +385,11 @@ def _png_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def _background(image: Image.Image, content: bytes, chunks: dict[bytes, bytes]) -> tuple[int, int, int]:
     """Return the background that a PNG names, for transparent pixels; black if it names none."""
-    said = chunks.get(b"bKGD", b"")
-    if image.mode == "P" and said:
-        colors = (image.getpalette("RGB") or [])[3 * said[0] : 3 * said[0] + 3]
+    chunk = chunks.get(b"bKGD", b"")
+    if image.mode == "P" and chunk:
+        colors = (image.getpalette("RGB") or [])[3 * chunk[0] : 3 * chunk[0] + 3]
     else:
-        top = (1 << content[24]) - 1 if said else 1  # of the file's bits per channel
-        colors = [min(255, value * 255 // top) for (value,) in struct.iter_unpack(">H", said)]
+        top = (1 << content[24]) - 1 if chunk else 1  # of the file's bits per channel
+        colors = [min(255, value * 255 // top) for (value,) in struct.iter_unpack(">H", chunk)]
     red, green, blue = colors * 3 if len(colors) == 1 else colors if len(colors) == 3 else (0, 0, 0)
     return red, green, blue

@@ -54,6 +54,6 @@ def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None) -> I
         yield "does not ask the same question"
     if any(source[column] == donor[column] for column in ("image_id", "pixel_sha256")):
         yield "shows the same image"
-    own, other = (set(golds(row["reference_answers"])) for row in (source, donor))
-    if not own or not other or own & other:
+    gold, other = (set(golds(row["reference_answers"])) for row in (source, donor))
+    if not gold or not other or gold & other:
         yield "does not have another gold answer"

@@ -37,9 +37,10 @@ def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[st
         "ood_ccg": (tuple(ood_ccg), RATES["ood_ccg"]),
     }
     known = {tuple(row[key] for key in KEYS): row for row in metrics.iter_rows(named=True)}
-    runs = sorted(set(metrics.select("study", "backbone", "actor", "seed", "method").iter_rows()))
+    of_run = ("study", "backbone", "actor", "seed", "method")
+    runs = [dict(zip(of_run, values, strict=True)) for values in sorted(set(metrics.select(of_run).iter_rows()))]
     rows = [
-        _mean_row(known, {**_run(run), "dataset": name, "split": SPLIT, "subset": subset, "metric": metric}, members)
+        _mean_row(known, {**run, "dataset": name, "split": SPLIT, "subset": subset, "metric": metric}, members)
         for run in runs
         for name, (members, metric_names) in names.items()
         for subset in SUBSETS
@@ -47,10 +48,6 @@ def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[st
         if subset == "all" or not is_rate(metric)
     ]
     return pl.DataFrame(rows, schema=metrics.schema)
-
-
-def _run(values: Sequence) -> dict:
-    return dict(zip(("study", "backbone", "actor", "seed", "method"), values, strict=True))
 
 
 def _mean_row(known: dict[tuple, dict], key: dict, members: Sequence[str]) -> dict:

@@ -36,12 +36,10 @@ def _ranks(answers: Columns, image: np.ndarray, n_images: int) -> Kernel:
 
 
 def _squared_calibration_error(answers: Columns, image: np.ndarray, n_images: int) -> Kernel:
-    """Return the kernel of the squared calibration error: linear, with the variance of the jackknife over images.
-
-    On a resample, pairs of one image with its copy would be no pairs of two images. Therefore each image changes the
-    value as much as leaving it out does, so that the sum of squared changes is the variance of the jackknife, and times
-    `t_stretch` for the images with the rarer kind of answer, on which the variance rests.
-    """
+    """Return the kernel of the squared calibration error: linear, with the variance of the jackknife over images."""
+    # On a resample, pairs of one image with its copy would be no pairs of two images. Therefore each image changes the
+    # value as much as leaving it out does, so that the sum of squared changes is the variance of the jackknife, and
+    # times `t_stretch` for the images with the rarer kind of answer, on which the variance rests.
     confidence, correct = answers["confidence"], answers["correct"]
     images = Clusters.of(correct, image, n_images)
     try:

@@ -163,8 +163,9 @@ class Results:
             return OverSeeds(estimate=None, reason=reason, **fields)
         by_seed = {seed: row["estimate"] for seed, row in rows.items()}
         members = self._members.get(dataset, (dataset,))
-        places = [(backbone, member, split) for member in members] if declared else []
-        shown = [images for place in places for images in self._images(place, method)]
+        places = [(backbone, member, split, IMAGES_IN_EFFECT.name) for member in members] if declared else []
+        counted = (row for place in places for row in self._rows.get((place, method), {}).values())
+        shown = [InEffect(number=row["estimate"], n=row["n_clusters"]) for row in counted]
         runs = {
             seed: [self._read((backbone, seed, method), f"{member}/{split}/{metric}") for member in members]
             for seed in rows
@@ -178,11 +179,6 @@ class Results:
         fields["reason"] = next((images.reason for images in shown if images.reason), None)
         fields["is_signed"] = declared is not None and declared.is_signed  # as every difference, it can be negative
         return OverSeeds(estimate=mean(by_seed.values()), by_seed=by_seed, **fields)
-
-    def _images(self, place: tuple[str, str, str], method: str) -> Iterator[InEffect]:
-        """Yield, run by run, how many even images those of a (backbone, data set, split) are worth."""
-        for row in self._rows.get(((*place, IMAGES_IN_EFFECT.name), method), {}).values():
-            yield InEffect(number=row["estimate"], n=row["n_clusters"])
 
     def _carriers(self, cell: Cell, method: str) -> int:
         """Return the number of images that can carry a difference: of ranks, those with the rarer kind of answer."""

@@ -102,10 +102,8 @@ def as_array(values: Any, *, name: str = "values") -> np.ndarray:
 
 
 def _of_float32(array: np.ndarray) -> np.ndarray:
-    """Return the shortest decimal of each float32 number, float64 [n]; of several, the one that is nearest to it.
-
-    Nine digits are always enough. Numpy's texts would do, too, but one of its options for printing shortens them.
-    """
+    """Return the shortest decimal of each float32 number, float64 [n]; of several, the one that is nearest to it."""
+    # Nine digits are always enough. Numpy's texts would do, too, but one of its options for printing shortens them.
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = array.astype(np.float64)
         power = np.floor(np.log10(np.abs(exact)))

@@ -96,20 +96,15 @@ def _rows(
     sizes = {"n": len(cell.answers), "n_clusters": cell.answers.n_distinct("image_id", all_rows(cell.answers))}
     for name, metric in answer_metrics.items():
         row = measure(subset, name, metric.value, cell.answers, **sizes)
-        yield row if metric.counts is None else _with_share(row, metric.counts(cell.answers), cell.answers, draws)
+        if metric.counts is not None and row.estimate is not None and draws.replicates:
+            image = cell.answers.codes("image_id")
+            row = with_limits(row, share_interval(metric.counts(cell.answers), image), image)
+        yield row
         if name == "ece15":
             yield measure(subset, NOISE_FLOOR, partial(noise_floor, draws=draws), cell.answers, **sizes)
     yield from _masked_rows(subset, cell.pairs, PAIR_METRICS)
     yield from _masked_rows(subset, cell.fixed, controls.FIXED_METRICS)
     yield from _masked_rows(subset, cell.shuffled, controls.SHUFFLED_METRICS)
-
-
-def _with_share(row: Estimate, counted: np.ndarray, answers: Columns, draws: ImageDraws) -> Estimate:
-    """Return the share of the rows `counted` with its interval; without one if no resamples were asked for."""
-    if row.estimate is None or draws.replicates == 0:
-        return row
-    image = answers.codes("image_id")
-    return with_limits(row, share_interval(counted, image), image)
 
 
 def with_limits(row: Estimate, ends: Limits, *images: np.ndarray) -> Estimate:

@@ -104,7 +104,8 @@ def images_needed(expected: Expected, *, target_risk: float, delta: float = DELT
             high = middle
         else:
             low = middle
-    return _rounded(high)
+    unit = 10 ** max(len(str(high)) - 2, 0)
+    return -(-high // unit) * unit  # two leading digits
 
 
 def planned(expected: Expected, *, target_risk: float, delta: float = DELTA) -> list[Planned]:
@@ -178,9 +179,3 @@ def _log_odds(accuracy: float, auroc: float) -> tuple[float, float]:
             lambda deviation: auroc_of(deviation) - auroc, bracket=(least, most), xtol=1e-6
         ).root
     return mean(chosen), chosen
-
-
-def _rounded(n: int) -> int:
-    """Return `n` with two leading digits."""
-    unit = 10 ** max(len(str(n)) - 2, 0)
-    return -(-n // unit) * unit

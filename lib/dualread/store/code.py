@@ -144,10 +144,8 @@ class CodeIndex(Modules):
         return self._closures[roots]
 
     def _is_computed(self, module: str, part: int | str, seen: set[Node]) -> bool:
-        """Return whether a part of a module computes the name of a module that it imports.
-
-        The `__getattr__` of a module does so only if something takes a name from it that it does not spell.
-        """
+        """Return whether a part of a module computes the name of a module that it imports."""
+        # The `__getattr__` of a module does so only if something takes a name from it that it does not spell.
         it = self._source(module).definitions[part] if isinstance(part, int) else None
         return it is not None and it.reach == "package" and (it.names != ("__getattr__",) or (module, HELD) in seen)
 
@@ -186,16 +184,12 @@ class CodeIndex(Modules):
     def _all_reached(self, todo: list[Node]) -> set[Node]:
         seen = set(todo)
         while todo:
-            new = [node for node in self._reached(todo.pop()) if node not in seen]
+            if (node := todo.pop()) not in self._next:
+                self._next[node] = tuple(dict.fromkeys(self._found(*node)))
+            new = [reached for reached in self._next[node] if reached not in seen]
             seen.update(new)
             todo += new
         return seen
-
-    def _reached(self, node: Node) -> tuple[Node, ...]:
-        """Return what a part of a module reaches at once."""
-        if node not in self._next:
-            self._next[node] = tuple(dict.fromkeys(self._found(*node)))
-        return self._next[node]
 
     def _found(self, module: str, part: int | str) -> Iterator[Node]:
         source = self._source(module)
@@ -233,13 +227,8 @@ class CodeIndex(Modules):
     def _named_with_rest(
         self, module: str, name: list[str], followed: frozenset[str] = frozenset()
     ) -> Iterator[tuple[Node, list[str]]]:
-        """Yield what a dotted name may stand for, and the end of the name: what is taken from that.
-
-        Args:
-            module: The module in which the name stands.
-            name: The parts of the name.
-            followed: The imports, as `module.name`, by which this name was reached. Imports in a circle end here.
-        """
+        """Yield what a dotted name in a module may stand for, and the end of the name: what is taken from that."""
+        # `followed` are the imports, as `module.name`, by which this name was reached. Imports in a circle end here.
         first, *rest = name
         source, this = self._source(module), f"{module}.{first}"
         for number in self._bound(module).get(first, ()):
@@ -254,10 +243,8 @@ class CodeIndex(Modules):
                 yield from self._named_with_rest(star, name, followed | {this})
 
     def _absolute(self, name: list[str], followed: frozenset[str] = frozenset()) -> Iterator[tuple[Node, list[str]]]:
-        """Yield what an absolute dotted name stands for, with its end: a definition, or a module as a whole.
-
-        Whoever holds a module may take any name from it, and so may whoever takes one that cannot be found.
-        """
+        """Yield what an absolute dotted name stands for, with its end: a definition, or a module as a whole."""
+        # Whoever holds a module may take any name from it, and so may whoever takes one that cannot be found.
         module = name[0]
         if module not in self._folders:
             return

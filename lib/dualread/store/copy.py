@@ -205,7 +205,11 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
             damaged or differs from the lock, or a file cannot be written.
     """
     folder = root / "results" / lock.study
-    _check_place(folder, lock, store)
+    # Snakemake would take the restored artifacts for those of another lock.
+    if not holds_text(folder / LOCK_NAME, lock.to_text()) and next(artifacts_below(folder, store), None):
+        raise ArtifactError(
+            f"{folder}: already holds artifacts that are not of this lock. Choose another folder (--to)."
+        )
     shown = [name for name in sorted(lock.targets) if name.split("/")[0] in _SHOWN]
     there = [name for name in sorted(lock.targets) if store.lookup(lock.targets[name]["key"]) is not None]
     if missing := sorted(set(shown) - set(there)):
@@ -229,14 +233,6 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
         )
     yield f"{folder}: {len(there)} of {len(lock.targets)} locked artifacts are in {store.root}."
     yield "These results are those of the locked code and data; the present code has computed none of them."
-
-
-def _check_place(folder: Path, lock: Lock, store: Store) -> None:
-    """Check that `folder` holds only this lock's artifacts: Snakemake would take the restored ones for its own."""
-    if not holds_text(folder / LOCK_NAME, lock.to_text()) and next(artifacts_below(folder, store), None):
-        raise ArtifactError(
-            f"{folder}: already holds artifacts that are not of this lock. Choose another folder (--to)."
-        )
 
 
 def _restore(name: str, lock: Lock, store: Store, folder: Path) -> None:

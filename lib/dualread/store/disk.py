@@ -138,16 +138,13 @@ def explained(error: OSError, store: Path) -> ArtifactError:
     if error.errno in _FULL:
         return ArtifactError(no_space(store))
     if error.errno in _UNWRITABLE:
+        closed = Path(os.fsdecode(error.filename)).parent if error.filename else None
+        whose = f" {described(closed)}." if closed and error.errno in (errno.EACCES, errno.EPERM) else ""
         return ArtifactError(
             f"{store}: cannot write into the store ({error.strerror}: {error.filename})."
-            f" Expected a writable folder. Change its owner or mode, or set `store` in the config.{_whose(error)}"
+            f" Expected a writable folder. Change its owner or mode, or set `store` in the config.{whose}"
         )
     return ArtifactError(f"{store}: writing into the store failed ({error}). Check its file system.")
-
-
-def _whose(error: OSError) -> str:
-    closed = Path(os.fsdecode(error.filename)).parent if error.filename else None
-    return f" {described(closed)}." if closed and error.errno in (errno.EACCES, errno.EPERM) else ""
 
 
 def no_space(folder: Path) -> str:

@@ -120,7 +120,8 @@ def call_effects(node: ast.stmt, names: Names) -> Effects:
         return _effects((part for statement in node.body for part in _executed(statement)), names, local)
     if isinstance(node, ast.ClassDef) and not has_hooks(node, names):
         methods = {part.name for part in node.body if isinstance(part, _Function)}
-        is_data = any(names.target(_called(part)) == "dataclasses.dataclass" for part in node.decorator_list)
+        decorators = [part.func if isinstance(part, ast.Call) else part for part in node.decorator_list]
+        is_data = any(names.target(decorator) == "dataclasses.dataclass" for decorator in decorators)
         return () if is_data and not methods & _MADE_BY else None
     return None
 
@@ -213,10 +214,6 @@ def _decorating(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> 
     for decorator in node.decorator_list:
         yield _Decorated(decorator, [], [])
         yield from _executed(decorator)
-
-
-def _called(decorator: ast.expr) -> ast.expr:
-    return decorator.func if isinstance(decorator, ast.Call) else decorator
 
 
 def _is_plain(target: ast.expr) -> bool:

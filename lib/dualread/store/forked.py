@@ -54,7 +54,8 @@ def _forked(arguments: list[str]) -> int | None:
     with socket.socket(socket.AF_UNIX) as server:
         try:
             server.connect(f"\0{address}/{arguments[0]}")
-            if not _is_ours(server):
+            credentials = server.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # process, user, group
+            if int.from_bytes(credentials[4:8], sys.byteorder) != os.getuid():
                 return None
             _forward_signals(server, received)
             socket.send_fds(server, [len(text).to_bytes(4)], [0, 1, 2])
@@ -81,16 +82,9 @@ def _snakemake_runs(address: str) -> bool:
         return head.connect_ex(f"\0{address}") == 0
 
 
-def _is_ours(server: socket.socket) -> bool:
-    credentials = server.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # process, user, group
-    return int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid()
-
-
 def _forward_signals(server: socket.socket, received: list[int]) -> None:
-    """Pass signals on to the child, and append to `received` those that are to end it.
-
-    The child is in a process group of its own, so that a signal to the group of this process reaches it once.
-    """
+    """Pass signals on to the child, and append to `received` those that are to end it."""
+    # The child is in a process group of its own, so that a signal to the group of this process reaches it once.
 
     def forward(number: int) -> None:
         with contextlib.suppress(OSError):  # the child has just ended; its exit code is still to be read

@@ -102,7 +102,8 @@ class Server:
             connection, _ = listener.accept()
         except OSError:  # it has gone, or too many files are open
             return
-        if _user(connection) != os.getuid():
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # process, user, group
+        if int.from_bytes(credentials[4:8], sys.byteorder) != os.getuid():
             connection.close()
             return
         connection.setblocking(False)
@@ -120,7 +121,8 @@ class Server:
             return None
         if job is None:
             return None
-        if different := _different(job.environment, _ENVIRONMENT):
+        now, names = job.environment, (job.environment.keys() | _ENVIRONMENT.keys()) - _PER_JOB
+        if different := sorted(name for name in names if now.get(name) != _ENVIRONMENT.get(name)):
             _say_once(f"these variables are not what they were when the run began: {', '.join(different)}")
             self._drop(connection)
             return None
@@ -245,14 +247,6 @@ class _PartialRequest:
         """Close the streams."""
         for stream in self.streams:
             os.close(stream)
-
-
-def _user(connection: socket.socket) -> int:
-    return int.from_bytes(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
-
-
-def _different(first: dict[str, str], second: dict[str, str]) -> list[str]:
-    return sorted(name for name in (first.keys() | second.keys()) - _PER_JOB if first.get(name) != second.get(name))
 
 
 def _say_once(reason: str) -> None:

@@ -79,7 +79,8 @@ def leftovers(
     reached = set(reachable(wanted, store))
     for key in store.stored_keys():
         if key not in reached:
-            yield _leftover(store.entry(key), _stage(store, key), key, _kept_entry(store, key))
+            kept = "in use" if is_held(store.root / "partial" / f"{key}.lease") else None
+            yield _leftover(store.entry(key), _stage(store, key), key, kept)
     for folder in _directories(store.root / "partial"):
         lease = folder.with_name(f"{folder.name}.lease")
         finished = store.entry(folder.name).is_dir()
@@ -112,10 +113,6 @@ def remove(leftover: Leftover, store: Store) -> None:
         raise ArtifactError(
             f"{described(leftover.path)}: cannot be removed ({error.strerror}). Ask its owner to remove it."
         ) from error
-
-
-def _kept_entry(store: Store, key: str) -> str | None:
-    return "in use" if is_held(store.root / "partial" / f"{key}.lease") else None
 
 
 def _is_linked(entry: Path) -> bool:

@@ -226,11 +226,9 @@ def _is_linked(directory: Path, entry: Path, manifest: Manifest) -> bool:
 
 
 def _current(manifest: Manifest, store: Store, folder: Path) -> tuple[Manifest, Mapping[str, Any]]:
-    """Return the manifest and the record of what is in the place of an artifact, where that has the same bytes.
-
-    An artifact may be made again, from other raw data, with the old bytes. What was made from the earlier one then
-    holds for the later one, and the raw data that have to be there are those that the later one was made from.
-    """
+    """Return the manifest and the record of what is in the place of an artifact, where that has the same bytes."""
+    # An artifact may be made again, from other raw data, with the old bytes. What was made from the earlier one then
+    # holds for the later one, and the raw data that have to be there are those that the later one was made from.
     record = store.record(manifest.key)
     with contextlib.suppress(ArtifactError, KeyError):
         later = read_manifest(folder / record["output"] / MANIFEST_NAME)

@@ -77,7 +77,8 @@ class Modules:
             assert path is not None, module
             content = source_snapshot.read(path)
             if (source := self._cache.find(path, content)) is None:
-                source = parse(content, _package_of(module, path), path)
+                package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+                source = parse(content, package, path)
                 self._cache.keep(path, source)
             self._sources[module] = source
         return self._sources[module]
@@ -99,7 +100,3 @@ def _folder_of(package: str) -> Path:
     if (folder := source_snapshot.package_folder(package)) is None:
         raise ConfigError(f"{package}: no such package is installed in {sys.executable}. Install it beside dualread.")
     return folder
-
-
-def _package_of(module: str, path: Path) -> str:
-    return module if path.name == "__init__.py" else module.rpartition(".")[0]

@@ -108,25 +108,19 @@ def _is_same(source: Path, target: Path) -> bool:
 
 
 def _remove_strays(output: Path, manifest: Manifest) -> None:
-    """Remove files of an earlier artifact from the folders that this artifact uses.
-
-    Only read-only files and links, which the store creates, are removed. Other folders are left alone: another
-    artifact may lie below this one, and its job may be writing it now.
-    """
+    """Remove files of an earlier artifact from the folders that this artifact uses."""
+    # Only read-only files and links, which the store creates, are removed. Other folders are left alone: another
+    # artifact may lie below this one, and its job may be writing it now.
     folders = {output, *((output / name).parent for name in manifest.files)}
     kept = {output / name for name in manifest.files} | {output / MANIFEST_NAME}
     for path in (path for folder in sorted(folders) for path in folder.iterdir() if path not in kept):
-        if _is_being_linked(path):
+        *_, pid, suffix = path.name.split(".") if path.name.count(".") > 1 else ("", "")
+        if suffix == "link" and pid.isdecimal() and is_alive(int(pid)):
             continue  # a job that survived a killed run is linking the same result
         if path.is_symlink() or (path.is_file() and not path.stat().st_mode & 0o222):
             path.unlink()
         elif path.is_file() and not path.name.startswith("."):
             say(f"warning: {path} is not part of this artifact; it was left in place")
-
-
-def _is_being_linked(path: Path) -> bool:
-    *_, pid, suffix = path.name.split(".") if path.name.count(".") > 1 else ("", "")
-    return suffix == "link" and pid.isdecimal() and is_alive(int(pid))
 
 
 def _read(path: Path) -> bytes | None:
@@ -234,11 +228,9 @@ def _damage(manifest: Manifest, path: Path, store: Store, cache: StatCache) -> l
 
 
 def _linked_again(manifest: Manifest, path: Path, store: Store) -> bool:
-    """Link a damaged artifact again if the store has the same files; return whether that succeeded.
-
-    Snakemake does not make an artifact again that nothing needs for now, such as the reader behind finished tables.
-    MANIFEST.json keeps its time, so that nothing runs again for a repair.
-    """
+    """Link a damaged artifact again if the store has the same files; return whether that succeeded."""
+    # Snakemake does not make an artifact again that nothing needs for now, such as the reader behind finished tables.
+    # MANIFEST.json keeps its time, so that nothing runs again for a repair.
     written = path.stat().st_mtime_ns
     try:
         if store.lookup(manifest.key) != manifest:

@@ -124,11 +124,9 @@ class Runner:
         )
 
     def _find(self, key: str) -> Manifest | None:
-        """Look up an entry; verify its bytes if it is small, or if a file was modified after the entry was finished.
-
-        Small entries such as tables are read by people, and no later stage verifies them. A large entry is verified
-        by the stage that computes from it.
-        """
+        """Look up an entry; verify its bytes if it is small, or if a file was modified after the entry was finished."""
+        # Small entries such as tables are read by people, and no later stage verifies them. A large entry is verified
+        # by the stage that computes from it.
         if (manifest := self._store.lookup(key)) is None:
             return None
         entry = self._store.entry(key)
@@ -164,7 +162,8 @@ class Runner:
                     raise ArtifactError(no_space(self._store.root)) from error
                 raise
             self._confirm_packages(action)
-            self._confirm_inputs(inputs)
+            for name, item in inputs.items():  # a later run may make one again while this job outlives its own
+                self._confirm(name, item)
             record = {
                 **measured(time.monotonic() - started),
                 "summary": summary,
@@ -200,11 +199,6 @@ class Runner:
                 f"{', '.join(changed)}: replaced while {self._stage} ran, so its result cannot be stored under any key."
                 " Run the same command again."
             )
-
-    def _confirm_inputs(self, inputs: Mapping[str, Input]) -> None:
-        """Check that no input has become another: a later run may make it again while this job outlives its own."""
-        for name, item in inputs.items():
-            self._confirm(name, item)
 
     def _confirm(self, name: str, item: Input) -> Manifest | None:
         """Check that an input has not become another; return its manifest if it is an artifact."""

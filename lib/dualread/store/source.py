@@ -193,11 +193,9 @@ def _is_below(use: str, names: Iterable[str]) -> bool:
 
 
 def _spells_module(call: ast.Call, top: str) -> bool:
-    """Return whether a call is `import_module` of what is followed in another way.
-
-    That is an absolute name, which the texts of the statement have; the `module` of a spec, as in
-    `import_module(f"{top}.{spec.module}")`, which is a root; and what begins with the name of another package.
-    """
+    """Return whether a call is `import_module` of what is followed in another way."""
+    # That is an absolute name, which the texts of the statement have; the `module` of a spec, as in
+    # `import_module(f"{top}.{spec.module}")`, which is a root; and what begins with the name of another package.
     if not (dotted(call.func) or "").endswith("import_module") or not call.args:
         return False
     match call.args[0]:
@@ -323,13 +321,14 @@ def _assigns(node: ast.stmt, name: str) -> bool:
 
 
 def _strip(tree: ast.Module) -> None:
-    """Remove what cannot change results: docstrings, what only type checkers read, the version, what some Pythons add.
-
-    Without the version, a release does not retrain an actor.
-    """
+    """Remove what cannot change results: docstrings, what type checkers read, the version, what some Pythons add."""
+    # Without the version, a release does not retrain an actor.
     tree.body = [node for node in tree.body if not _assigns(node, "__version__")]
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and _is_type_checking(node.test):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in (
+            getattr(node.test, "attr", ""),
+            getattr(node.test, "id", ""),
+        ):
             node.body, node.test = [ast.Pass()], ast.Constant(False)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
@@ -342,11 +341,6 @@ def _strip(tree: ast.Module) -> None:
 def _is_text(node: ast.stmt) -> bool:
     """Return whether a statement is a text alone, as docstrings are, and what is said below a field."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _is_type_checking(test: ast.expr) -> bool:
-    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", None)
-    return name == "TYPE_CHECKING"
 
 
 # Identifies the parser: another one may find other things in the same text.

@@ -5,7 +5,7 @@ that of the last run, or of the last plan of both; code, packages and raw inputs
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dualread.errors import ArtifactError, ConfigError
@@ -59,14 +59,9 @@ def reasons(manifest: Manifest, store: Store, *, dry_runs: bool = False, missing
         if lines := tuple(changes(output, plan, store)):
             outputs_by_change.setdefault(lines, []).append(f"{plan.jobs[output][0]} {output}")
     for lines, artifacts in outputs_by_change.items():
-        yield f"{_named(artifacts)}:"
+        named = ", ".join(artifacts[:_SHOWN])
+        yield f"{named}:" if len(artifacts) <= _SHOWN else f"{len(artifacts):,} artifacts, such as {named}:"
         yield from (f"  {line}" for line in lines)
-
-
-def _named(artifacts: Sequence[str]) -> str:
-    if len(artifacts) <= _SHOWN:
-        return ", ".join(artifacts)
-    return f"{len(artifacts):,} artifacts, such as {', '.join(artifacts[:_SHOWN])}"
 
 
 def planned(results: Path, *, dry_runs: bool = False) -> Mapping[str, tuple[str, Entry]]:

@@ -114,10 +114,8 @@ def _states_contradictions(config: Config) -> Iterator[str]:
 
 
 def _training_contradictions(config: Config) -> Iterator[str]:
-    """What a backbone's and an actor's settings of a training say together.
-
-    An engine of another environment samples for all actors of a backbone, or for none.
-    """
+    """What a backbone's and an actor's settings of a training say together."""
+    # An engine of another environment samples for all actors of a backbone, or for none.
     for name, actor in config.actors.items():
         misplaced = {"nodes", "rollouts", "rollout_settings", "rollout_gpus"} & set(actor.settings or {})
         for key in sorted(misplaced):

@@ -97,7 +97,10 @@ def read(file: Path) -> dict[str, Any]:
     try:
         content = parsed(plain(file).read_bytes())
     except yaml.MarkedYAMLError as error:
-        raise ConfigError(f"{file}{_place(error)}. Correct it there, or in the lines above.") from error
+        mark = error.problem_mark or error.context_mark
+        where = f"{file}: line {mark.line + 1}, column {mark.column + 1}" if mark else f"{file}"
+        problem = ", ".join(filter(None, [error.problem, error.context]))
+        raise ConfigError(f"{where}: not YAML: {problem}. Correct it there, or in the lines above.") from error
     except (OSError, ValueError, TypeError, yaml.YAMLError) as error:
         raise ConfigError(f"{file}: cannot be read ({error}). Name a YAML file; run in a checkout.") from error
     if not isinstance(content, dict):
@@ -153,9 +156,3 @@ def _refuse_doubles(node: yaml.Node) -> None:
                 problem = f"{key.value!r} is there twice, first in line {first[name]}"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             first[name] = line
-
-
-def _place(error: yaml.MarkedYAMLError) -> str:
-    mark = error.problem_mark or error.context_mark
-    where = f": line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    return f"{where}: not YAML: {', '.join(filter(None, [error.problem, error.context]))}"

@@ -56,7 +56,7 @@ class RuleJobs:
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the artifacts that a job reads and does not make itself."""
         inputs, entries = self.describe(wildcards)
-        made = {_made(entry) for entry in entries}
+        made = {f"{entry['output']}{_MANIFEST}" for entry in entries}
         paths = [*inputs.values(), *(path for entry in entries for path in entry["inputs"].values())]
         return list(dict.fromkeys(path for path in paths if path.endswith(_MANIFEST) and path not in made))
 
@@ -126,7 +126,3 @@ def once(describe: Callable[[Any], Description]) -> Callable[[Any], Description]
         return known[key]
 
     return described
-
-
-def _made(entry: Mapping[str, Any]) -> str:
-    return f"{entry['output']}{_MANIFEST}"

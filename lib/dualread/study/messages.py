@@ -4,7 +4,7 @@ Sections and the settings of plugins are checked by pydantic, and described in t
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -55,19 +55,27 @@ def _of_one(
     where = ".".join(map(str, (inside, *path) if inside else path)) or "the study"
     value, context = details["input"], details.get("ctx", {})
     if (kind := details["type"]) in _TYPES:
-        return _wrong_type(where, value, _TYPES[kind])
+        wanted = _TYPES[kind]
+        quotes = f" {_QUOTES}" if wanted == "text" and not isinstance(value, Mapping | list) else ""
+        return f"{where}: {value!r} is not of type {wanted}. Correct the value.{quotes}{_exponent(value, wanted)}"
     if kind in _BOUNDS:
         return f"{where}: {value!r} {_BOUNDS[kind].format(**context)}. Correct the value."
     match kind:
         case "extra_forbidden":
-            return _unknown(where, path[-1], _section(path[:-1], declared).model_fields)
+            known = _section(path[:-1], declared).model_fields
+            meant = did_you_mean(path[-1], known)
+            return f"{where}: unknown key. Known: {', '.join(sorted(known)) or 'none'}.{meant}"
         case "missing":
             required = [key for key, field in _section(path[:-1], declared).model_fields.items() if field.is_required()]
-            return _missing(where, required, nulls)
+            return f"{where}: missing.{_NULL if where in nulls else ''} Expected: {', '.join(required)}."
         case "literal_error":
-            return _not_allowed(where, value, re.findall(r"'([^']*)'", context["expected"]) or [context["expected"]])
+            known = re.findall(r"'([^']*)'", context["expected"]) or [context["expected"]]
+            return f"{where}: {value!r} is not allowed. Known: {', '.join(known)}.{did_you_mean(value, known)}"
         case "string_pattern_mismatch":
-            return _other_form(where, value, context["pattern"])
+            pattern = context["pattern"]
+            meant = did_you_mean(value, [form for form in [str(value).lower()] if re.search(pattern, form)])
+            form = f"{pattern} ({FORMS[pattern]})" if pattern in FORMS else pattern
+            return f"{where}: {value!r} is not of the form {form}. Correct the value.{meant}"
         case "value_error":
             return f"{where}: {context['error']}"
         case _:
@@ -75,10 +83,8 @@ def _of_one(
 
 
 def _path(details: Mapping[str, Any], config: Any) -> _Path:
-    """Return where a problem is; a key that is not allowed is a problem of the mapping that holds it.
-
-    Besides the keys of the config, pydantic's own location names alternatives of a type.
-    """
+    """Return where a problem is; a key that is not allowed is a problem of the mapping that holds it."""
+    # Besides the keys of the config, pydantic's own location names alternatives of a type.
     location = details["loc"]
     if location and location[-1] == "[key]":
         location = location[:-2]
@@ -111,19 +117,6 @@ def _without_wrappers(kind: Any) -> Any:
     return kind
 
 
-def _unknown(where: str, key: object, known: Iterable[str]) -> str:
-    return f"{where}: unknown key. Known: {', '.join(sorted(known)) or 'none'}.{did_you_mean(key, known)}"
-
-
-def _missing(where: str, expected: Iterable[str], nulls: Collection[str]) -> str:
-    return f"{where}: missing.{_NULL if where in nulls else ''} Expected: {', '.join(expected)}."
-
-
-def _wrong_type(where: str, value: object, kind: str) -> str:
-    quotes = f" {_QUOTES}" if kind == "text" and not isinstance(value, Mapping | list) else ""
-    return f"{where}: {value!r} is not of type {kind}. Correct the value.{quotes}{_exponent(value, kind)}"
-
-
 def _exponent(value: object, kind: str) -> str:
     """Return how to write a number that YAML reads as text, because its power of ten lacks the point or the sign."""
     power = _POWER.fullmatch(value) if isinstance(value, str) else None
@@ -134,13 +127,3 @@ def _exponent(value: object, kind: str) -> str:
     if kind == "integer":
         meant = f"{float(meant):.0f}"
     return f" YAML reads {value} as text; write {meant}."
-
-
-def _not_allowed(where: str, value: object, known: Collection[object]) -> str:
-    return f"{where}: {value!r} is not allowed. Known: {', '.join(map(str, known))}.{did_you_mean(value, known)}"
-
-
-def _other_form(where: str, value: object, pattern: str) -> str:
-    meant = did_you_mean(value, [form for form in [str(value).lower()] if re.search(pattern, form)])
-    form = f"{pattern} ({FORMS[pattern]})" if pattern in FORMS else pattern
-    return f"{where}: {value!r} is not of the form {form}. Correct the value.{meant}"

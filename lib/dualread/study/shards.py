@@ -194,7 +194,7 @@ class StudyShards:
             for shard in self.reported(actor)
             if not (reads_views and self._is_control(shard[2]))
             and not (reads_likelihoods and self._is_forced(shard))
-            and not (reads_image and self._shows_nothing(shard[2]))
+            and not (reads_image and self._declares(self._config.conditions[shard[2]].image, "NO_IMAGE"))
         ]
 
     def views(self, actor: str) -> list[ShardOrView]:
@@ -310,9 +310,6 @@ class StudyShards:
 
     def _is_control(self, condition: str) -> bool:
         return self._config.conditions[condition].control is not None
-
-    def _shows_nothing(self, condition: str) -> bool:
-        return self._declares(self._config.conditions[condition].image, "NO_IMAGE")
 
     def _gives_states(self, view: ShardOrView) -> bool:
         return self._config.views[view[3]].gives_states

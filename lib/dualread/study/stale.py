@@ -99,10 +99,8 @@ class Plan:
         return self._missing[output, recorded[0]]
 
     def _digest_of_missing(self, output: str, key: str, digest: str) -> str:
-        """Return the digest of an artifact that is not there, if its job would make the entry `key`, or finds its own.
-
-        Results that nothing needs for now may be missing: people delete checkpoints to save space.
-        """
+        """Return the digest of a missing artifact, if its job would make the entry `key`, or finds its own."""
+        # Results that nothing needs for now may be missing: people delete checkpoints to save space.
         if output not in self.jobs:
             return digest  # of another plan
         now = self.action(output, self.stored(key))

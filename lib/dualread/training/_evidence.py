@@ -31,11 +31,9 @@ _GRID = np.concatenate([np.logspace(-12, -1, 2000), np.linspace(0.1, 1, 2000)])
 
 @lru_cache
 def _extremes(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return entropies over `n` ids, and the largest variance of -log p(token) of each, in nats squared.
-
-    Of all distributions with one entropy, those have the largest variance that have two probabilities only (Lagrange),
-    and of these, those in which one id has the probability 1 - r and all others share r equally.
-    """
+    """Return entropies over `n` ids, and the largest variance of -log p(token) of each, in nats squared."""
+    # Of all distributions with one entropy, those have the largest variance that have two probabilities only
+    # (Lagrange), and of these, those in which one id has the probability 1 - r and all others share r equally.
     r = _GRID * (1 - 1 / n)
     of_others = np.log((n - 1) / r)  # -log p of each of them
     return r * of_others - (1 - r) * np.log1p(-r), r * (1 - r) * (of_others + np.log1p(-r)) ** 2

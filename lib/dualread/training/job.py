@@ -155,14 +155,9 @@ class Assignment(Section):
 
 
 def _rollout_gpus(settings: Wire) -> list[str]:
-    """Return the GPUs that sample for this process alone; on CPUs, an empty name for each process that does.
-
-    Called before CUDA starts, which does not look again at CUDA_VISIBLE_DEVICES. The GPUs of the trainers come first. A
-    single trainer is left with its own, because transformers would spread its batches over all that it sees.
-
-    Raises:
-        ConfigError: There are GPUs, but not enough.
-    """
+    """Return the GPUs that sample for this process alone; on CPUs, an empty name for each process that does."""
+    # Called before CUDA starts, which does not look again at CUDA_VISIBLE_DEVICES. The GPUs of the trainers come first.
+    # A single trainer is left with its own, because transformers would spread its batches over all that it sees.
     if not (n := settings.get("rollout_gpus", 0)):
         return []
     if not (visible := visible_gpus()):

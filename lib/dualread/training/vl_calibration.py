@@ -89,10 +89,8 @@ def _views(
 
 
 def _columns(blocks: Sequence[Block | None], process: int) -> dict[str, list[float | None]]:
-    """Return the columns that the reward reads for this process's completions; None for those without a vision block.
-
-    S is standardized over the completions of all processes, each of which has the same number of completions.
-    """
+    """Return the columns that the reward reads of this process's completions; None for those without a vision block."""
+    # S is standardized over the completions of all processes, each of which has the same number of completions.
     from accelerate.utils import gather_object
 
     kl = [None if block is None else float(block.kl.mean()) for block in blocks]

@@ -66,10 +66,13 @@ def launch(module: str, file: Path, n_processes: int, nodes: int = 1) -> None:
     command = _on_this_machine(n_processes) if nodes == 1 else _on_nodes(n_processes, nodes)
     # Otherwise the launcher makes a folder for temporary files, which is left when it is killed.
     command += ["--log_dir" if nodes == 1 else "--log-dir", str(file.parent), "-m", module, str(file)]
+    environment = {"OMP_NUM_THREADS": "1", **os.environ}
+    if nodes == 1 and sys.platform == "linux":
+        environment["GLOO_SOCKET_IFNAME"] = "lo"  # works even if the machine's host name cannot be resolved
     last = deque(maxlen=80)
     pipe = subprocess.PIPE
     # The launcher outlives its workers. It holds this job's GPUs for them should this process be killed.
-    options = {"env": _environment(alone=nodes == 1), "pass_fds": devices.held()}
+    options = {"env": environment, "pass_fds": devices.held()}
     with subprocess.Popen(command, **options, stdin=pipe, stderr=pipe, text=True, errors="replace") as process:
         assert process.stderr is not None
         try:
@@ -114,10 +117,8 @@ def _on_nodes(n_processes: int, nodes: int) -> list[str]:
 
 
 def _job() -> tuple[int, int]:
-    """Return the nodes and the CPUs of the SLURM job that this process belongs to; no nodes without one.
-
-    SLURM is asked, because Snakemake hides all variables of the job but its number.
-    """
+    """Return the nodes and the CPUs of the SLURM job that this process belongs to; no nodes without one."""
+    # SLURM is asked, because Snakemake hides all variables of the job but its number.
     if (job := os.environ.get(_JOB_ID)) is None:
         return 0, 0
     command = ["squeue", "--noheader", "--job", job, "--format=%D %C"]
@@ -127,13 +128,6 @@ def _job() -> tuple[int, int]:
         return int(nodes), int(cpus)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise ConfigError(f"training: nodes: SLURM does not say what job {job} has ({in_a_line(error)}).") from error
-
-
-def _environment(*, alone: bool) -> dict[str, str]:
-    environment = {"OMP_NUM_THREADS": "1", **os.environ}
-    if alone and sys.platform == "linux":
-        environment["GLOO_SOCKET_IFNAME"] = "lo"  # works even if the machine's host name cannot be resolved
-    return environment
 
 
 def _end(process: subprocess.Popen[str]) -> None:

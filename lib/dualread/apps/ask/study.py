@@ -17,7 +17,6 @@ from dualread.data.questions.audit import LINKED
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import asked
 from dualread.models.service.bodies import ImageUrl, body_of, line_of
-from dualread.models.service.replies import ServiceReply
 from dualread.models.service.requests import ServiceRequest, requests_of
 from dualread.models.service.responses import Found, Responses, read_responses
 from dualread.schema.answers import Service, ShardSpec
@@ -44,7 +43,7 @@ class RequestBatch:
         shard: The shard or view.
         manifest: The artifact with the images.
         requests: Gives all that can be asked by now, again and again in the same order; none is kept in memory.
-        found: Which of them are answered.
+        replied: Which of them are answered.
         waiting: Answers that are not there yet, about which the view will ask.
     """
 
@@ -53,12 +52,12 @@ class RequestBatch:
     shard: ShardOrView
     manifest: Path
     requests: Callable[[], Iterator[ServiceRequest]]
-    found: Found
+    replied: Found
     waiting: int
 
     def open(self) -> Iterator[ServiceRequest]:
         """Return the requests that are not answered."""
-        return compress(self.requests(), self.found.is_open)
+        return compress(self.requests(), self.replied.is_open)
 
     def body(self, request: ServiceRequest, url_of: ImageUrl) -> dict[str, Any]:
         """Return the body of a call: the image, and then the text."""
@@ -110,8 +109,10 @@ class Asking:
             requests = partial(self._requests, shard, spec, service, about)
             replies = replied.replies(requests())
             if len(shard) == 3:
-                contract = contract_of(self.config, actor, shard[0], shard[2])
-                answers[shard] = _answers(replies, contract)
+                # About answers that are not valid, the actor is not asked.
+                parse = plugins.load("contracts", contract_of(self.config, actor, shard[0], shard[2])).parse
+                parsed = ((request.question.sample_id, parse(reply.choices[0].text)) for request, reply in replies)
+                answers[shard] = {sample_id: made.answer for sample_id, made in parsed if made.answer is not None}
                 unanswered[shard] = replied.n_missing
             else:
                 deque(replies, maxlen=0)  # looks them all up
@@ -121,7 +122,7 @@ class Asking:
                 shard=shard,
                 manifest=self._images(shard),
                 requests=requests,
-                found=replied,
+                replied=replied,
                 waiting=unanswered[shard[:3]] if about is not None else 0,
             )
 
@@ -163,13 +164,6 @@ class Asking:
         return place
 
 
-def _answers(replies: Iterator[tuple[ServiceRequest, ServiceReply]], contract: str) -> dict[str, str]:
-    """Return the valid answers by sample_id; about others, the actor is not asked."""
-    parse = plugins.load("contracts", contract).parse
-    parsed = ((request.question.sample_id, parse(reply.choices[0].text).answer) for request, reply in replies)
-    return {sample_id: answer for sample_id, answer in parsed if answer is not None}
-
-
 def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
     """Write what is still to be asked into each folder of answers, in place of what was written before.
 
@@ -182,10 +176,10 @@ def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
     for folder in asking.folders:
         batches = list(asking.batches(folder))
         for batch in batches:
-            n, why = batch.found.n_requests, batch.found.why
+            n, why = batch.replied.n_requests, batch.replied.why
             reasons = f" ({'; '.join(why[:_SHOWN])}{'; ...' if len(why) > _SHOWN else ''})" if why else ""
             name = "/".join((batch.backbone, batch.actor, *batch.shard))
-            yield f"{name}: {n - batch.found.n_missing} of {n} requests are answered{reasons}"
+            yield f"{name}: {n - batch.replied.n_missing} of {n} requests are answered{reasons}"
         responses = read_responses(folder / "responses")  # all requests of which were looked up
         if (strange := responses.strange())[0]:
             yield (
@@ -194,7 +188,7 @@ def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
             )
         if responses.n_broken:
             yield f"{responses.folder}: {responses.n_broken} lines are no response, such as {responses.first_broken}."
-        n_missing = sum(batch.found.n_missing for batch in batches)
+        n_missing = sum(batch.replied.n_missing for batch in batches)
         waiting = sum(batch.waiting for batch in batches)
         (folder / "responses").mkdir(parents=True, exist_ok=True)
         (folder / "responses/README.txt").write_text(_README, encoding="utf-8")

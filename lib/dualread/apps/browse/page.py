@@ -146,7 +146,7 @@ def collect(
     if not questions:
         raise ConfigError(f"--skip {skip}: {study} has {total} such questions. Skip fewer.")
     places = {question["id"]: place for place, question in enumerate(questions)}
-    labels = labels_of(_layouts(study))
+    labels = labels_of(read_manifest(path).action.spec.get("layout", {}) for path in _finished(study, "tables", 1))
     order = list(labels["methods"])
     runs.sort(key=lambda run: (order.index(run[3]) if run[3] in order else len(order), run[3]))
     return {
@@ -162,11 +162,6 @@ def collect(
 
 def _finished(study: Path, kind: str, depth: int) -> list[Path]:
     return sorted(study.glob("/".join((kind, *"*" * depth, MANIFEST_NAME))))
-
-
-def _layouts(study: Path) -> Iterator[Mapping[str, Any]]:
-    for path in _finished(study, "tables", 1):
-        yield read_manifest(path).action.spec.get("layout", {})
 
 
 def _chosen(study: Path, split: str, datasets: list[str] | None) -> list[str]:
@@ -188,9 +183,9 @@ def _backbones_and_seeds(runs: list[tuple[str, ...]]) -> list[tuple[str, int]]:
 
     An actor that has no seed of its own (0), such as the base model, is shown in each run of its backbone.
     """
-    found = {(backbone, int(seed)) for backbone, _, seed, _ in runs}
-    trained = {(backbone, seed) for backbone, seed in found if seed}
-    return sorted(trained | {run for run in found if run[0] not in {backbone for backbone, _ in trained}})
+    seeds_of_runs = {(backbone, int(seed)) for backbone, _, seed, _ in runs}
+    trained = {(backbone, seed) for backbone, seed in seeds_of_runs if seed}
+    return sorted(trained | {run for run in seeds_of_runs if run[0] not in {backbone for backbone, _ in trained}})
 
 
 def _questions(
@@ -233,8 +228,8 @@ def _run(
 
 
 def _answers(study: Path, backbone: str, actor: str, seed: str, places: Mapping[str, int]) -> dict[str, list]:
-    found: dict[str, list] = {side: [None] * len(places) for side in SIDES}
-    for side, answers in found.items():
+    by_side: dict[str, list] = {side: [None] * len(places) for side in SIDES}
+    for side, answers in by_side.items():
         for path in sorted((study / "graded" / backbone / actor / seed).glob(f"*/*/{side}/{MANIFEST_NAME}")):
             shard = path.parent.relative_to(study / "graded")
             wanted = (pl.col("sample_index") == 0) & pl.col("sample_id").is_in(list(places))
@@ -243,21 +238,21 @@ def _answers(study: Path, backbone: str, actor: str, seed: str, places: Mapping[
             texts = dict(written.select("sample_id", "text").iter_rows())
             for sample_id, answer, correct in graded.select("sample_id", "answer", "correct").iter_rows():
                 answers[places[sample_id]] = [answer, correct, texts.get(sample_id)]
-    return found
+    return by_side
 
 
 def _confidences(folder: Path, places: Mapping[str, int]) -> dict[str, Any]:
-    found: dict[str, list] = {side: [None] * len(places) for side in SIDES}
+    by_side: dict[str, list] = {side: [None] * len(places) for side in SIDES}
     imputed = {side: [] for side in SIDES}
-    said = read_table(folder / "predictions.parquet", PREDICTIONS).filter(pl.col("condition").is_in(SIDES))
-    for sample_id, side, confidence, is_imputed in said.select(
+    predictions = read_table(folder / "predictions.parquet", PREDICTIONS).filter(pl.col("condition").is_in(SIDES))
+    for sample_id, side, confidence, is_imputed in predictions.select(
         "sample_id", "condition", pl.col("confidence").round(4), "imputed"
     ).iter_rows():
         if (place := places.get(sample_id)) is not None:
-            found[side][place] = confidence
+            by_side[side][place] = confidence
             if is_imputed:
                 imputed[side].append(place)
-    return {**found, "imputed": imputed}
+    return {**by_side, "imputed": imputed}
 
 
 def _data_uri(path: Path) -> str:

@@ -70,12 +70,14 @@ def _read(path: Path) -> list[NotedStep]:
 
 
 def _table(steps: Sequence[NotedStep]) -> pl.DataFrame:
-    rows = [{"step": one.step, "name": name, "value": value} for one in steps for name, value in one.values.items()]
+    rows = [
+        {"step": noted.step, "name": name, "value": value} for noted in steps for name, value in noted.values.items()
+    ]
     return from_rows(rows, TRAIN_LOG)
 
 
 def _sentence(run: tuple[str, str, str], steps: Sequence[NotedStep], ago: float) -> str:
-    last, seconds = steps[-1], [one.values[_SECONDS] for one in steps if _SECONDS in one.values]
+    last, seconds = steps[-1], [noted.values[_SECONDS] for noted in steps if _SECONDS in noted.values]
     told = f"{'/'.join(run)}: step {last.step} of {last.of}, {duration(ago)} ago"
     if not seconds or last.step == last.of:
         return f"{told}."

@@ -82,8 +82,8 @@ class ActorRequest:
         n: Number of completions that the request wants.
         shown: The question that readers know how to judge the answer to, without its picture; None if there is none.
         read_again: Decodes the picture again, for readers that have the actor asked more about each answer.
-        whole: Whether the prompt is a conversation of another form than one image and one text, so that nothing that
-            was found out about prompts of this form holds for it.
+        is_conversation: Whether the prompt is of another form than one image and one text, so that nothing that was
+            found out about prompts of this form holds for it.
         reasons: Why readers cannot judge the answer; none if they can.
         notes: What of the request has no effect, how the images are shown, and that little can be seen of one.
         stop: Texts at the first of which a completion is cut off.
@@ -96,7 +96,7 @@ class ActorRequest:
     n: int
     shown: ShownQuestion | None
     read_again: Callable[[], Decoded] | None = None
-    whole: bool = False
+    is_conversation: bool = False
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class ActorRequest:
             name=name,
             prompt=self.prompt,
             decoding=self.decoding,
-            alone=not self.whole,
+            alone=not self.is_conversation,
             watched=self.shown is not None,
             log_probs=self.log_probs,
             top_log_probs=self.top_log_probs,
@@ -143,7 +143,8 @@ class RequestReader:
         """
         images = [part for turn in turns for part in turn.parts if isinstance(part, SentImage)]
         texts = [part for turn in turns for part in turn.parts if isinstance(part, str)]
-        other = self._another(texts)
+        names = [name for text in texts for name in prompts.made_of(text)]
+        other = None if self._required.prompt.name in names else next(iter(names), None)
         reasons = [*self._of_form(turns, len(images)), *self._of_prompt(other, wanted), *self._of_decoding(wanted)]
         alone = len(turns) == 1 and turns[0].role == "user" and len(images) == 1 and len(texts) > 0
         if wanted.options and (not alone or wanted.own_prompt):
@@ -170,7 +171,7 @@ class RequestReader:
             n=wanted.n,
             shown=replace(question, image=Path()) if question is not None and judged else None,
             read_again=images[0].read_again if judged and self._has_views else None,
-            whole=not alone,
+            is_conversation=not alone,
             reasons=tuple(reasons),
             notes=(
                 *wanted.notes,
@@ -200,11 +201,11 @@ class RequestReader:
             yield f"there are {n_images or 'no'} images, and readers were fitted on one"
 
     def _of_prompt(self, other: str | None, wanted: Wanted) -> Iterator[str]:
-        own = self._required.prompt.name
+        required = self._required.prompt.name
         if wanted.own_prompt:
-            yield f"the prompt is the request's own, and readers were fitted on the prompt {own!r}"
+            yield f"the prompt is the request's own, and readers were fitted on the prompt {required!r}"
         elif other:
-            yield f"the prompt is {other!r}, and readers were fitted on the prompt {own!r}"
+            yield f"the prompt is {other!r}, and readers were fitted on the prompt {required!r}"
 
     def _of_decoding(self, wanted: Wanted) -> Iterator[str]:
         fitted = self._required.decoding
@@ -226,11 +227,6 @@ class RequestReader:
         if text.startswith(before) and text.endswith(after) and len(text) > len(before) + len(after):
             return text[len(before) : len(text) - len(after)]
         return text
-
-    def _another(self, texts: Sequence[str]) -> str | None:
-        """Return the name of the prompt of the library that is one of the texts; None if it is the readers'."""
-        found = [name for text in texts for name in prompts.made_of(text)]
-        return None if self._required.prompt.name in found else next(iter(found), None)
 
     def _prompt(
         self, turns: Sequence[Turn], texts: Sequence[str], row: str, question: ShownQuestion | None

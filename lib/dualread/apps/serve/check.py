@@ -31,13 +31,13 @@ def check(loaded: LoadedScorer[ServingActor], stored: Sequence[StoredAnswer]) ->
     dtype, requests = str(loaded.requirements.model["dtype"]), RequestReader(loaded)
     allowed = ROUNDING[dtype]
     ended = _answered(loaded.actor, requests, stored)
-    same = [k for k, one in enumerate(stored) if list(ended[k].completion.token_ids) == list(one.token_ids)]
+    same = [k for k, answer in enumerate(stored) if list(ended[k].completion.token_ids) == list(answer.token_ids)]
     least = len(stored) if dtype == "float32" else (len(stored) + 1) // 2
     if len(same) < least:
         raise _other(f"{len(stored) - len(same)} of {len(stored)} answers are other ones")
     asked = [_asked(requests, stored[k], str(k)) for k in same]
     answered = loaded.actor.read(asked, [ended[k] for k in same], loaded.views)
-    found = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
+    confidences = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
     worst = 0.0
     for name in sorted(
         {name for reader in loaded.readers.values() for name in reader.provenance.get("features") or ()}
@@ -48,7 +48,7 @@ def check(loaded: LoadedScorer[ServingActor], stored: Sequence[StoredAnswer]) ->
             worst = max(worst, apart)
             if not apart <= allowed[0]:
                 raise _other(f"{name} of {stored[k].question!r} is {apart:.1%} of its length apart")
-    apart = max(abs(confidence - stored[k].confidence) for k, confidence in zip(same, found, strict=True))
+    apart = max(abs(confidence - stored[k].confidence) for k, confidence in zip(same, confidences, strict=True))
     if not apart <= allowed[1]:
         raise _other(f"confidences are up to {apart:.4f} apart")
     return (
@@ -58,21 +58,21 @@ def check(loaded: LoadedScorer[ServingActor], stored: Sequence[StoredAnswer]) ->
 
 
 def _answered(actor: ServingActor, requests: RequestReader, stored: Sequence[StoredAnswer]) -> list[Finished]:
-    for k, one in enumerate(stored):
-        actor.add(_asked(requests, one, str(k)).encoded(str(k)))
-    found: dict[str, Finished] = {}
-    while len(found) < len(stored):
+    for k, answer in enumerate(stored):
+        actor.add(_asked(requests, answer, str(k)).encoded(str(k)))
+    finished: dict[str, Finished] = {}
+    while len(finished) < len(stored):
         for event in actor.step():
             if isinstance(event, BrokenRequest):
                 raise _other(f"an answer fails ({event.error})")
             if isinstance(event, Finished):
-                found[event.name] = event
-    return [found[str(k)] for k in range(len(stored))]
+                finished[event.name] = event
+    return [finished[str(k)] for k in range(len(stored))]
 
 
-def _asked(requests: RequestReader, one: StoredAnswer, name: str) -> ActorRequest:
-    decoded = Decoded(image=one.image)
-    turn = Turn(role="user", parts=(SentImage(decoded=decoded, read_again=lambda: decoded), one.question))
+def _asked(requests: RequestReader, answer: StoredAnswer, name: str) -> ActorRequest:
+    decoded = Decoded(image=answer.image)
+    turn = Turn(role="user", parts=(SentImage(decoded=decoded, read_again=lambda: decoded), answer.question))
     return requests.read([turn], Wanted(), name)
 
 

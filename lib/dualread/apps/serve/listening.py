@@ -43,12 +43,12 @@ class Listener:
             with suppress(RuntimeError):  # the loop has ended, and nobody listens
                 self._loop.call_soon_threadsafe(self._come.set)
 
-    def calls(self, function: Callable[..., None], *given: Any) -> Callable[[Any], None]:
+    def calls(self, function: Callable[..., None], *arguments: Any) -> Callable[[Any], None]:
         """Return what has the thread of the coroutine call a function, for futures that end in another one."""
 
         def done(future: Any) -> None:
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(function, *given)
+                self._loop.call_soon_threadsafe(function, *arguments)
 
         return done
 

@@ -38,9 +38,9 @@ class OnTransformers(TransformersStream):
     def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`; the states are read in a second pass, as `dualread score` does."""
         questions = [
-            one.shown if one.read_again is None else replace(one.shown, image=one.read_again().image)
-            for one in asked
-            if one.shown is not None
+            request.shown if request.read_again is None else replace(request.shown, image=request.read_again().image)
+            for request in asked
+            if request.shown is not None
         ]
-        prompts, completions = [one.prompt for one in asked], [one.completion for one in ended]
+        prompts, completions = [request.prompt for request in asked], [event.completion for event in ended]
         return self._actor.read(questions, completions, views, states=self._reads_states, encoded=prompts)

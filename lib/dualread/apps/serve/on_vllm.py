@@ -89,16 +89,16 @@ class OnVllm:
 
     def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
         """See `ServingActor.read`; the states are those of the pass that has answered."""
-        states = [of for one in ended if (of := one.completion.states) is not None]
+        states = [states_of_answer for event in ended if (states_of_answer := event.completion.states) is not None]
         if self._kappa is not None and len(states) != len(ended):
             raise ArtifactError("vLLM has not computed all states of an answer. Report this, with vLLM's version.")
         assert not views, "refused before"
-        questions = [one.shown for one in asked if one.shown is not None]
+        questions = [request.shown for request in asked if request.shown is not None]
         return as_answered(
             questions,
-            [one.completion for one in ended],
+            [event.completion for event in ended],
             self._contract,
-            lambda name: np.stack([of[name] for of in states]),
+            lambda name: np.stack([vectors[name] for vectors in states]),
         )
 
     def close(self) -> None:
@@ -110,20 +110,20 @@ class OnVllm:
         except subprocess.TimeoutExpired:
             self._process.kill()
 
-    def _call(self, method: str, *given: Any) -> None:
-        self._connection.send((method, given))
+    def _call(self, method: str, *arguments: Any) -> None:
+        self._connection.send((method, arguments))
 
     def _received(self) -> Any:
         try:
-            found = self._connection.recv()
+            reply = self._connection.recv()
         except (EOFError, OSError) as error:
             raise DualReadError(
                 "vLLM's process has ended, perhaps for lack of memory. Expected it to answer. Start the server again;"
                 " if it happens again, lower --batch-size."
             ) from error
-        if isinstance(found, Exception):
-            raise found
-        return found
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
     def _receive(self) -> None:
         try:

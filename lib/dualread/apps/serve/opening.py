@@ -49,8 +49,8 @@ def open_service(
     loaded = load(choice, _opens(engine, batch_size, most_images))
     loaded = _checked(loaded, engine, unchecked)
     if abstain_before == _THRESHOLD:
-        own = [one for one in loaded.thresholds if one.method == _PSR]
-        number = _value(deciding(own, choice.target_risk_percent, certified=choice.certified))
+        of_psr = [threshold for threshold in loaded.thresholds if threshold.method == _PSR]
+        number = _value(deciding(of_psr, choice.target_risk_percent, certified=choice.certified))
     return AnsweringService(loaded, abstain_below=number)
 
 
@@ -60,7 +60,9 @@ def _checked(loaded: LoadedScorer[ServingActor], engine: str, unchecked: bool) -
         from dualread.apps.serve.on_vllm import OnVllm
 
         assert isinstance(loaded.actor, OnVllm)
-        loaded.actor.read_only({of for name, reader in loaded.readers.items() for of in _features(name, reader)})
+        loaded.actor.read_only(
+            {feature for name, reader in loaded.readers.items() for feature in _features(name, reader)}
+        )
     if answers := [] if loaded.bundle is None else stored.read(loaded.bundle):
         say(f"dualread serve: {check(loaded, answers)}")
     elif engine == "vllm":
@@ -96,21 +98,21 @@ def _opens(engine: str, batch_size: int, most_images: int) -> Opens[ServingActor
     return partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
 
 
-def _value(found: Threshold | None) -> float:
-    if found is not None and found.value is not None:
-        return found.value
-    why = "no threshold of the method psr travels with the reader" if found is None else found.reason
+def _value(threshold: Threshold | None) -> float:
+    if threshold is not None and threshold.value is not None:
+        return threshold.value
+    why = "no threshold of the method psr travels with the reader" if threshold is None else threshold.reason
     raise ConfigError(
         f"--abstain-before threshold: {why}. Give a number from 0 to 1, or a bundle that was exported with `--methods"
         " psr`."
     )
 
 
-def _number(given: str) -> float:
+def _number(text: str) -> float:
     try:
-        number = float(given)
+        number = float(text)
     except ValueError:
         number = -1.0
     if not 0 <= number <= 1:
-        raise ConfigError(f"--abstain-before {given}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
+        raise ConfigError(f"--abstain-before {text}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
     return number

@@ -68,11 +68,11 @@ class Outcome:
         """Yield what a record keeps: one row per answer with a confidence; greedy answers of a request are one."""
         if self.sent is None or self.asked is None or self.asked.shown is None:
             return
-        own = self.sent.dualread.id or self.name
+        sample_id = self.sent.dualread.id or self.name
         for answer in self.answers[: self.asked.decoding.n_samples]:
             if answer.reading is not None:
                 yield {
-                    "sample_id": own if answer.index == 0 else f"{own}/{answer.index}",
+                    "sample_id": sample_id if answer.index == 0 else f"{sample_id}/{answer.index}",
                     "image_id": self.asked.shown.content,
                     "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                     "method": method,

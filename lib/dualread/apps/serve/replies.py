@@ -139,8 +139,8 @@ def of_answer(answer: Answer, threshold: Threshold | None) -> dict[str, Any]:
         "methods": {}
         if reading is None
         else {
-            name: {"confidence": _finite(of.confidence), "score": _finite(of.score), "imputed": of.imputed}
-            for name, of in reading.methods.items()
+            name: {"confidence": _finite(judged.confidence), "score": _finite(judged.score), "imputed": judged.imputed}
+            for name, judged in reading.methods.items()
         },
         "threshold": None if threshold is None else _threshold(threshold, decision),
         "abstain": None if decision is None or decision.keep is None else not decision.keep,

@@ -223,11 +223,11 @@ class AnsweringService:
     def _before(self, begun: Sequence[PromptRead]) -> None:
         judged = [event for event in begun if self._running[event.name].asked.shown is not None]
         known = [(event.name, event.state) for event in judged if event.state is not None]
-        found = None
+        psr_values = None
         if known:
             states = np.stack([state for _, state in known])
-            found = before_answer(self.loaded.readers, self.loaded.method, states)
-        psr = {} if found is None else {name: value for (name, _), value in zip(known, found, strict=True)}
+            psr_values = before_answer(self.loaded.readers, self.loaded.method, states)
+        psr = {} if psr_values is None else {name: value for (name, _), value in zip(known, psr_values, strict=True)}
         for event in begun:
             request = self._running[event.name]
             request.psr = psr.get(event.name)
@@ -287,12 +287,12 @@ class AnsweringService:
         try:
             with self._requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
                 answered = self._actor.read(asked, ended, self.loaded.views)
-            found = readings(self.loaded.readers, self.loaded.method, answered)
-            return {id(event): reading for event, reading in zip(ended, found, strict=True)}
+            readings_of_answers = readings(self.loaded.readers, self.loaded.method, answered)
+            return {id(event): reading for event, reading in zip(ended, readings_of_answers, strict=True)}
         except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
             if len(ended) == 1:
                 return {id(ended[0]): in_a_line(error)}
-        return {key: of for event in ended for key, of in self._read([event]).items()}
+        return {key: reading for event in ended for key, reading in self._read([event]).items()}
 
     def _finish(self, name: str, last: News | None) -> None:
         request = self._running.pop(name)

@@ -83,26 +83,26 @@ class GrowingText:
         self._events.append(event)
         if event.token not in self._special:
             self._shown.append((len(self._text), event))
-        ids = [of.token for of in self._events[self._start :]]
+        ids = [event.token for event in self._events[self._start :]]
         before, now = self._encoder.decode(ids[: self._end - self._start]), self._encoder.decode(ids)
         if len(now) > len(before) and not now.endswith("\ufffd"):
             self._start, self._end = self._end, len(self._events)
             self._text += now[len(before) :]
-            if found := [at for text in self._stop if (at := self._text.find(text)) >= 0]:
-                self._text, self.is_cut = self._text[: min(found)], True
+            if ends := [at for text in self._stop if (at := self._text.find(text)) >= 0]:
+                self._text, self.is_cut = self._text[: min(ends)], True
 
-    def take(self, whole: str | None = None) -> tuple[str, list[TokenEvent]]:
+    def take(self, full_text: str | None = None) -> tuple[str, list[TokenEvent]]:
         """Return the text and the tokens since the last call.
 
         Args:
-            whole: The whole text at the end. Without it, what may be the beginning of a text of `stop` is kept back.
+            full_text: What is said in the end. Without it, what may be the beginning of a text of `stop` is kept back.
         """
         before = self._text[: self._n_taken]
-        if whole is None:
+        if full_text is None:
             text = self._text[: len(self._text) - self._n_kept_back()]
         else:
-            text = whole if whole.startswith(before) else before
-        ends = whole is not None and not self.is_cut
+            text = full_text if full_text.startswith(before) else before
+        ends = full_text is not None and not self.is_cut
         waiting = self._shown[self._n_tokens_taken :]
         tokens = [event for start, event in waiting if ends or start < len(text)]
         self._n_taken, self._n_tokens_taken = len(text), self._n_tokens_taken + len(tokens)

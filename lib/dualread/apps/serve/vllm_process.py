@@ -66,20 +66,20 @@ class ReadersVectors:
         """See `Collecting.read`."""
         import torch
 
-        found = []
+        vectors_of_rows = []
         for row, ids in zip(rows, completions, strict=True):
             at = locate(ids, decode, stop)
             vectors = vectors_of(row.final, None, row.image, at, self.kappa)
             names = [name for name in vectors if name in self.names]
             together = torch.stack([vectors[name].float() for name in names]).cpu() if names else ()  # one copy
-            numbers = {name: np.asarray(of) for name, of in zip(names, together, strict=True)}
+            numbers = {name: np.asarray(vector) for name, vector in zip(names, together, strict=True)}
             if _LOG_PROB in self.names:
                 answer = list(at.answer)
-                said = torch.tensor([ids[t] for t in answer], device=row.final.device)
-                log_probs, _ = log_probs_of(logits, row.final[answer], said, forbidden)
+                ids_of_answer = torch.tensor([ids[t] for t in answer], device=row.final.device)
+                log_probs, _ = log_probs_of(logits, row.final[answer], ids_of_answer, forbidden)
                 numbers[_LOG_PROB] = log_probs.mean(keepdims=True).astype(np.float32)
-            found.append(numbers)
-        return found
+            vectors_of_rows.append(numbers)
+        return vectors_of_rows
 
 
 class VllmAnswering:
@@ -144,11 +144,11 @@ def answer(connection: Connection, opens: Callable[[], Any]) -> None:
             while idle or not calls.empty():
                 if (call := calls.get()) is None:
                     return
-                method, given = call
-                getattr(actor, method)(*given)
+                method, arguments = call
+                getattr(actor, method)(*arguments)
                 idle = False
-            said = actor.step()
-            connection.send((said, actor.n_open))
+            events = actor.step()
+            connection.send((events, actor.n_open))
             idle = not actor.n_open
     except (BrokenPipeError, ConnectionResetError):
         return
@@ -174,8 +174,8 @@ def main() -> None:
     """Run the process that `on_vllm` starts."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it goes to all processes of a service; the first one closes us
     with Connection(int(sys.argv[1])) as connection:
-        given, options = connection.recv()
-        answer(connection, lambda: VllmAnswering(*given, **options))
+        arguments, options = connection.recv()
+        answer(connection, lambda: VllmAnswering(*arguments, **options))
     os._exit(0)  # to tear down vLLM and torch object by object would take seconds, in which the GPU is not free
 
 

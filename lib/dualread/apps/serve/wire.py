@@ -67,14 +67,14 @@ class _Sent(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nulls(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        return cls._prepared({name: value for name, value in given.items() if value is not None})
+    def _without_nulls(cls, entries: Any) -> Any:
+        if not isinstance(entries, dict):
+            return entries
+        return cls._prepared({name: value for name, value in entries.items() if value is not None})
 
     @classmethod
-    def _prepared(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return given
+    def _prepared(cls, entries: dict[str, Any]) -> dict[str, Any]:
+        return entries
 
 
 class _Address(_Sent):
@@ -89,14 +89,14 @@ class _Part(_Sent):
     image_url: _Address | None = None
 
     @classmethod
-    def _prepared(cls, given: dict[str, Any]) -> dict[str, Any]:
-        given.pop("cache_control", None)
-        if isinstance(address := given.get("image_url"), str):
-            given["image_url"] = {"url": address}
-        kind = given.get("type")
-        if kind in ("text", "image_url") and kind not in given:
+    def _prepared(cls, entries: dict[str, Any]) -> dict[str, Any]:
+        entries.pop("cache_control", None)
+        if isinstance(address := entries.get("image_url"), str):
+            entries["image_url"] = {"url": address}
+        kind = entries.get("type")
+        if kind in ("text", "image_url") and kind not in entries:
             raise ValueError(f"a part of the type {kind} has no {kind}")
-        return given
+        return entries
 
 
 class _Message(_Sent):
@@ -106,16 +106,16 @@ class _Message(_Sent):
     """Of no effect: chat templates do not show it."""
 
     @classmethod
-    def _prepared(cls, given: dict[str, Any]) -> dict[str, Any]:
-        if given.get("role") == "assistant":  # a reply that comes back with all that clients keep of it
-            text = given.get("content") or given.get("refusal") or ""
-            calls = {name: given[name] for name in _CALLS if given.get(name)}
-            given = {"role": "assistant", "content": text, **calls}
-        elif "content" not in given:
+    def _prepared(cls, entries: dict[str, Any]) -> dict[str, Any]:
+        if entries.get("role") == "assistant":  # a reply that comes back with all that clients keep of it
+            text = entries.get("content") or entries.get("refusal") or ""
+            calls = {name: entries[name] for name in _CALLS if entries.get(name)}
+            entries = {"role": "assistant", "content": text, **calls}
+        elif "content" not in entries:
             raise ValueError("there is no content")
-        if isinstance(given["content"], str):
-            given["content"] = [{"type": "text", "text": given["content"]}]
-        return given
+        if isinstance(entries["content"], str):
+            entries["content"] = [{"type": "text", "text": entries["content"]}]
+        return entries
 
     def texts(self) -> list[str]:
         """Return its texts."""
@@ -166,18 +166,20 @@ class ChatRequest(_Sent):
     verbosity: Any = None
 
     @classmethod
-    def _prepared(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _prepared(cls, entries: dict[str, Any]) -> dict[str, Any]:
         choices = (("tools", "tool_choice"), ("functions", "function_call"))
-        ignored = _IGNORED | {name for name, choice in choices if given.get(choice) == "none"}
+        ignored = _IGNORED | {name for name, choice in choices if entries.get(choice) == "none"}
         return {
-            name: value for name, value in given.items() if name not in ignored and value not in _NEUTRAL.get(name, ())
+            name: value
+            for name, value in entries.items()
+            if name not in ignored and value not in _NEUTRAL.get(name, ())
         }
 
     @field_validator("stop", mode="before")
     @classmethod
-    def _as_list(cls, given: Any) -> Any:
-        given = [given] if isinstance(given, str) else given
-        return [text for text in given if text not in ("", None)] if isinstance(given, list) else given
+    def _as_list(cls, texts: Any) -> Any:
+        texts = [texts] if isinstance(texts, str) else texts
+        return [text for text in texts if text not in ("", None)] if isinstance(texts, list) else texts
 
     @model_validator(mode="after")
     def _consistent(self) -> "ChatRequest":
@@ -239,8 +241,8 @@ class ChatRequest(_Sent):
             [next(shown) if part.image_url else part.text for part in message.content] for message in self.messages
         ]
         turns = [
-            Turn(role="system" if message.role == "developer" else message.role, parts=tuple(of))
-            for message, of in zip(self.messages, parts, strict=True)
+            Turn(role="system" if message.role == "developer" else message.role, parts=tuple(content))
+            for message, content in zip(self.messages, parts, strict=True)
             if not message.is_empty
         ]
         if not turns:

@@ -59,7 +59,9 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     rows = [row for _, row in read_rows(folder, [split])]
     distinct: dict[str, Row] = {}
     for row in rows:
-        distinct.setdefault(row.official_id, replace(row, content_family=_family(row.question)))
+        question = row.question.lower()
+        family = next((family for family, words in _FAMILIES.items() if words.search(question)), "other")
+        distinct.setdefault(row.official_id, replace(row, content_family=family))
     repetitions = AuditStep(
         step="exact repetitions",
         kept=len(distinct),
@@ -67,8 +69,3 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
         reason="dropped if image, question and answer are those of an earlier row, in the same case",
     )
     return Loaded(file=folder / "data" / f"{split}-*.parquet", rows=list(distinct.values()), audit=[repetitions])
-
-
-def _family(question: str) -> str:
-    lower = question.lower()
-    return next((family for family, words in _FAMILIES.items() if words.search(lower)), "other")

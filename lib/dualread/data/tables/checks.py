@@ -115,10 +115,8 @@ def _renamed(table: RawTable, names: Mapping[str, str], options: TableOptions) -
 
 
 def _one_row_per_method(table: CheckedTable) -> CheckedTable:
-    """Return a table with a column per method as one with a row per method.
-
-    An empty column is none, unless no row has an answer: then no method can have a confidence in any.
-    """
+    """Return a table with a column per method as one with a row per method."""
+    # An empty column is none, unless no row has an answer: then no method can have a confidence in any.
     wide = [name for name in table.frame.columns if name.startswith((WIDE, WIDE_SCORE))]
     if table.has("confidence") or table.has("score") or table.has("method") or not wide:
         return table

@@ -88,12 +88,7 @@ def _last_of_each(order: np.ndarray, state: np.ndarray) -> np.ndarray:
 
 
 def _running_sums_by(group: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return for every row the sums of `values` over the rows of its group, up to and including it, [k, n].
-
-    Args:
-        group: int64 [n].
-        values: [k, n], k values per row.
-    """
+    """Return for every row the sums of `values` [k, n] over its group's rows (int64 [n]), up to and including it."""
     order = np.argsort(group, kind="stable")
     ordered = values[:, order]
     total = np.cumsum(ordered, axis=1)

@@ -220,10 +220,9 @@ def is_by_chance(error: float, floor: float) -> bool:
 
 
 def _signs_by_block(names: tuple[str, ...], n_images: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the place of the first image of each block, and whether each image's sign is positive.
-
-    Signs are bits, uint8 [<= _BLOCK, 125]. All methods meet the same ones, which do not depend on the size of a block.
-    """
+    """Yield the place of the first image of each block, and whether each image's sign is positive."""
+    # Signs are bits, uint8 [<= _BLOCK, 125]. All methods meet the same ones, which do not depend on the size of a
+    # block.
     if n_images <= _KEPT_IMAGES:
         packed = _signs(names, n_images)
         yield from ((start, packed[start : start + _BLOCK]) for start in range(0, n_images, _BLOCK))

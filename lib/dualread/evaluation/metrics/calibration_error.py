@@ -201,16 +201,8 @@ def _intercept(line: np.ndarray, labels: np.ndarray) -> float:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return the root of a function between two ends where its signs differ, or where it is 0.
-
-    scipy.optimize has the same method, and takes as long to import as all metrics of 20,000 answers to compute.
-
-    Raises:
-        UndefinedMetricError: The function is NaN somewhere.
-
-    References:
-        Brent, Algorithms for Minimization without Derivatives, 1973, chapter 4.
-    """
+    """Return the root of a function between ends where its signs differ, or where it is 0 (Brent 1973, ch. 4)."""
+    # scipy.optimize has the same method, and takes as long to import as all metrics of 20,000 answers to compute.
     a, b, value_a, value_b = low, high, function(low), function(high)
     c, value_c = a, value_a  # the root is between b, the best point so far, and c; a is the last best one
     step = last_step = b - a

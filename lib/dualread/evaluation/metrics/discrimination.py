@@ -65,10 +65,8 @@ def _concordance(scores: np.ndarray, labels: np.ndarray) -> tuple[float, int]:
 
 
 def _concordance_within(scores: np.ndarray, labels: np.ndarray, group: np.ndarray) -> tuple[float, int]:
-    """Return the sums over groups (int [n]) of what `_concordance` counts; all numbers are multiples of 1/2, so exact.
-
-    A block is the rows of one group with one confidence. Blocks are sorted by group, then by confidence.
-    """
+    """Return the sums over groups (int [n]) of what `_concordance` counts: multiples of 1/2, so exact."""
+    # A block is the rows of one group with one confidence. Blocks are sorted by group, then by confidence.
     values, level = np.unique(scores, return_inverse=True)
     keys, block = np.unique(group * len(values) + level, return_inverse=True)
     right, wrong = (np.bincount(block, weights=kind, minlength=len(keys)) for kind in (labels, ~labels))

@@ -64,7 +64,7 @@ class Variance:
             Banerjee, On Confidence Interval for Two-Means Problem Based on Separate Estimates of Variances and
             Tabulated Values of t-Table, 1961.
         """
-        return hypot(*(sqrt(part / self.value) * _quantile(tail, df) for part, df in self._parts()))
+        return hypot(*(sqrt(part / self.value) * -float(scipy.special.stdtrit(df, tail)) for part, df in self._parts()))
 
     def tail(self, steps: float) -> float:
         """Return the probability with which an estimate exceeds `steps` >= 0 standard errors; inverse of `quantile`."""
@@ -193,10 +193,6 @@ def over_retrained_seeds(of_images: Variance, by_seed: Sequence[float], seed_by_
     return Variance(value=shared + between, df=of_images.df, n=of_images.n, between=between, df_between=k - 1.0)
 
 
-def _quantile(tail: float, df: float) -> float:
-    return -float(scipy.special.stdtrit(df, tail))
-
-
 def _variance(shifts: np.ndarray) -> float:
     defined = shifts[~np.isnan(shifts)]
     variance = float(np.sum(defined**2)) * (len(defined) - 1) / len(defined) if len(defined) else 0.0
@@ -211,10 +207,8 @@ def _sum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _shifts_of_mean(totals: np.ndarray, counts: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the shifts of a mean, given the sum and the number of each cluster's values.
-
-    A cluster that has all rows leaves none. Its shift is 0, and so is the variance; its degrees of freedom are 0.
-    """
+    """Return the shifts of a mean, given the sum and the number of each cluster's values."""
+    # A cluster that has all rows leaves none. Its shift is 0, and so is the variance; its degrees of freedom are 0.
     total, n = float(values.sum()), len(values)
     rest = n - counts
     mean = total / n

@@ -122,12 +122,10 @@ def _ranks_of_blocks(blocks: "scipy.sparse.csc_array | scipy.sparse.csr_array", 
 def _ranks_of_rows(
     block: np.ndarray, correct: np.ndarray, cluster: np.ndarray, dtype: type[np.integer], scale: float
 ) -> Kernel:
-    """Return the kernel of `rank_kernel` that computes one replicate after the other, from a running sum over rows.
-
-    Rows are sorted by block, and in a block the correct ones come first. The running sum of how often each row is drawn
-    then says everything: where a block begins, where its wrong rows begin, and where it ends. Only blocks with wrong
-    rows matter. With many blocks this takes half the time of a product with a matrix, and little memory.
-    """
+    """Return the kernel of `rank_kernel` that computes one replicate after the other, from a running sum over rows."""
+    # Rows are sorted by block, and in a block the correct ones come first. The running sum of how often each row is
+    # drawn then says everything: where a block begins, where its wrong rows begin, and where it ends. Only blocks with
+    # wrong rows matter. With many blocks this takes half the time of a product with a matrix, and little memory.
     order = np.lexsort((~correct, block))
     sizes = np.bincount(block)
     rights = np.bincount(block[correct], minlength=len(sizes))
@@ -157,10 +155,8 @@ def _ranks_of_rows(
 
 
 def _auroc(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return the AUROC, float64 [b], given how many correct and wrong rows each block has, [n_blocks, b] each.
-
-    The two arrays are overwritten.
-    """
+    """Return the AUROC, float64 [b], given how many correct and wrong rows each block has, [n_blocks, b] each."""
+    # The two arrays are overwritten.
     pairs = right.sum(axis=0) * wrong.sum(axis=0)
     inside = 0.5 * wrong
     wins = _running_sum(wrong)
@@ -170,11 +166,9 @@ def _auroc(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
 
 
 def _block_of(values: np.ndarray, correct: np.ndarray) -> np.ndarray:
-    """Return the block of each row, int64 [n]; blocks ascend with `values`.
-
-    Rows with the same value are in one block. Neighbouring values whose rows are all correct, or all wrong, share a
-    block, because no metric of ranks depends on their order.
-    """
+    """Return the block of each row, int64 [n]; blocks ascend with `values`."""
+    # Rows with the same value are in one block. Neighbouring values whose rows are all correct, or all wrong, share a
+    # block, because no metric of ranks depends on their order.
     distinct, level = np.unique(values, return_inverse=True)
     has_right, has_wrong = (np.bincount(level[kind], minlength=len(distinct)) > 0 for kind in (correct, ~correct))
     mixed = has_right & has_wrong
@@ -197,11 +191,9 @@ def _counts(
 
 
 def _running_sum(rows: np.ndarray) -> np.ndarray:
-    """Add to every row of float64 [n, b] all rows above it, in place; several times as fast as np.cumsum(axis=0).
-
-    Sums are computed within stretches of sqrt(n) rows, in all stretches at once, and then from stretch to stretch. One
-    call per row would cost more than the additions.
-    """
+    """Add to every row of float64 [n, b] all rows above it, in place; several times as fast as np.cumsum(axis=0)."""
+    # Sums are computed within stretches of sqrt(n) rows, in all stretches at once, and then from stretch to stretch.
+    # One call per row would cost more than the additions.
     length = max(isqrt(len(rows)), 1)
     n_whole = len(rows) // length
     stretches = rows[: n_whole * length].reshape(n_whole, length, rows.shape[1])
@@ -229,11 +221,9 @@ def _harmonic_number(n: int) -> float:
 
 
 def _harmonic_numbers(n: int) -> np.ndarray:
-    """Return a table that begins with the harmonic numbers H[0], ..., H[n].
-
-    Its size follows the rows that are drawn. Most resamples have about as many as there are; with an image that has
-    nearly all rows, the largest possible number is millions of times as large.
-    """
+    """Return a table that begins with the harmonic numbers H[0], ..., H[n]."""
+    # Its size follows the rows that are drawn. Most resamples have about as many as there are; with an image that has
+    # nearly all rows, the largest possible number is millions of times as large.
     return _first_harmonic_numbers(2 ** n.bit_length())
 
 

@@ -72,10 +72,8 @@ def smallest_p_value(carriers: int) -> float:
 
 
 def _unvaried(estimate: float, n: float, low: float, high: float) -> tuple[float, float]:
-    """Return the interval of a mean of `n` independent values that are all equal.
-
-    Of all values in the population, a share of at most b may be others, where (1 - b)**n = .025. They may all be at
-    `low`, or all at `high`. At an end of the scale this is the interval of Clopper and Pearson.
-    """
+    """Return the interval of a mean of `n` independent values that are all equal."""
+    # Of all values in the population, a share of at most b may be others, where (1 - b)**n = .025. They may all be at
+    # `low`, or all at `high`. At an end of the scale this is the interval of Clopper and Pearson.
     share = -expm1(log(_TAIL) / n)
     return estimate - share * (estimate - low), estimate + share * (high - estimate)

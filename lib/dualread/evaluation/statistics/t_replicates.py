@@ -111,10 +111,8 @@ def binomial_replicates(replicates: np.ndarray, estimate: float, n_images: float
 
 
 def _quantiles(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (k - .5) / B for the value of rank k, once per distinct value, and where each value finds its own [B].
-
-    Ties have their mean rank.
-    """
+    """Return (k - .5) / B for the value of rank k, once per distinct value, and where each value finds its own [B]."""
+    # Ties have their mean rank.
     _, place, ties = np.unique(np.round(values, _DIGITS), return_inverse=True, return_counts=True)
     return (np.cumsum(ties) - (ties - 1) / 2 - 0.5) / max(len(values), 1), place
 

@@ -132,7 +132,10 @@ class Core:
                 disable_log_stats=True,
                 use_tqdm_on_load=False,
                 **(on_gpu if torch.cuda.is_available() else _ON_CPU | self._cache_on_cpu(config, settings["dtype"])),
-                distributed_executor_backend=_executor(),
+                # Processes that train together are connected when it starts, but each samples alone.
+                distributed_executor_backend="external_launcher"
+                if int(os.environ.get("WORLD_SIZE", "1")) > 1
+                else None,
             )
             self._engine = LLMEngine.from_engine_args(arguments, usage_context=UsageContext.LLM_CLASS)
         self._sleeps = bool(engine.get("sleep")) and torch.cuda.is_available()
@@ -170,31 +173,31 @@ class Core:
             mm_placeholders={"image": [PlaceholderRange(offset=at, length=n) for at, n in spans]},
         )
 
-    def add(self, name: str, given: dict[str, Any], parameters: Mapping[str, Any], *, whole: bool = False) -> str:
+    def add(self, name: str, prompt: dict[str, Any], parameters: Mapping[str, Any], *, at_end: bool = False) -> str:
         """Begin to answer a request; return the name by which the engine knows it.
 
         Args:
             name: A name of its own.
-            given: The result of `given`.
+            prompt: The result of `given`.
             parameters: Its sampling parameters; one completion.
-            whole: Whether all that is said comes at its end; otherwise, what is said at a step comes with that step.
+            at_end: Whether all that is said comes at its end; otherwise, what is said at a step comes with that step.
         """
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
-        kind = RequestOutputKind.FINAL_ONLY if whole else RequestOutputKind.DELTA
+        kind = RequestOutputKind.FINAL_ONLY if at_end else RequestOutputKind.DELTA
         wanted = SamplingParams(**parameters, detokenize=False, output_kind=kind, ignore_eos=True)
-        return self._engine.add_request(name, given, wanted)
+        return self._engine.add_request(name, prompt, wanted)
 
     def add_watched(
-        self, name: str, prompt: EncodedPrompt, parameters: Mapping[str, Any], states: AnswerStates, *, whole: bool
+        self, name: str, prompt: EncodedPrompt, parameters: Mapping[str, Any], states: AnswerStates, *, at_end: bool
     ) -> str:
         """Begin to answer a request whose states are kept; see `add`."""
         token = self._encoder.image_token_id
         # The states of an image that vLLM has in its cache, but nobody here has, have to be computed again.
         here = not prompt.image or states.knows_image(prompt, token) or states.is_reading_image(prompt, token)
         asked = {**parameters, "skip_reading_prefix_cache": not here}
-        name = self.add(name, self.given(prompt, ()), asked, whole=whole)
+        name = self.add(name, self.given(prompt, ()), asked, at_end=at_end)
         states.keep(name, prompt, token)
         return name
 
@@ -211,7 +214,7 @@ class Core:
             states: Where its states are kept, and will be.
         """
         asked = {"temperature": 0.0, "max_tokens": 1, "skip_reading_prefix_cache": not states.has_image(before)}
-        name = self.add(name, self.given(prompt, tokens), asked, whole=True)
+        name = self.add(name, self.given(prompt, tokens), asked, at_end=True)
         states.go_on(before, name)
         return name
 
@@ -271,11 +274,11 @@ class Core:
         following = next(waiting, None)
         while following or running:
             while following and running < self.in_flight:
-                position, (name, given, parameters) = following
-                self.check_length(name, len(given["prompt_token_ids"]) + parameters["max_tokens"])
+                position, (name, prompt, parameters) = following
+                self.check_length(name, len(prompt["prompt_token_ids"]) + parameters["max_tokens"])
                 last_only = RequestOutputKind.FINAL_ONLY
                 wanted = SamplingParams(**parameters, detokenize=False, output_kind=last_only, ignore_eos=True)
-                named = self._engine.add_request(str(position), given, wanted)
+                named = self._engine.add_request(str(position), prompt, wanted)
                 # As vLLM has them: it has a copy of its own.
                 scheduler = self._engine.engine_core.engine_core.scheduler
                 held[str(position)] = scheduler.requests[named].sampling_params
@@ -353,12 +356,12 @@ def read_back(parameters: Any) -> dict[str, Any]:
     from vllm import SamplingParams
 
     default, bias = SamplingParams(), dict(parameters.logit_bias or {})
-    forbidden = [token for token, of in bias.items() if of == -float("inf")]
+    forbidden = [token for token, bias_of_token in bias.items() if bias_of_token == -float("inf")]
     names = set(parameters.__struct_fields__) - _READ_BACK - _HARMLESS
-    given = {name: (getattr(parameters, name) or None, getattr(default, name) or None) for name in names}
-    others = {name: value for name, (value, by_default) in given.items() if value != by_default}
+    settings = {name: (getattr(parameters, name) or None, getattr(default, name) or None) for name in names}
+    others = {name: value for name, (value, by_default) in settings.items() if value != by_default}
     ends = set(parameters.stop_token_ids or ()) | (set() if parameters.ignore_eos else {parameters.eos_token_id})
-    found = drawn_with(
+    drawn = drawn_with(
         temperature=parameters.temperature,
         top_p=parameters.top_p,
         max_completion_tokens=parameters.max_tokens,
@@ -366,12 +369,7 @@ def read_back(parameters: Any) -> dict[str, Any]:
         stop=ends,
         forbidden=forbidden,
     )
-    return found | others | ({"logit_bias": bias} if len(bias) > len(forbidden) else {})
-
-
-def _executor() -> str | None:
-    """Return vLLM's executor: processes that train together are connected when it starts, but each samples alone."""
-    return "external_launcher" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
+    return drawn | others | ({"logit_bias": bias} if len(bias) > len(forbidden) else {})
 
 
 def _register_model(checkpoint: Path, max_image_tokens: int, most_images: int) -> None:

@@ -107,8 +107,8 @@ class AnswerStates:
 
     def state(self, name: str, position: int) -> Any:
         """Return the state of the token at a position of prompt and completion [D]; None if it was not computed."""
-        found = self._kept[name].at.get(position)
-        return None if found is None else found[0][found[2]]
+        kept = self._kept[name].at.get(position)
+        return None if kept is None else kept[0][kept[2]]
 
     def image(self, name: str) -> Any:
         """Return the states of the image's tokens [M, D]; None if one was not computed."""
@@ -135,12 +135,12 @@ class AnswerStates:
             image=final[:0] if image is None else image,
         )
 
-    def _note_inner(self, layer: Any, given: Any, output: Any) -> None:
+    def _note_inner(self, layer: Any, inputs: Any, output: Any) -> None:
         """Note what comes out of a layer; most give what they add, and what it is added to."""
         self._inner = output[0] + output[1] if isinstance(output, tuple) else output
 
-    def _watched(self, *given: Any, **named: Any) -> Any:
-        output = self._forward(*given, **named)
+    def _watched(self, *inputs: Any, **named: Any) -> Any:
+        output = self._forward(*inputs, **named)
         if not self._kept:
             return output
         states = output[0] if isinstance(output, tuple) else output

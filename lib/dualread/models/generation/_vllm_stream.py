@@ -4,8 +4,6 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dualread.models.actor import Collecting, EncodedRequest, Event, Finished, GrowingCompletion, PromptRead
 from dualread.models.backbones.encode import Encoder
 from dualread.models.generation._vllm import Core, sampling
@@ -52,8 +50,8 @@ class VllmStream:
         """How many completions have not ended; the largest of the tables in which one can be left behind."""
         return max(len(self._rows), self._core.n_open, 0 if self._states is None else self._states.n_kept)
 
-    def add(self, request: EncodedRequest, *, whole: bool = False) -> None:
-        """Begin to answer a request; if `whole`, all that is said comes at its end. See `Stream.add`."""
+    def add(self, request: EncodedRequest, *, at_end: bool = False) -> None:
+        """Begin to answer a request; if `at_end`, all that is said comes at its end. See `Stream.add`."""
         watched = request.watched and self._states is not None
         prompt, decoding = request.prompt, request.decoding.model_copy(update={"n_samples": 1})
         self._core.check_length(prompt.row, len(prompt.token_ids) + decoding.max_completion_tokens + watched)
@@ -63,23 +61,23 @@ class VllmStream:
             del parameters["logprobs"]
         elif request.top_log_probs:
             parameters["logprobs"] = request.top_log_probs
-        given = None
+        engine_prompt = None
         for index in range(request.decoding.n_samples):
             row, name = _VllmCompletion(request=request, index=index, watched=watched), f"{request.name}/{index}"
             of_row = {**parameters, "seed": seed + index}
             if self._states is not None and watched:
-                row.engine_name = self._core.add_watched(name, prompt, of_row, self._states, whole=whole)
+                row.engine_name = self._core.add_watched(name, prompt, of_row, self._states, at_end=at_end)
             else:
-                given = given or self._core.given(prompt, ())
-                row.engine_name = self._core.add(name, given, of_row, whole=whole)
+                engine_prompt = engine_prompt or self._core.given(prompt, ())
+                row.engine_name = self._core.add(name, engine_prompt, of_row, at_end=at_end)
             self._rows[name] = row
 
     def abort(self, name: str) -> None:
         """Forget a request that nobody waits for any longer; an unknown one is ignored."""
-        gone = {of: row for of, row in self._rows.items() if row.request.name == name}
+        gone = {row_name: row for row_name, row in self._rows.items() if row.request.name == name}
         self._core.abort(list(gone))
-        for of, row in gone.items():
-            del self._rows[of]
+        for row_name, row in gone.items():
+            del self._rows[row_name]
             if self._states is not None:
                 self._states.forget(row.engine_name)
 
@@ -109,10 +107,12 @@ class VllmStream:
         if not row.tokens and row.index == 0:
             last = len(row.request.prompt.token_ids) - 1
             state = self._states.state(row.engine_name, last) if self._states is not None and row.watched else None
-            events.append(PromptRead(name=row.request.name, state=_numbers(state)))
+            numbers = None if state is None else state.float().cpu().numpy()
+            events.append(PromptRead(name=row.request.name, state=numbers))
         for k, token in enumerate(made.token_ids):
-            log_probs = {} if made.logprobs is None else {of: one.logprob for of, one in made.logprobs[k].items()}
-            most = sorted(log_probs.items(), key=lambda of: -of[1])[: row.request.top_log_probs]
+            choices = {} if made.logprobs is None else made.logprobs[k]
+            log_probs = {candidate: choice.logprob for candidate, choice in choices.items()}
+            most = sorted(log_probs.items(), key=lambda pair: -pair[1])[: row.request.top_log_probs]
             events.append(row.grow(token, log_probs.get(token), most))
         row.finish_reason = made.finish_reason or ""
         return events
@@ -129,19 +129,15 @@ class VllmStream:
 
         states, watched = {}, [row for row in rows if row.watched]
         if watched and self._states is not None and self._collecting is not None:
-            whole = [row for row in watched if self._states.has_image(row.engine_name)]
+            seen = [row for row in watched if self._states.has_image(row.engine_name)]
             with torch.inference_mode():
                 passes = [
                     self._states.of_pass(row.engine_name, len(row.request.prompt.token_ids), len(row.tokens))
-                    for row in whole
+                    for row in seen
                 ]
-                ids, decode, logits = [row.tokens for row in whole], self._encoder.decode, self._core.logits
-                found = self._collecting.read(passes, ids, logits, decode, self._stop, self._forbidden) if whole else ()
-            states = dict(zip((row.engine_name for row in whole), found, strict=True))
+                ids, decode, logits = [row.tokens for row in seen], self._encoder.decode, self._core.logits
+                read = self._collecting.read(passes, ids, logits, decode, self._stop, self._forbidden) if seen else ()
+            states = dict(zip((row.engine_name for row in seen), read, strict=True))
             for row in watched:
                 self._states.forget(row.engine_name)
         return [row.finished(self._encoder.decode, row.finish_reason, states.get(row.engine_name)) for row in rows]
-
-
-def _numbers(state: Any) -> np.ndarray | None:
-    return None if state is None else state.float().cpu().numpy()

@@ -109,9 +109,9 @@ class DataParallelEngine:
         Raises:
             DualReadError: A process ended, or its engine failed.
         """
-        for number, own in enumerate(arguments):
+        for number, of_engine in enumerate(arguments):
             with self._answering(number):
-                self._workers[number].send((method, own))
+                self._workers[number].send((method, of_engine))
         outcomes = []
         for number in range(len(arguments)):
             with self._answering(number):
@@ -178,10 +178,8 @@ def _serve(
     arguments: tuple[Any, ...],
     lease: Sequence[int],
 ) -> None:
-    """Open an engine on `gpu` at the first call, and answer calls until the other end of `connection` is closed.
-
-    `lease` are the descriptors of `dualread.devices.held`: this process keeps the GPUs while it computes.
-    """
+    """Open an engine on `gpu` at the first call, and answer calls until the other end of `connection` is closed."""
+    # `lease` are the descriptors of `dualread.devices.held`: this process keeps the GPUs while it computes.
     del lease  # open until this process ends
     os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     for name in _LAUNCHED:

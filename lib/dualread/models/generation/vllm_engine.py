@@ -103,7 +103,7 @@ class VllmEngine:
             for i in by_image(requests)
         )
         for done in track(self._answered(asked, self._stream), total=len(requests), label="generating (prompts)"):
-            results[int(done[0].name)] = [one.completion for one in sorted(done, key=lambda one: one.index)]
+            results[int(done[0].name)] = [row.completion for row in sorted(done, key=lambda row: row.index)]
         return results
 
     def _answered(self, asked: Iterator[EncodedRequest], stream: VllmStream) -> Iterator[list[Finished]]:
@@ -113,7 +113,7 @@ class VllmEngine:
         while following or open_:
             while following and stream.n_open < self._core.in_flight:
                 open_[following.name] = (following.decoding.n_samples, [])
-                stream.add(following, whole=True)
+                stream.add(following, at_end=True)
                 following = next(asked, None)
             for event in stream.step():
                 if isinstance(event, Finished):
@@ -131,9 +131,9 @@ class VllmEngine:
             decoding: How tokens are chosen; `n_samples` and `seed` are not read.
             seeds: The seed of each completion.
         """
-        one = decoding.model_copy(update={"n_samples": 1})
+        single = decoding.model_copy(update={"n_samples": 1})
         asked = (
-            (prompt.row, self._core.given(prompt, ()), self._sampling(one, seed))
+            (prompt.row, self._core.given(prompt, ()), sampling(single, seed, self._forbidden, self.stop))
             for prompt, seed in zip(prompts, seeds, strict=True)
         )
         made: dict[int, Rollout] = {}
@@ -191,21 +191,16 @@ class VllmEngine:
             for i, of_request in enumerate(continuations)
         ]
 
-    def _given(self, request: Request) -> dict[str, Any]:
-        prompt = self.encoder.prompt(request.text, image=request.image, row=request.row)
-        return self._core.given(prompt, request.prefix)
-
-    def _sampling(self, decoding: SeededDecoding, seed: int) -> dict[str, Any]:
-        return sampling(decoding, seed, self._forbidden, self.stop)
-
     def _single_tokens(
         self, requests: Sequence[Request], asked: Sequence[tuple[int, tuple[int, ...], list[int]]]
     ) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-        given, current = {}, -1
+        engine_prompt, current = {}, -1
         for i, prefix, ids in asked:
             if i != current:
-                given, current = self._given(requests[i]), i
-            extended = {**given, "prompt_token_ids": [*given["prompt_token_ids"], *prefix]}
+                request, current = requests[i], i
+                prompt = self.encoder.prompt(request.text, image=request.image, row=request.row)
+                engine_prompt = self._core.given(prompt, request.prefix)
+            extended = {**engine_prompt, "prompt_token_ids": [*engine_prompt["prompt_token_ids"], *prefix]}
             yield requests[i].row, extended, {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}
 
 

@@ -96,10 +96,8 @@ def _views(image: Image.Image, settings: Settings, rng: np.random.Generator) -> 
 
 
 def _augment(image: Image.Image, rng: np.random.Generator) -> Image.Image:
-    """Rotate by up to 6 degrees, scale and shift by up to a tenth, change contrast and brightness, add noise.
-
-    The size does not change, so that the backbone's image processor treats a view exactly like the image itself.
-    """
+    """Rotate by up to 6 degrees, scale and shift by up to a tenth, change contrast and brightness, add noise."""
+    # The size does not change, so that the backbone's image processor treats a view exactly like the image itself.
     size = np.array(image.size)
     half = size * rng.uniform(0.9, 1.08) / 2
     center = size * (0.5 + rng.uniform(-0.05, 0.05, 2))

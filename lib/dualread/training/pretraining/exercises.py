@@ -63,7 +63,7 @@ def _shared(item: Item, rng: np.random.Generator) -> Exercise:
 
 
 def _option_visible(item: Item, rng: np.random.Generator) -> Exercise:
-    options = item.options or _padded_options(item)
+    options = item.options or (item.answer, *item.wrong_answers, "none", "unclear", "not shown", "other")[:4]
     shuffled = tuple(options[i] for i in rng.permutation(len(options)))
     return _answered(prompts.render("option_visible", question=item.question, options=shuffled), item, rng)
 
@@ -141,8 +141,3 @@ def _stated(item: Item, right: bool, rng: np.random.Generator) -> int:
     """Draw a stated confidence in 1..99: about 90 for the easiest questions, 50 for the hardest; 35 less if wrong."""
     level = 90 - 40 * item.difficulty
     return int(np.clip(rng.normal(level, 8) if right else rng.normal(level - 35, 15), 1, 99))
-
-
-def _padded_options(item: Item) -> tuple[str, ...]:
-    fillers = ("none", "unclear", "not shown", "other")
-    return (item.answer, *item.wrong_answers, *fillers)[:4]

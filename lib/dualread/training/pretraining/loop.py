@@ -171,10 +171,8 @@ def _draw(
 
 
 def _target(tokenizer: Any, made: Exercise) -> tuple[list[int], list[float]]:
-    """Return the ids and loss weights of a completion.
-
-    The completion is tokenized as a whole. A token that straddles several parts has the largest of their weights.
-    """
+    """Return the ids and loss weights of a completion."""
+    # The completion is tokenized as a whole. A token that straddles several parts has the largest of their weights.
     encoded = tokenizer(made.completion, add_special_tokens=False, return_offsets_mapping=True)
     ends = np.cumsum([len(text) for text, _ in made.parts])
     weights = []

@@ -34,10 +34,9 @@ class Muon(torch.optim.Optimizer):
 
 
 def _orthogonal(matrix: torch.Tensor) -> torch.Tensor:
-    """Return a matrix with the singular vectors of `matrix` [M, N], and singular values of .68 to 1.21.
-
-    It is Newton and Schulz's iteration with Jordan's coefficients. Values below .002 of the matrix's norm stay smaller.
-    """
+    """Return a matrix with the singular vectors of `matrix` [M, N], and singular values of .68 to 1.21."""
+    # It is Newton and Schulz's iteration with Jordan's coefficients. Values below .002 of the matrix's norm stay
+    # smaller.
     tall = matrix.shape[0] > matrix.shape[1]
     wide = matrix.T if tall else matrix
     wide = wide / wide.norm().clamp(min=1e-7)

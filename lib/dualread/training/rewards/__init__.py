@@ -2,8 +2,8 @@
 
 Entry points of a plugin:
     CONTRACT: The contract (`dualread.grading.contracts`) that completions have to follow.
-    reward(found, **columns) -> list[float]: The reward of each completion; higher is better. `found` are the verdicts
+    reward(verdicts, **columns) -> list[float]: The reward of each completion; higher is better. `verdicts` are the ones
         on the completions (`base.Verdict`), `columns` what the training's rows hold.
-    terms(found, **columns) -> dict[str, list[float]]: More quantities for the train log than those of every reward
+    terms(verdicts, **columns) -> dict[str, list[float]]: More quantities for the train log than those of every reward
         (`base.terms`), with one value per completion; none by default.
 """

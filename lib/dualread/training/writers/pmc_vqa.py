@@ -71,13 +71,10 @@ def _asked(everyone: list[Case], hospital: Hospital) -> Iterator[tuple[Case, Sce
     for case in everyone:
         asked = questions(case, WORDING)
         (closed,) = (question for question in asked if not question.options)
+        with_options = replace(closed, options=("yes", "no", "cannot be determined", "not applicable"))
         for question in some([q for q in asked if q.options], hospital.questions_per_image, rng):
-            yield case, _with_options(closed) if k % _PERIOD == _CLOSED else question
+            yield case, with_options if k % _PERIOD == _CLOSED else question
             k += 1
-
-
-def _with_options(closed: SceneQuestion) -> SceneQuestion:
-    return replace(closed, options=("yes", "no", "cannot be determined", "not applicable"))
 
 
 def _row(k: int, case: Case, question: SceneQuestion) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ def application(scorer: Scorer) -> ASGIApp:
 
     routes = {"/": show, "/demo.css": show_style, "/demo.js": show_script}
     return _OwnRequests(
-        Starlette(routes=[*(Route(*one) for one in routes.items()), Route("/ask", ask, methods=["POST"])])
+        Starlette(routes=[*(Route(*route) for route in routes.items()), Route("/ask", ask, methods=["POST"])])
     )
 
 
