@@ -332,8 +332,4 @@ FAMILIES: Mapping[str, Create] = {
     "paligemma": _paligemma,
     "qwen3_5": _qwen3_5,
 }
-REFUSED: Mapping[str, Create] = {
-    "mllama": _mllama,
-    "blip2": _blip2,
-    "instructblip": _instructblip,
-}
+REFUSED: Mapping[str, Create] = {"mllama": _mllama, "blip2": _blip2, "instructblip": _instructblip}

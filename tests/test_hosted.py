@@ -10,10 +10,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
 # What a job may write, and why: the site is published, and newer locks are proposed.
-MAY_WRITE = {
-    ("site.yml", "publish"): {"pages", "id-token"},
-    ("locks.yml", "upgrade"): {"contents", "pull-requests"},
-}
+MAY_WRITE = {("site.yml", "publish"): {"pages", "id-token"}, ("locks.yml", "upgrade"): {"contents", "pull-requests"}}
 
 
 def read(path: Path) -> dict[str, Any]:

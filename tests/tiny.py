@@ -11,13 +11,7 @@ from dualread.models import prompts
 from dualread.models.backbones.opened import Opened, open_checkpoint
 
 FAMILIES = ("qwen3_vl", "gemma3")
-MODEL = {
-    "dtype": "float32",
-    "attention": "sdpa",
-    "min_pixels": 1024,
-    "max_pixels": 1024,
-    "max_prompt_tokens": 200,
-}
+MODEL = {"dtype": "float32", "attention": "sdpa", "min_pixels": 1024, "max_pixels": 1024, "max_prompt_tokens": 200}
 ARCHITECTURE = {
     "vocabulary": 400,
     "hidden_size": 32,

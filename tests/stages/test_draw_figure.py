@@ -81,9 +81,7 @@ def test_an_unknown_figure_and_a_missing_table_are_named(tmp_path):
 RELIABILITY = DrawFigureSpec(
     figure=Plugin(module="reporting.figures.reliability"),
     layout=changed(
-        LAYOUT,
-        methods=(Labeled(name="psr", label="PSR"),),
-        datasets=(Labeled(name="slake", label="SLAKE-test"),),
+        LAYOUT, methods=(Labeled(name="psr", label="PSR"),), datasets=(Labeled(name="slake", label="SLAKE-test"),)
     ),
 )
 PAIRS = changed(RELIABILITY, figure=Plugin(module="reporting.figures.counterfactuals"))

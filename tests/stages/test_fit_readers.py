@@ -170,10 +170,7 @@ def test_a_reader_without_labels_needs_no_answers_to_train(tmp_path, inputs):
             {"confidence": np.full(200, np.nan)},
             r"psr: confidence of slake/train/\d+ is nan, .* probability in \[0, 1\]",
         ),
-        (
-            {"confidence": np.full(200, 1.5)},
-            r"psr: confidence of slake/train/\d+ is 1\.5, .* probability in \[0, 1\]",
-        ),
+        ({"confidence": np.full(200, 1.5)}, r"psr: confidence of slake/train/\d+ is 1\.5, .* probability in \[0, 1\]"),
         ({"score": np.zeros(199)}, r"psr: score has shape \(199,\), expected \(200,\)"),
     ],
 )

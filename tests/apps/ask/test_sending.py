@@ -97,11 +97,7 @@ def test_no_more_requests_per_minute_than_allowed(study, service):
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [
-        (401, "the key is not accepted"),
-        (403, "the key is not accepted"),
-        (404, "no such model or address"),
-    ],
+    [(401, "the key is not accepted"), (403, "the key is not accepted"), (404, "no such model or address")],
 )
 def test_what_no_other_request_would_pass_stops_at_once(study, service, status, said):
     service.behave = lambda number, body: Response("no", status)

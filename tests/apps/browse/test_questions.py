@@ -53,10 +53,7 @@ def test_a_page_is_the_same_bytes_twice_and_holds_texts_as_data(folder):
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [
-        ({"split": "train"}, "it has test"),
-        ({"split": "test", "datasets": ["mien"]}, "Did you mean 'mine'"),
-    ],
+    [({"split": "train"}, "it has test"), ({"split": "test", "datasets": ["mien"]}, "Did you mean 'mine'")],
 )
 def test_a_split_or_data_set_that_the_study_lacks_is_named(folder, arguments, says):
     with pytest.raises(ConfigError, match=says):

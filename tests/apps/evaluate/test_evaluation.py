@@ -120,10 +120,7 @@ def test_a_comparison_is_on_the_questions_that_all_methods_answer():
     )
     assert dualread.evaluate(table, compare="a", replicates=0).differences["baseline"].unique(
         maintain_order=True
-    ).to_list() == [
-        "b",
-        "c",
-    ]
+    ).to_list() == ["b", "c"]
 
 
 def test_thresholds_are_chosen_on_calibration_and_judged_on_the_predictions():
@@ -260,8 +257,7 @@ def test_raw_scores_have_metrics_of_ranks_only():
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong"),
-    [("image_id", "image-id"), ("image_id", "Image_ID"), ("sample_id", "sampleid")],
+    ("right", "wrong"), [("image_id", "image-id"), ("image_id", "Image_ID"), ("sample_id", "sampleid")]
 )
 def test_a_misspelled_column_is_refused_and_others_are_listed(right, wrong):
     table = pl.read_csv(ANSWERS.encode())

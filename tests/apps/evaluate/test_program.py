@@ -59,10 +59,7 @@ def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
     ("arguments", "message"),
     [
         (["none.csv"], "none.csv: cannot be read (No such file or directory)."),
-        (
-            ["mine.csv", "--replicates", "-5"],
-            f"--replicates: -5, expected {ENOUGH_REPLICATES}.",
-        ),
+        (["mine.csv", "--replicates", "-5"], f"--replicates: -5, expected {ENOUGH_REPLICATES}."),
         (["mine.csv", "--out", "pairs.csv", "--replicates", "0"], "--out pairs.csv: cannot be written (File exists)."),
     ],
 )

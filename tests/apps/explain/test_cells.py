@@ -13,12 +13,7 @@ def table(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        "tiny,dualread,slake,auroc",
-        "auroc dualread slake",
-        "method=dualread, slake, auroc, 17",
-    ],
+    "words", ["tiny,dualread,slake,auroc", "auroc dualread slake", "method=dualread, slake, auroc, 17"]
 )
 def test_any_words_that_only_one_cell_has_find_it(table, words):
     assert find_cell(table, words).name == "tiny,slake,all,dualread,auroc"
