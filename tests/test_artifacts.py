@@ -1,4 +1,3 @@
-
 import numpy as np
 import polars as pl
 import pytest
@@ -21,12 +20,8 @@ from dualread.errors import ArtifactError
 from dualread.schema.columns import METRICS, PAIRS, all_schemas
 
 _PAIR = {
-    "sample_id": "a",
-    "donor_sample_id": "b",
-    "question_key": "what is it",
-    "source_image_id": "1",
-    "donor_image_id": "2",
-    "n_candidates": 5,
+    **{"sample_id": "a", "donor_sample_id": "b", "question_key": "what is it", "source_image_id": "1"},
+    **{"donor_image_id": "2", "n_candidates": 5},
 }
 
 

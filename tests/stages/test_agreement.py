@@ -33,10 +33,8 @@ def answered(tiny, actor, hospital, tmp_path, monkeypatch):  # noqa: F811
     save_file(tensors, weights, metadata={"format": "pt"})
     monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
     inputs = {
-        "actor": actor,
-        "facts": specs.facts(),
-        "manifest": hospital["manifest"],
-        "generations": tmp_path / "generations",
+        **{"actor": actor, "facts": specs.facts(), "manifest": hospital["manifest"]},
+        **{"generations": tmp_path / "generations"},
     }
     (tmp_path / "generations").mkdir()
     generate.compute(in_bfloat16(specs.generate(specs.shard("original"))), inputs, tmp_path / "generations")

@@ -75,7 +75,7 @@ def test_the_question_prior_does_not_move_when_the_image_does(tmp_path, fitted, 
 
 
 def test_a_replay_read_in_another_way_is_refused(tmp_path, fitted):
-    with pytest.raises(ArtifactError, match="slake/test/original: the replay's kappa is 0.2"):
+    with pytest.raises(ArtifactError, match=r"slake/test/original: the replay's kappa is 0\.2"):
         run("per", fitted, scored_inputs(tmp_path / "in", kappa=0.2), tmp_path / "out")
     other = scored_inputs(tmp_path / "prompt", prompt={"name": "option_visible", "sha256": "0" * 64})
     assert len(run("per", fitted, other, tmp_path / "out prompt")) == 60
@@ -92,6 +92,6 @@ def test_a_score_that_is_not_finite_is_named_with_its_shard_and_not_with_the_ran
     score = psr.score
     broken = {"score": np.full(30, np.inf)}
     monkeypatch.setattr(psr, "score", lambda reader, answers: replace(score(reader, answers), **broken))
-    with pytest.raises(ReaderError, match="slake/test/original: readers.psr: score of slake/test/0000 is") as error:
+    with pytest.raises(ReaderError, match=r"slake/test/original: readers\.psr: score of slake/test/0000 is") as error:
         run("psr", fitted, inputs, tmp_path / "out")
     assert "[0, 1]" not in str(error.value)

@@ -20,10 +20,8 @@ from tests import specs
 from tests.stages.test_model_stages import answer
 
 P_TRUE = {
-    "prompt": specs.prompt("p_true"),
-    "answer_contract": specs.contract(),
-    "choices": Choices(words=["a", "b"]),
-    "decoding": None,
+    **{"prompt": specs.prompt("p_true"), "answer_contract": specs.contract()},
+    **{"choices": Choices(words=["a", "b"]), "decoding": None},
 }
 INTEGERS = {"choices": Choices(integers=[0, 100]), "decoding": None}
 SAMPLED = specs.decoding(temperature=1.0, n_samples=3, max_completion_tokens=6)

@@ -115,11 +115,8 @@ def test_views_and_states_of_the_parts_that_need_them(tmp_path):
     wanted = ["dualread", "sc8", "bicr"]
     made = places(Jobs(study(*wanted), sources, ["test"], wanted, Path("/out")))
     assert made["generate"] == [
-        "generations/train/original",
-        "generations/validation/original",
-        "generations/test/original",
-        "views/validation/original/samples",
-        "views/test/original/samples",
+        *("generations/train/original", "generations/validation/original", "generations/test/original"),
+        *("views/validation/original/samples", "views/test/original/samples"),
     ]
     # BICR is fitted with a black image as well; SC reads no states.
     assert made["replay"] == ["features/train/original", "features/test/original", "views/train/original/black"]

@@ -16,10 +16,8 @@ PAIRS = "qid,donor_scan,donor_score,donor_label\n1,b,0.5,0\n3,a,0.8,0\n"
 NAMES = {"confidence": "p", "correct": "label", "image_id": "scan", "sample_id": "qid"}
 OF_DONORS = {"donor_image_id": "donor_scan", "donor_confidence": "donor_score", "donor_correct": "donor_label"}
 WIDE = {
-    "sample_id": list("wxyz"),
-    "correct": [1, 0, 1, 0],
-    "confidence_a": [0.9, 0.1, 0.8, 0.3],
-    "confidence_b": [1, 0, 0, 1],
+    **{"sample_id": list("wxyz"), "correct": [1, 0, 1, 0], "confidence_a": [0.9, 0.1, 0.8, 0.3]},
+    **{"confidence_b": [1, 0, 0, 1]},
 }
 
 

@@ -18,25 +18,8 @@ SPLITS = ("train", "validation", "test")
 ORGANS = ["liver", "lung", "heart", "kidney", "spleen", "colon", "brain", "skin", "bone", "eye", "ear"]
 ODD = [
     *(
-        None,
-        "",
-        " ",
-        0,
-        1,
-        2.0,
-        2.5,
-        -3,
-        True,
-        False,
-        "True",
-        "no",
-        "007",
-        "7",
-        "A",
-        "(b)",
-        "C.",
-        "<image>",
-        "x" * 3000,
+        *(None, "", " ", 0, 1, 2.0, 2.5, -3, True, False, "True", "no", "007", "7", "A", "(b)", "C."),
+        *("<image>", "x" * 3000),
     ),
     *(
         [],

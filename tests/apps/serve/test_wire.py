@@ -66,11 +66,8 @@ def test_data_urls_of_all_forms_are_read(url):
 
 
 OTHERS = [
-    "data:image/png,x",
-    "data:image/png;base64,A",
-    "data:image/png;base64,QQ==QQ==",
-    "data:;base64,",
-    "data:;base64,é",
+    *("data:image/png,x", "data:image/png;base64,A", "data:image/png;base64,QQ==QQ==", "data:;base64,"),
+    *("data:;base64,é",),
 ]
 
 
