@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from functools import cache
 
 import hypothesis
 import pytest
@@ -99,6 +100,26 @@ def tiny(request, tmp_path_factory):
 
     torch.set_num_threads(1)
     return builder.build(request.param, tmp_path_factory.mktemp(request.param) / "checkpoint")
+
+
+@pytest.fixture(scope="session")
+def studies(tmp_path_factory):
+    """A function that returns the readers of an untrained actor of a family; no test edits them."""
+    from tests import tiny as builder
+    from tests.apps.score import small
+
+    @cache
+    def study(family="qwen3_vl"):
+        folder = tmp_path_factory.mktemp(f"readers {family}")
+        return small.build(builder.build(family, folder / "checkpoint"), folder / "results" / "small")
+
+    return study
+
+
+@pytest.fixture(scope="session")
+def study(studies):
+    """Those of one family."""
+    return studies()
 
 
 @pytest.fixture(scope="session")

@@ -325,15 +325,7 @@ def _blip2(scale: Scale) -> tuple[Any, Any]:
 
 
 FAMILIES: Mapping[str, Create] = {
-    "qwen2_5_vl": _qwen2_5_vl,
-    "internvl": _internvl,
-    "llava": _llava,
-    "idefics3": _idefics3,
-    "paligemma": _paligemma,
-    "qwen3_5": _qwen3_5,
+    **{"qwen2_5_vl": _qwen2_5_vl, "internvl": _internvl, "llava": _llava, "idefics3": _idefics3},
+    **{"paligemma": _paligemma, "qwen3_5": _qwen3_5},
 }
-REFUSED: Mapping[str, Create] = {
-    "mllama": _mllama,
-    "blip2": _blip2,
-    "instructblip": _instructblip,
-}
+REFUSED: Mapping[str, Create] = {"mllama": _mllama, "blip2": _blip2, "instructblip": _instructblip}

@@ -10,17 +10,8 @@ from pathlib import Path
 import dualread
 
 _LIGHT = (
-    "__init__.py",
-    "__main__.py",
-    "apps",
-    "devices.py",
-    "digests.py",
-    "errors.py",
-    "machine.py",
-    "plugins.py",
-    "progress.py",
-    "source_snapshot.py",
-    "store",
+    *("__init__.py", "__main__.py", "apps", "devices.py", "digests.py", "errors.py", "machine.py"),
+    *("plugins.py", "progress.py", "source_snapshot.py", "store"),
 )
 
 WRITE = '''"""Writes its spec's text, after what `dualread.words` adds."""

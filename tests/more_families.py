@@ -146,10 +146,5 @@ def _janus(scale: Scale) -> tuple[Any, Any]:
     return model, processor_of(transformers.JanusProcessor, images, tokenizer, num_image_tokens=16)
 
 
-MORE: Mapping[str, Create] = {
-    "llava_next": _llava_next,
-    "gemma4": _gemma4,
-    "ovis2": _ovis2,
-    "janus": _janus,
-}
+MORE: Mapping[str, Create] = {"llava_next": _llava_next, "gemma4": _gemma4, "ovis2": _ovis2, "janus": _janus}
 UNTRAINED = {"ovis2"}

@@ -15,10 +15,8 @@ import pytest
 import yaml
 from benchmarks import gallery
 from mkdocs.utils.yaml import yaml_load
-from PIL import Image
 from snakemake.cli import get_argument_parser
 
-import dualread
 from dualread.apps.main import _MODULES, main
 from dualread.schema.study import Config
 from dualread.study.config import resolve
@@ -48,10 +46,6 @@ def hook(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def test_the_readme_is_short():
-    assert len(read("README.md").splitlines()) <= 200
 
 
 @pytest.mark.parametrize("page", [*PAGES, *COMMENTED])
@@ -84,68 +78,29 @@ def test_every_page_is_in_the_sites_navigation_once():
     assert sorted(navigation()) == sorted({*DOCS, *notebooks})
 
 
-@pytest.mark.parametrize("page", [page for page in navigation() if page != "index.md"])
-def test_the_home_page_names_every_page(page):
-    source = page.replace(".md", ".py") if page.startswith("notebooks/") else page
-    assert f"]({source})" in read("docs/index.md")
-
-
-@pytest.mark.parametrize(
-    ("target", "is_refused"), [("index.md", False), ("no-such-page.md", True), ("index.md#no-such", True)]
-)
-def test_a_dead_link_stops_the_build_of_the_site(tmp_path, target, is_refused):
-    """With the options of `make docs` and the settings of mkdocs.yml that decide it, on a page of its own."""
-    settings = yaml_load(read("mkdocs.yml"))
-    kept = {name: settings[name] for name in ("site_name", "strict", "validation")}
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/index.md").write_text(f"# A page\n\n[a link]({target})\n")
-    (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(kept))
-    options = re.search(r"^\t.*\$\(BIN\)/mkdocs (.*)$", read("Makefile"), re.MULTILINE)[1]
-    words = [sys.executable, "-m", "mkdocs", *options.split()]
-    assert bool(subprocess.run(words, cwd=tmp_path, capture_output=True).returncode) == is_refused
-
-
-def test_the_pictures_of_the_home_page_exist():
-    pictures = re.findall(r'<img src="([^"]+)" alt="[^"]+"', read("docs/index.md"))
-    assert len(pictures) >= 2
-    assert [name for name in pictures if not (REPOSITORY / "docs" / name).is_file()] == []
-
-
 def test_the_gallery_shows_each_picture_with_the_command_that_made_it():
     page, folder = read("docs/gallery.md"), REPOSITORY / "docs/gallery"
     assert {path.stem for path in folder.glob("*")} == set(gallery.SHOTS)
     for name, shot in gallery.SHOTS.items():
-        before = page.partition(f"](gallery/{name}.png)")[0]
-        assert f"```sh\n{shot.command}\n```" in before
+        assert f"```sh\n{shot.command}\n```" in page.partition(f"](gallery/{name}.png)")[0]
     assert all(path.stat().st_size <= gallery.MOST_BYTES for path in folder.glob("*"))
-    assert sum(path.stat().st_size for path in folder.glob("*")) < 1_000_000
-    assert re.search(r"^Made at commit `[0-9a-f]{8}`\.$", page, re.MULTILINE)
-
-
-def test_the_social_card_has_the_size_that_its_page_promises():
-    width, height = re.findall(r'og:image:(?:width|height)" content="(\d+)"', read("docs/site/theme/main.html"))
-    with Image.open(REPOSITORY / "docs/site/card.png") as card:
-        assert card.size == (int(width), int(height))
 
 
 @pytest.mark.parametrize(
-    ("html", "loaded"),
+    ("html", "address"),
     [
-        (
-            '<script defer src="https://unpkg.com/iframe-worker/shim"></script>',
-            ["https://unpkg.com/iframe-worker/shim"],
-        ),
-        ('<link rel="stylesheet" href="//fonts.example/css?family=Roboto">', ["//fonts.example/css?family=Roboto"]),
-        ('<link href="https://a.example/i.svg" rel="icon">', ["https://a.example/i.svg"]),
-        ('<img alt="x" src=http://a.example/x.png>', ["http://a.example/x.png"]),
-        ("<style>p { background: url('https://a.example/y.png') }</style>", ["https://a.example/y.png"]),
-        ('<a href="https://a.example">a</a> <link rel="canonical" href="https://a.example/page.html">', []),
-        ('<script src="../site/iframe-worker.js"></script><img src="data:image/png;base64,//8=">', []),
-        ('<meta property="og:image" content="https://a.example/site/card.png">', []),
+        ('<script defer src="{}"></script>', "https://unpkg.com/iframe-worker/shim"),
+        ('<link rel="stylesheet" href="{}">', "//fonts.example/css?family=Roboto"),
+        ('<link href="{}" rel="icon">', "https://a.example/i.svg"),
+        ('<img alt="x" src={}>', "http://a.example/x.png"),
+        ("<style>p { background: url('{}') }</style>", "https://a.example/y.png"),
+        ('<a href="https://a.example">a</a> <link rel="canonical" href="https://a.example/page.html">', None),
+        ('<script src="../site/iframe-worker.js"></script><img src="data:image/png;base64,//8=">', None),
     ],
 )
-def test_the_build_of_the_site_finds_what_pages_load_from_elsewhere(html, loaded):
-    assert hook("offline").loaded_from_elsewhere(html) == loaded
+def test_the_build_of_the_site_finds_what_pages_load_from_elsewhere(html, address):
+    found = hook("offline").loaded_from_elsewhere(html.replace("{}", str(address)))
+    assert found == ([address] if address else [])
 
 
 def test_the_structure_names_every_room_of_the_library():
@@ -154,12 +109,6 @@ def test_the_structure_names_every_room_of_the_library():
     named = {name.strip("/") for row in rows for name in re.findall(r"`(\w+)/?`", row)}
     rooms = {path.stem for path in LIBRARY.iterdir() if path.is_dir() or path.suffix == ".py"}
     assert named == {room for room in rooms if not room.startswith("__")}
-
-
-def test_a_room_says_what_it_is():
-    for path in LIBRARY.iterdir():
-        if (path / "__init__.py").exists():
-            assert (path / "__init__.py").read_text().startswith('"""'), path
 
 
 def test_the_table_of_stages_names_every_stage():
@@ -175,23 +124,12 @@ def test_the_map_points_to_files_of_the_library():
             assert list(LIBRARY.glob(name)), name
 
 
-def test_the_changelog_begins_with_this_version():
-    assert re.search(r"^## ([\d.]+)", read("CHANGELOG.md"), re.MULTILINE)[1] == dualread.__version__
-
-
 def test_the_readmes_first_command_gives_metrics(tmp_path):
     command = re.search(r"^dualread (evaluate .*) --out mine$", read("README.md"), re.MULTILINE)[1]
     words = [sys.executable, "-m", "dualread", *command.split(), "--out", str(tmp_path / "mine"), "--replicates", "200"]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert re.search(r"^natural_ccg_auc +\.\d+ +\[\.\d+, \.\d+\] ", done.stdout, re.MULTILINE)
     assert {path.name for path in (tmp_path / "mine").iterdir()} >= {"metrics.csv", "reliability.pdf", "evaluate.html"}
-
-
-def test_the_form_that_the_readme_shows_is_that_of_the_page_on_evaluate():
-    """Those of the page are evaluated by tests/apps/evaluate/test_program.py."""
-    shown = re.findall(r"```\n(sample_id,.*?)```", read("README.md"), re.DOTALL)
-    assert len(shown) == 2
-    assert all(text in read("docs/evaluate.md") for text in shown)
 
 
 def choices() -> list[str]:
@@ -251,20 +189,9 @@ def is_target(target: str, study: dict[str, Any]) -> bool:
     files = {f"tables/{name}.tex" for name in study["tables"]} | {f"figures/{name}.pdf" for name in study["figures"]}
     if path := re.fullmatch(r"results/(\w+)/actors/([\w.-]+)/(\w+)/(\d+)/MANIFEST\.json", target):
         name, backbone, actor, seed = path.groups()
-        return (
-            name == study["study"]
-            and backbone in study["backbones"]
-            and actor in study["actors"]
-            and int(seed) in study["seeds"]
-        )
+        known = backbone in study["backbones"] and actor in study["actors"] and int(seed) in study["seeds"]
+        return name == study["study"] and known
     return target in rules | files
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_blocks_of_commands_are_marked(page):
-    """They are run by tests/workflow/test_snippets.py."""
-    programs = re.compile(r"^(?:dualread \w+ |snakemake |make |pip |python )", re.MULTILINE)
-    assert not [text for text in shown(page, "") if programs.search(text)]
 
 
 @pytest.mark.parametrize(("page", "words"), commands("snakemake"))
@@ -303,20 +230,13 @@ def test_the_data_set_that_a_page_shows_is_valid():
     assert "mine" in resolve(merged(EMBEDDED, yaml.safe_load(shown))).datasets
 
 
-def test_the_labels_of_the_paper_that_code_cites_are_explained():
+def test_code_cites_labels_and_choices_that_are_explained():
     explained = set(re.findall(r"^\| `(\w+:\w+)` \|", read("docs/choices.md"), re.MULTILINE))
-    code = "\n".join(path.read_text() for path in LIBRARY.rglob("*.py"))
-    cited = set(re.findall(r"\b(?:app|eq|sec):[a-z_]+", code))
-    assert cited
-    assert cited <= explained
-
-
-def test_choices_have_names_of_their_own_and_code_refers_to_one_of_them():
     names = [name_of_choice(entry) for entry in choices()]
     assert len(set(names)) == len(names)
-    for path in [*LIBRARY.rglob("*.py"), *REPOSITORY.glob("rules/*.smk")]:
-        for name in re.findall(r'docs/choices\.md\W{1,8}"([^"\n]+)"', path.read_text()):
-            assert name in names, f"{path}: {name}"
+    code = "\n".join(path.read_text() for path in [*LIBRARY.rglob("*.py"), *REPOSITORY.glob("rules/*.smk")])
+    assert set(re.findall(r"\b(?:app|eq|sec):[a-z_]+", code)) <= explained
+    assert set(re.findall(r'docs/choices\.md\W{1,8}"([^"\n]+)"', code)) <= set(names)
 
 
 @pytest.mark.parametrize("entry", choices(), ids=name_of_choice)

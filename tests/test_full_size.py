@@ -101,10 +101,3 @@ def test_vllm_generates_after_a_process_that_finds_the_facts_and_replays_are_of_
         "replay of greedy|replay of samples|replay of greedy, states kept",
         "training.rollouts.vllm",
     ]
-
-
-def test_without_tokenizers_the_rehearsal_says_what_it_skips_and_what_to_do(tmp_path):
-    done = run(str(BENCHMARKS / "full_size.py"), DUALREAD_TOKENIZERS=str(tmp_path / "nothing here"))
-    assert done.returncode == 0, done.stderr
-    assert "SKIPPED" in done.stdout
-    assert f"--prefix '{tmp_path / 'nothing here'}'" in done.stdout

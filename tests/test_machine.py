@@ -14,25 +14,21 @@ def write(path, text):
     path.write_text(text)
 
 
-def test_without_limits_the_affinity_counts(tmp_path):
-    assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
-    write(tmp_path / "cpu.max", "max 100000\n")
-    assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
-
-
-def test_a_quota_is_rounded_down_and_leaves_at_least_one(tmp_path):
-    write(tmp_path / "cpu.max", "150000 100000\n")  # one and a half
-    assert usable_cpus(tmp_path) == 1
-    write(tmp_path / "cpu.max", "50000 100000\n")
-    assert usable_cpus(tmp_path) == 1
-
-
-def test_cgroup_version_1(tmp_path):
-    write(tmp_path / "cpu/cpu.cfs_quota_us", "100000\n")
-    write(tmp_path / "cpu/cpu.cfs_period_us", "100000\n")
-    assert usable_cpus(tmp_path) == 1
-    write(tmp_path / "cpu/cpu.cfs_quota_us", "-1\n")
-    assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
+@pytest.mark.parametrize(
+    ("files", "n"),
+    [
+        ({}, None),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu.max": "150000 100000\n"}, 1),  # one and a half
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),  # version 1
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+    ],
+)
+def test_a_quota_is_rounded_down_leaves_at_least_one_and_without_limits_the_affinity_counts(tmp_path, files, n):
+    for name, text in files.items():
+        write(tmp_path / name, text)
+    assert usable_cpus(tmp_path) == (n or len(os.sched_getaffinity(0)))
 
 
 def test_the_smaller_of_system_and_cgroup_memory_counts(tmp_path):

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections import Counter
 from itertools import chain
 from pathlib import Path
 
@@ -19,13 +18,7 @@ from dualread.apps import main as program
 
 REPOSITORY = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-DISTRIBUTIONS = {
-    "PIL": "pillow",
-    "sklearn": "scikit-learn",
-    "yaml": "pyyaml",
-    "huggingface_hub": "huggingface-hub",
-    "prometheus_client": "prometheus-client",
-}
+DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 OWN_ENVIRONMENT = {"vllm"}  # envs/vllm.lock, which pins another transformers
 THEIRS = {"inspect_ai", "httpx2"}  # whoever uses an adapter for a harness has it; openai's own client
 
@@ -40,14 +33,7 @@ def third_party_imports():
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
             for top in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"dualread"}:
-                yield DISTRIBUTIONS.get(top, top)
-
-
-def test_two_classes_never_share_a_name():
-    """Whoever reads a name, or looks for it, finds one thing. Every plugin has a class `Settings`."""
-    trees = [ast.parse(path.read_text()) for path in (REPOSITORY / "lib").rglob("*.py")]
-    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
-    assert [name for name, n in names.items() if n > 1 and name != "Settings"] == []
+                yield DISTRIBUTIONS.get(top, top.replace("_", "-"))
 
 
 def test_temporary_files_are_where_something_removes_what_a_kill_leaves():
@@ -72,7 +58,6 @@ def test_the_workflow_imports_no_app():
     """It stands on the core alone, as the core does (lint-imports): whoever changes an app changes no study."""
     files = [REPOSITORY / "Snakefile", *(REPOSITORY / "rules").glob("*.smk")]
     imports = [line for file in files for line in re.findall(r"^ *(?:from|import) .*", file.read_text(), re.MULTILINE)]
-    assert len(imports) > len(files) / 2
     assert [line for line in imports if "apps" in re.findall(r"\w+", line)] == []
 
 
@@ -99,10 +84,8 @@ def test_the_wheel_holds_every_file_of_the_library(tmp_path):
     (wheel,) = tmp_path.glob(f"dualread-{dualread.__version__}-*.whl")
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("dualread/")}
     library = REPOSITORY / "lib"
-    files = {
-        str(p.relative_to(library)) for p in (library / "dualread").rglob("*") if p.is_file() and p.suffix != ".pyc"
-    }
-    assert packed == files
+    files = [path for path in (library / "dualread").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert packed == {str(path.relative_to(library)) for path in files}
 
 
 def test_one_version_everywhere(capsys):
@@ -148,8 +131,5 @@ def test_the_message_gives_the_extra_of_the_verb_or_the_smallest_that_has_the_pa
     assert advice("sklearn", "evaluate") == "'dualread[models]'."
     assert advice("starlette", "demo") == "'dualread[demo]'."
     assert advice("some_thing", "score") == "some-thing."
-
-
-def test_the_extras_of_the_messages_are_declared():
     assert {*program._EXTRAS.values()} <= {*PROJECT["optional-dependencies"]}
     assert {*program._EXTRAS} <= {*program._VERBS}

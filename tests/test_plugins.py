@@ -34,21 +34,17 @@ def family(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("family")
-def test_plugins_are_found_without_importing_them():
+def test_plugins_are_found_without_importing_them_and_loaded_by_name():
     assert plugins.known("pets") == ("cat", "dog")
-    assert "dualread.pets.cat" not in sys.modules
-
-
-@pytest.mark.usefixtures("family")
-def test_a_plugin_is_loaded_by_name():
+    assert plugins.declared("pets", "dog", "FACTS") is None
+    assert not [name for name in sys.modules if name.startswith("dualread.pets")]
     assert plugins.load("pets", "cat").speak() == "meow"
-
-
-@pytest.mark.usefixtures("family")
-@pytest.mark.parametrize("name", ["cow", "_shared", "names", ""])
-def test_an_unknown_name_fails_with_the_known_ones(name):
-    with pytest.raises(ConfigError, match=r"pets: no plugin named .* Known: cat, dog\."):
-        plugins.load("pets", name)
+    for name in ("cow", "_shared", "names", ""):
+        with pytest.raises(ConfigError, match=r"pets: no plugin named .* Known: cat, dog\."):
+            plugins.load("pets", name)
+    for of in (lambda: plugins.declared("pets", "cow", "FACTS"), lambda: plugins.summary("pets", "cow")):
+        with pytest.raises(ConfigError, match="no plugin named 'cow'"):
+            of()
 
 
 def test_a_module_of_no_family_fails_with_the_packages_that_hold_plugins():
@@ -66,21 +62,10 @@ def test_looking_for_plugins_imports_nothing_heavy():
 
 
 @pytest.mark.usefixtures("family")
-def test_a_declared_constant_is_read_without_an_import():
-    assert plugins.declared("pets", "dog", "FACTS") is None
-    assert "dualread.pets.dog" not in sys.modules
-    with pytest.raises(ConfigError, match="no plugin named 'cow'"):
-        plugins.declared("pets", "cow", "FACTS")
-
-
-@pytest.mark.usefixtures("family")
 def test_a_summary_is_the_first_paragraph_and_nothing_is_imported():
-    folder = next(path for path in plugins._files("pets") if path.stem == "dog").parent
-    (folder / "dog.py").write_text('"""A dog, which\n  barks.\n\nMore.\n"""\ndef speak(): ...\n')
+    _rewrite("dog", '"""A dog, which\n  barks.\n\nMore.\n"""\ndef speak(): ...\n')
     assert plugins.summary("pets", "dog") == "A dog, which barks."
     assert "dualread.pets.dog" not in sys.modules
-    with pytest.raises(ConfigError, match="no plugin named 'cow'"):
-        plugins.summary("pets", "cow")
 
 
 def _rewrite(name, text):
@@ -132,21 +117,17 @@ def test_every_plain_assignment_of_a_literal_is_read(text):
 
 
 @pytest.mark.usefixtures("family")
-def test_a_plugin_that_is_not_python_is_reported_with_its_line():
-    file = _rewrite("cow", "FACTS = {}\ndef speak(:\n")
-    with pytest.raises(ConfigError, match=r"cow.py: line 2: not valid Python") as error:
-        plugins.load("pets", "cat")
-    assert str(file) in str(error.value)
-
-
-@pytest.mark.usefixtures("family")
-def test_the_nearest_plugin_is_suggested_and_a_file_without_the_entry_point_is_reported():
+def test_a_file_that_is_no_plugin_is_reported_and_the_nearest_one_is_suggested():
     with pytest.raises(ConfigError, match=r"Known: cat, dog\. Did you mean 'cat'\?"):
         plugins.load("pets", "cats")
-    file = _rewrite("cow", "def speek(): ...\n")
-    with pytest.raises(ConfigError, match="defines no function 'speak'") as error:
-        plugins.load("pets", "cow")
-    assert str(file) in str(error.value)
+    for text, name, said in (
+        ("FACTS = {}\ndef speak(:\n", "cat", "cow.py: line 2: not valid Python"),
+        ("def speek(): ...\n", "cow", "defines no function 'speak'"),
+    ):
+        file = _rewrite("cow", text)
+        with pytest.raises(ConfigError, match=said) as error:
+            plugins.load("pets", name)
+        assert str(file) in str(error.value)
 
 
 def test_a_package_that_is_missing_is_named_with_the_command_of_its_folder(tmp_path, monkeypatch):

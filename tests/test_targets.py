@@ -29,11 +29,6 @@ def test_three_targets_select_every_test_and_only_property_tests_run_in_two():
         assert selects("test-all", **marks) == any(chosen[:2])
 
 
-def test_these_targets_name_no_paths():
-    for target in ("test", "test-rest", "test-all", "test-long"):
-        assert "tests/" not in COMMANDS[target]
-
-
 def test_a_folder_that_is_left_out_has_a_target():
     named = {name for command in COMMANDS.values() for name in re.findall(r"tests/(\w+)$", command)}
     assert named == {name for name in LEFT_OUT if name != ".*"}
@@ -44,8 +39,3 @@ def test_every_test_is_in_a_file_that_pytest_collects():
         if not path.name.startswith("test_"):
             names = [node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
             assert not [name for name in names if name.startswith("test_")], path
-
-
-def test_continuous_integration_runs_two_of_them_with_all_examples():
-    assert "make test-all" in (ROOT / ".ci/run").read_text().splitlines()
-    assert "--hypothesis-profile thorough" in COMMANDS["test-all"]

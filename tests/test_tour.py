@@ -1,6 +1,7 @@
-"""What docs/tour.md shows of the source is there: an edit that breaks the tour fails here before the site is built."""
+"""What docs/tour.md shows of the source is there, and is the spine that docs/structure.md lists, in its order."""
 
 import importlib.util
+import re
 
 import pytest
 
@@ -39,16 +40,12 @@ first(LIMIT)
 '''
 
 
-def shown(tmp_path, text):
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A repository with one module."""
     (tmp_path / "module.py").write_text(CODE)
-    return source.with_code(text, tmp_path)
-
-
-@pytest.fixture(autouse=True)
-def repository(request, tmp_path, monkeypatch):
-    """The files of `shown` are those of a repository in `tmp_path`."""
-    if "tmp_path" in request.fixturenames and "page" not in request.fixturenames:
-        monkeypatch.setattr(source, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(source, "REPOSITORY", tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/")])
@@ -57,12 +54,21 @@ def test_a_page_shows_code_that_is_there(page):
     assert all(1 <= len(one.code.splitlines()) <= 17 for one in found), [one[:3] for one in found]
 
 
-def test_a_link_becomes_the_code_with_its_lines(tmp_path):
+def test_the_spine_is_read_in_an_afternoon_and_the_tour_visits_it_in_its_order():
+    listed = read("docs/structure.md").split("\n## The spine\n")[1].split("\n## ")[0]
+    spine = re.findall(r"^\|[^|]*\| `([\w./]+)` \|", listed, re.MULTILINE)
+    assert len(set(spine)) == len(spine) <= 27
+    assert sum(len(read(file).splitlines()) for file in spine) <= 3150
+    shown = [one.file for one in source.excerpts(read("docs/tour.md"), REPOSITORY / "docs")]
+    assert sorted(spine, key=shown.index) == spine  # a ValueError names a file that the tour does not visit
+
+
+def test_a_link_becomes_the_code_with_its_lines(folder):
     page = "Text.\n\n[`first` in module.py](module.py)\n\nMore [`first` in module.py](module.py).\n"
     code = 'def first(x):\n    """Return x."""\n    y = [\n        x,\n    ]\n    return y'
     # The function is in lines 7 to 12, its decorator in line 6. A link within a sentence stays a link.
     block = f'```python title="module.py, lines 6 to 12" linenums="6"\n@cache\n{code}\n```'
-    assert shown(tmp_path, page) == f"Text.\n\n{block}\n\nMore [`first` in module.py](module.py).\n"
+    assert source.with_code(page, folder) == f"Text.\n\n{block}\n\nMore [`first` in module.py](module.py).\n"
 
 
 @pytest.mark.parametrize(
@@ -75,9 +81,8 @@ def test_a_link_becomes_the_code_with_its_lines(tmp_path):
         ("`first` in module.py, from `y =` to `y =`", (9, 9), "y = ["),
     ],
 )
-def test_a_part_of_a_definition(tmp_path, link, lines, code):
-    (tmp_path / "module.py").write_text(CODE)
-    (found,) = source.excerpts(f"[{link}](module.py)", tmp_path)
+def test_a_part_of_a_definition(folder, link, lines, code):
+    (found,) = source.excerpts(f"[{link}](module.py)", folder)
     assert (found.file, found.start, found.end, found.code) == ("module.py", *lines, code)
 
 
@@ -93,6 +98,6 @@ def test_a_part_of_a_definition(tmp_path, link, lines, code):
         ("[`first` in other.py](module.py)", "not the other.py that the link names"),
     ],
 )
-def test_code_that_is_gone_stops_the_build(tmp_path, link, message):
+def test_code_that_is_gone_stops_the_build(folder, link, message):
     with pytest.raises(LookupError, match=message):
-        shown(tmp_path, link)
+        source.with_code(link, folder)

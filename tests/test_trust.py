@@ -71,11 +71,8 @@ def test_no_file_executes_what_was_downloaded():
 @pytest.mark.parametrize(
     "code",
     [
-        "import pickle",
-        "from joblib import load",
-        "torch.load(f)",
-        "f(trust_remote_code=True)",
-        "np.load(f, allow_pickle=x)",
+        *("import pickle", "from joblib import load", "torch.load(f)", "f(trust_remote_code=True)"),
+        *("np.load(f, allow_pickle=x)",),
     ],
 )
 def test_the_search_finds_what_it_looks_for(code):

@@ -11,26 +11,11 @@ from dualread.models import prompts
 from dualread.models.backbones.opened import Opened, open_checkpoint
 
 FAMILIES = ("qwen3_vl", "gemma3")
-MODEL = {
-    "dtype": "float32",
-    "attention": "sdpa",
-    "min_pixels": 1024,
-    "max_pixels": 1024,
-    "max_prompt_tokens": 200,
-}
+MODEL = {"dtype": "float32", "attention": "sdpa", "min_pixels": 1024, "max_pixels": 1024, "max_prompt_tokens": 200}
 ARCHITECTURE = {
-    "vocabulary": 400,
-    "hidden_size": 32,
-    "layers": 4,
-    "heads": 2,
-    "key_value_heads": 1,
-    "feed_forward": 48,
-    "vision_hidden_size": 32,
-    "vision_layers": 2,
-    "vision_heads": 2,
-    "patch_size": 8,
-    "image_size": 32,
-    "max_positions": 512,
+    **{"vocabulary": 400, "hidden_size": 32, "layers": 4, "heads": 2, "key_value_heads": 1},
+    **{"feed_forward": 48, "vision_hidden_size": 32, "vision_layers": 2, "vision_heads": 2, "patch_size": 8},
+    **{"image_size": 32, "max_positions": 512},
 }
 TEXTS = [
     "What is the size of the lesion?",

@@ -32,7 +32,7 @@ def _damage(path, text):
     path.write_text(text)
 
 
-def test_schema_prints_every_column(capsys):
+def test_schema_prints_every_column_and_an_unknown_table_fails_with_the_nearest(capsys):
     assert program.main(["schema"]) == 0
     printed = capsys.readouterr().out
     for table, schema in all_schemas().items():
@@ -42,25 +42,10 @@ def test_schema_prints_every_column(capsys):
     printed = capsys.readouterr().out
     assert "Float64 or null" in printed
     assert "pairs.parquet" not in printed
-
-
-def test_an_unknown_table_fails_with_the_known_ones(capsys):
-    assert program.main(["schema", "metric"]) == 1
-    assert f"metric: no such table. Known: {', '.join(all_schemas())}, study, " in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *([], ["plan"], ["schema"], ["verify"], ["explain"], ["evaluate"], ["score"], ["export"], ["report"]),
-        *(["gc"], ["store", "copy"], ["store", "restore"], ["store", "lock"]),
-    ],
-)
-def test_every_verb_has_a_help_text(arguments, capsys):
-    with pytest.raises(SystemExit) as stop:
-        program.main([*arguments, "--help"])
-    assert stop.value.code == 0
-    assert len(capsys.readouterr().out.splitlines()) > 8
+    assert program.main(["schema", "predicitons"]) == 1
+    said = capsys.readouterr().err.rstrip()
+    assert f"predicitons: no such table. Known: {', '.join(all_schemas())}, study, " in said
+    assert said.endswith("Did you mean 'predictions'?")
 
 
 def test_the_help_fits_a_screen_and_names_every_verb_once_evaluate_first(capsys):
@@ -75,39 +60,37 @@ def test_the_help_fits_a_screen_and_names_every_verb_once_evaluate_first(capsys)
     found = [match[1] for line in lines if (match := re.match(r"(?:\w+ +| {7})(\w+)  +\S", line))]
     assert found[0] == "evaluate"
     assert sorted(found) == sorted(verbs)
+    for words in (*([verb] for verb in verbs), *(["store", word] for word in ("copy", "restore", "lock"))):
+        with pytest.raises(SystemExit) as stop:
+            program.main([*words, "--help"])
+        assert stop.value.code == 0
+        assert len(capsys.readouterr().out.splitlines()) > 8
 
 
-def test_plan_says_what_the_study_costs(monkeypatch, capsys):
+def test_plan_says_what_the_study_costs_and_where_an_actor_has_to_be_put(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     files = ["workflow/studies/smoke.yaml", "workflow/selections/qwen3-vl-tiny.yaml"]
     assert program.main(["plan", "--cores", "8", "--configfile", *files]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("study smoke\n  backbones: qwen3-vl-tiny\n")
     assert "\non 8 CPU cores about " in printed
+    assert program.main(["plan", "--configfile", "workflow/studies/one_gpu.yaml"]) == 0
+    assert "rlvr, qwen3-vl-2b, seed 17: to be put into ../my-actor" in capsys.readouterr().out
+    assert program.main(["plan", "--configfile", "nowhere.yaml"]) == 1
+    assert capsys.readouterr().err.startswith("dualread plan: nowhere.yaml: cannot be read")
 
 
 def test_plan_reads_the_study_of_the_current_directory(tmp_path, monkeypatch, capsys):
-    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
-    text = (ROOT / "config.yaml").read_text()
-    assert text.count("\nstudy: embedded ") == 1
-    (tmp_path / "config.yaml").write_text(text.replace("\nstudy: embedded ", "\nstudy: mine "))
-    monkeypatch.chdir(tmp_path)
-    assert program.main(["plan"]) == 0
-    assert capsys.readouterr().out.startswith("study mine\n")
-
-
-def test_plan_outside_of_a_repository_says_where_to_run_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert program.main(["plan"]) == 1
     said = capsys.readouterr().err
     assert said.startswith(f"dualread plan: {tmp_path}: no config.yaml here. ")
     assert len(said.splitlines()) == 1
-
-
-def test_plan_reports_a_missing_config_file(monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
-    assert program.main(["plan", "--configfile", "nowhere.yaml"]) == 1
-    assert capsys.readouterr().err.startswith("dualread plan: nowhere.yaml: cannot be read")
+    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    text = (ROOT / "config.yaml").read_text()
+    (tmp_path / "config.yaml").write_text(text.replace("\nstudy: embedded ", "\nstudy: mine ", 1))
+    assert program.main(["plan"]) == 0
+    assert capsys.readouterr().out.startswith("study mine\n")
 
 
 @pytest.mark.parametrize(
@@ -126,13 +109,15 @@ def test_interrupts_and_system_errors_are_reported_without_a_traceback(monkeypat
     assert capsys.readouterr().err.startswith(said)
 
 
-def test_verify_reads_everything_and_changes_nothing(library):
+INTACT = "results/study/joined: intact, down to the raw data\n"
+
+
+def test_verify_takes_no_offence_at_an_edit_that_changed_no_file_and_names_what_other_code_has_made(library):
+    library.edit("words.py", "text.strip()", "str(text.strip())")
+    assert library.both() == ["computed", "hit"]
     done = _dualread(library, "verify", "results/study/joined")
-    assert (done.returncode, done.stdout) == (0, "results/study/joined: intact, down to the raw data\n")
-
-
-def test_verify_names_what_other_code_has_made(library):
-    library.edit("words.py", "text.strip()", "text.strip() + '!'")
+    assert (done.returncode, done.stdout) == (0, INTACT)
+    library.edit("words.py", "str(text.strip())", "text.strip() + '!'")
     library.both()
     library.edit("words.py", "text.strip() + '!'", "text.strip()")
     done = _dualread(library, "verify", "results/study/joined")
@@ -143,14 +128,7 @@ def test_verify_names_what_other_code_has_made(library):
     assert last.endswith("; 1 of the artifacts behind it were made by other code than there is now")
 
 
-def test_verify_takes_no_offence_at_an_edit_that_changed_no_file(library):
-    library.edit("words.py", "text.strip()", "str(text.strip())")
-    assert library.both() == ["computed", "hit"]
-    done = _dualread(library, "verify", "results/study/joined")
-    assert (done.returncode, done.stdout) == (0, "results/study/joined: intact, down to the raw data\n")
-
-
-def test_verify_reports_a_damaged_file_upstream(library):
+def test_damage_upstream_fails_verify_and_is_not_copied_and_a_missing_entry_is_reported_once(library):
     _damage(library.root / "results/study/text/text.txt", "Jello")
     done = _dualread(library, "verify", "results/study/joined/text.txt")
     assert done.returncode == 1
@@ -158,38 +136,35 @@ def test_verify_reports_a_damaged_file_upstream(library):
     assert first.startswith("results/store/")
     assert "/text.txt: sha256" in first
     assert last.endswith("1 damaged or missing")
-
-
-def test_verify_reports_a_missing_entry_once(library):
-    (entry,) = (
-        p.parent for p in (library.root / "results/store").glob("??/*/MANIFEST.json") if "write" in p.read_text()
-    )
+    done = _dualread(library, *_PUSH)
+    assert done.returncode == 1
+    refused, last = done.stdout.splitlines()
+    assert "/text.txt: sha256" in refused
+    assert last.endswith("0 already present, 1 refused")
+    manifests = (library.root / "results/store").glob("??/*/MANIFEST.json")
+    (entry,) = (path.parent for path in manifests if "write" in path.read_text())
     entry.rename(library.root / "elsewhere")
     done = _dualread(library, "verify", "results/study/joined")
     assert done.returncode == 1
     missing, last = done.stdout.splitlines()
     assert missing.startswith(f"{entry.relative_to(library.root)}: not in the store, and join_texts ")
-    assert missing.endswith(" was made from it")
     assert last == "results/study/joined: 1 damaged or missing"
 
 
-def test_explain_prints_the_lineage(library):
+def test_explain_prints_the_lineage_and_why_the_changed_module_field_and_input(library):
     done = _dualread(library, "explain", "results/study/joined")
     first, second, said = done.stdout.splitlines()
     assert first.startswith("join_texts ")
     assert '{"voice": {"module": "voices.loud"}}' in first
     assert second.startswith("  first: write_text ")
     assert said == "its stage said: read 1 texts, wrote 1"
-    assert "edited since" not in done.stdout
-    library.edit("words.py", "text.strip()", "text.lstrip()")
+    why = ("explain", "results/study/text", "--why")
+    assert "the store holds no earlier artifact of the same output" in _dualread(library, *why).stdout
+    library.edit("words.py", "text.strip()", "text.strip() + '!'")
     _, second, _ = _dualread(library, "explain", "results/study/joined").stdout.splitlines()
     assert "(edited since: dualread.words)" in second
-
-
-def test_why_shows_the_changed_module_field_and_input(library):
-    library.edit("words.py", "text.strip()", "text.strip() + '!'")
     library.both()
-    done = _dualread(library, "explain", "results/study/text", "--why")
+    done = _dualread(library, *why)
     assert "  code dualread.words: changed\n" in done.stdout
     assert done.stdout.endswith("Their files are different.\n")
     joined = _dualread(library, "explain", "--why", "results/study/joined").stdout
@@ -197,20 +172,7 @@ def test_why_shows_the_changed_module_field_and_input(library):
     follow = line.partition("to see why, run: dualread ")[2].split()
     assert "  code dualread.words: changed\n" in _dualread(library, *follow).stdout
     library.both(text="Bye")
-    assert "  spec text: Hello -> Bye\n" in _dualread(library, "explain", "results/study/text", "--why").stdout
-
-
-def test_why_reports_that_there_is_no_earlier_artifact(library):
-    done = _dualread(library, "explain", "results/study/text", "--why")
-    assert "the store holds no earlier artifact of the same output" in done.stdout
-
-
-@pytest.mark.parametrize("target", ["nowhere", "lib/dualread/words.py", ""])
-def test_an_invalid_target_is_reported(library, target):
-    done = _dualread(library, "verify", target)
-    assert done.returncode == 1
-    assert done.stderr.startswith("dualread verify: ")
-    assert "Traceback" not in done.stderr
+    assert "  spec text: Hello -> Bye\n" in _dualread(library, *why).stdout
 
 
 def test_gc_removes_only_with_delete(library):
@@ -222,15 +184,10 @@ def test_gc_removes_only_with_delete(library):
     lines = done.stdout.splitlines()
     assert sorted(line.split()[0] for line in lines[:2]) == ["join_texts", "write_text"]
     assert "results/study/text" in done.stdout
-    assert re.fullmatch(
-        r"results/store: nothing was removed\. --delete would remove 2 of 2 unneeded entries and folders and free"
-        r" [\d.]+ k?B\.",
-        lines[-1],
-    )
+    assert "nothing was removed. --delete would remove 2 of 2 unneeded entries and folders and free" in lines[-1]
     assert len(list(Store(store).stored_keys())) == 4
     assert _dualread(library, "gc", "--delete").stdout.splitlines()[-1].endswith(" freed")
     assert len(list(Store(store).stored_keys())) == 2
-    assert "intact" in _dualread(library, "verify", "results/study/joined").stdout
     assert library.both(text="Bye") == ["hit", "hit"]
     assert library.both() == ["computed", "computed"]
 
@@ -239,21 +196,17 @@ _PUSH = ("store", "copy", "results/store", "shared")
 _PULL = ("store", "copy", "shared", "results/store")
 
 
-def test_nothing_is_recomputed_after_a_copy(library):
-    pushed = _dualread(library, *_PUSH)
-    assert pushed.stdout.startswith("shared: copied 2 entries, ")
+def test_a_target_is_copied_with_what_it_was_made_from_and_nothing_is_recomputed(library):
+    for target, n in (("results/study/text", 1), ("results/study", 2)):
+        done = _dualread(library, "store", "copy", "results/store", f"of_{n}", "--of", target)
+        assert done.stdout.startswith(f"of_{n}: copied {n} entries")
+    assert _dualread(library, *_PUSH).stdout.startswith("shared: copied 2 entries, ")
     assert _dualread(library, *_PUSH).stdout.endswith("2 already present\n")
+    done = _dualread(library, *_PUSH, "--only", "tables")
+    assert done.stderr.startswith("dualread store: --only: selects targets of a lock")
     shutil.rmtree(library.root / "results")
     assert _dualread(library, *_PULL).returncode == 0
     assert library.both() == ["hit", "hit"]
-
-
-def test_a_target_is_copied_with_what_it_was_made_from(library):
-    library.both(text="Bye")  # now the store has two entries of each
-    one = _dualread(library, "store", "copy", "results/store", "one", "--of", "results/study/text")
-    assert one.stdout.startswith("one: copied 1 entries")
-    two = _dualread(library, "store", "copy", "results/store", "two", "--of", "results/study")
-    assert two.stdout.startswith("two: copied 2 entries")
 
 
 def test_missing_inputs_of_a_target_are_counted(library):
@@ -274,52 +227,28 @@ def test_missing_inputs_of_a_target_are_counted(library):
     assert _dualread(library, *_PUSH, "--of", "results/study/joined").returncode == 0  # the target has it
 
 
-def test_a_damaged_entry_is_not_copied(library):
-    _damage(library.root / "results/study/text/text.txt", "Jello")
-    done = _dualread(library, *_PUSH)
-    assert done.returncode == 1
-    refused, last = done.stdout.splitlines()
-    assert "/text.txt: sha256" in refused
-    assert last.endswith("0 already present, 1 refused")
-
-
-def test_locked_tables_are_restored_although_the_code_was_edited(library):
-    library.run("join_texts", [{"spec": {"voice": {"module": "voices.loud"}}, "output": "results/study/tables/main"}])
-    assert _dualread(library, "store", "lock", "results/study").stdout.startswith(
-        "results/study/results.lock: 3 artifacts"
-    )
+def test_locked_tables_or_some_of_them_are_restored_although_the_code_was_edited(library):
+    for name in ("main", "paired"):
+        library.run(
+            "join_texts", [{"spec": {"voice": {"module": "voices.loud"}}, "output": f"results/study/tables/{name}"}]
+        )
+    said = _dualread(library, "store", "lock", "results/study").stdout
+    assert said.startswith("results/study/results.lock: 4 artifacts")
     lock = (library.root / "results/study/results.lock").rename(library.root / "paper.lock")
     _dualread(library, *_PUSH)
     shutil.rmtree(library.root / "results")
     library.edit("voices/loud.py", "upper", "title")
     done = _dualread(library, "store", "restore", lock.name)
     assert done.returncode == 1
-    assert "lacks 1 of the locked tables and figures, such as tables/main" in done.stderr
-    pulled = _dualread(library, *_PULL, "--of", lock.name, "--only", "tables")
-    assert pulled.stdout.startswith("results/store: copied 1 entries")
+    assert "lacks 2 of the locked tables and figures, such as tables/main" in done.stderr
+    _dualread(library, *_PULL, "--of", lock.name, "--only", "tables")
     done = _dualread(library, "store", "restore", lock.name)
     assert done.returncode == 0, done.stderr
     assert "(edited since: dualread.voices.loud)" in done.stdout.splitlines()[0]
-    assert "1 of 3 locked artifacts" in done.stdout
     assert (library.root / "restored/results/study/tables/main/text.txt").is_file()
-
-
-def test_some_of_a_lock_can_be_restored(library):
-    for table in ("main", "paired"):
-        entry = {"spec": {"text": table}, "output": f"results/study/tables/{table}"}
-        assert library.run("write_text", [entry]).returncode == 0
-    _dualread(library, "store", "lock", "results/study")
-    _dualread(library, *_PUSH, "--of", "results/study/tables/main")
-    call = ("store", "restore", "results/study/results.lock", "--store", "shared")
-    assert "lacks 1 of the locked tables and figures" in _dualread(library, *call).stderr
-    assert "1 of 1 locked artifacts" in _dualread(library, *call, "--only", "tables/main").stdout
-    assert "the lock of study has no such target" in _dualread(library, *call, "--only", "tables/mai").stderr
-
-
-def test_only_needs_a_lock(library):
-    done = _dualread(library, *_PUSH, "--only", "tables")
-    assert done.returncode == 1
-    assert done.stderr.startswith("dualread store: --only: selects targets of a lock")
+    call = ("store", "restore", lock.name, "--store", "shared", "--only")
+    assert "1 of 1 locked artifacts" in _dualread(library, *call, "tables/main").stdout
+    assert "the lock of study has no such target" in _dualread(library, *call, "tables/mai").stderr
 
 
 @pytest.mark.parametrize(
@@ -330,6 +259,7 @@ def test_only_needs_a_lock(library):
         (["plan", "--confgfile", "mine.yaml"], "'--configfile'"),
         (["explain", "tables/main.tex", "--sell", "slake"], "'--cell'"),
         (["evaluate", "mine.csv", "--clutser=patient"], "'--cluster'"),
+        (["gc", "--delet"], "'--delete'"),  # an option has to be written in full
     ],
 )
 def test_the_nearest_verb_or_option_is_suggested(arguments, meant, capsys):
@@ -339,53 +269,20 @@ def test_the_nearest_verb_or_option_is_suggested(arguments, meant, capsys):
     assert capsys.readouterr().err.rstrip().endswith(f"Did you mean {meant}?")
 
 
-def test_the_nearest_schema_is_suggested(capsys):
-    assert program.main(["schema", "predicitons"]) == 1
-    assert capsys.readouterr().err.rstrip().endswith("Did you mean 'predictions'?")
-
-
-def test_the_nearest_target_is_suggested(tmp_path, monkeypatch, capsys):
+def test_an_invalid_target_is_reported_and_the_nearest_is_suggested(tmp_path, monkeypatch, capsys):
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables/main.tex").write_text("% study: mine\n")
-    monkeypatch.chdir(tmp_path)
-    for wrong in ("tables/mian.tex", "tabels/main.tex"):
-        assert program.main(["verify", wrong]) == 1
-        assert capsys.readouterr().err.rstrip().endswith("Did you mean 'tables/main.tex'?")
-
-
-def test_plan_says_where_an_actor_has_to_be_put(monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
-    assert program.main(["plan", "--configfile", "workflow/studies/one_gpu.yaml"]) == 0
-    assert "rlvr, qwen3-vl-2b, seed 17: to be put into ../my-actor" in capsys.readouterr().out
-
-
-def test_a_missing_study_gets_no_lock(tmp_path, monkeypatch, capsys):
     (tmp_path / "results/embedded").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert program.main(["store", "lock", "results/embeded"]) == 1
-    said = capsys.readouterr().err
-    assert "results/embeded: no such folder" in said
-    assert said.rstrip().endswith("Did you mean 'results/embedded'?")
+    for words, meant in (
+        (["verify", "tables/mian.tex"], "tables/main.tex"),
+        (["verify", "tabels/main.tex"], "tables/main.tex"),
+        (["store", "lock", "results/embeded"], "results/embedded"),
+        (["verify", "nowhere"], None),
+        (["verify", ""], None),
+    ):
+        assert program.main(words) == 1
+        said = capsys.readouterr().err.rstrip()
+        assert said.startswith(f"dualread {words[0]}: ")
+        assert meant is None or said.endswith(f"Did you mean '{meant}'?")
     assert not (tmp_path / "results/embeded").exists()
-
-
-def test_every_snakemake_command_in_a_study_file_gives_the_cores():
-    files = [ROOT / "config.yaml", *ROOT.glob("workflow/studies/*.yaml"), *ROOT.glob("workflow/selections/*.yaml")]
-    for line in (line for file in files for line in file.read_text().splitlines()):
-        for command in re.findall(r"(?:`|#     |: )(snakemake [^`]*)", line):
-            assert "--cores" in command, line
-
-
-def test_every_snakemake_command_in_a_help_text_gives_the_cores(capsys):
-    for arguments in ([], ["plan"], ["verify"], ["explain"], ["gc"], ["store"]):
-        with pytest.raises(SystemExit):
-            program.main([*arguments, "--help"])
-        for line in capsys.readouterr().out.splitlines():
-            if line.strip().startswith("snakemake "):
-                assert "--cores" in line
-
-
-def test_an_option_has_to_be_written_in_full(capsys):
-    with pytest.raises(SystemExit):
-        program.main(["gc", "--delet"])
-    assert "--delet: no such option." in capsys.readouterr().err

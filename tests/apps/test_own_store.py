@@ -60,6 +60,10 @@ def test_verify_and_explain_look_into_the_study_s_own_store(store, target, capsy
     assert capsys.readouterr().out == (f"{target}: intact, down to the raw data; of this configuration (config.yaml)\n")
     assert main(["explain", target]) == 0
     assert "build_table" in capsys.readouterr().out
+    assert main(["explain", "tables/data.tex", "--again"]) == 0
+    assert "\nnothing has changed since it was made\n" in capsys.readouterr().out
+    assert main(["gc"]) == 0
+    assert f"{store.root}: nothing was removed." in capsys.readouterr().out
 
 
 def test_verify_names_settings_that_changed_since_the_plan(store, capsys):
@@ -81,13 +85,6 @@ def test_verify_names_what_the_last_plan_would_make_otherwise(store, capsys):
     assert "; not of this configuration (config.yaml)" in said
 
 
-def test_explain_again_names_the_study(store, capsys):
-    assert main(["explain", "tables/data.tex", "--again"]) == 0
-    assert capsys.readouterr().out == (
-        "of the study embedded (config.yaml), as it was planned last\nnothing has changed since it was made\n"
-    )
-
-
 def test_lock_and_restore_use_the_study_s_own_store(store, capsys):
     assert main(["store", "lock", "results/embedded"]) == 0
     assert capsys.readouterr().out == "results/embedded/results.lock: 1 artifacts of embedded\n"
@@ -97,11 +94,6 @@ def test_lock_and_restore_use_the_study_s_own_store(store, capsys):
     plan({**SPEC, "layout": {"study": "embedded"}})
     assert main(["store", "lock", "results/embedded"]) == 0
     assert capsys.readouterr().out.endswith("; 1 of them are of an earlier configuration\n")
-
-
-def test_gc_looks_at_the_store_of_the_studies(store, capsys):
-    assert main(["gc"]) == 0
-    assert f"{store.root}: nothing was removed." in capsys.readouterr().out
 
 
 def test_a_whole_report_is_not_overwritten_by_one_that_lacks_half(store, capsys, monkeypatch):

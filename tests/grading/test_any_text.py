@@ -13,17 +13,8 @@ from tests.grading.contracts import parse
 
 _PIECES = ["<answer>", "</answer>", "<confidence>", "</confidence>", "<vision_confidence>", "</vision_confidence>"]
 _PIECES += [
-    "<reasoning_confidence>",
-    "</reasoning_confidence>",
-    "100",
-    "007",
-    "-5",
-    "101",
-    "0.8",
-    "yes",
-    " ",
-    "\n",
-    "٣",
+    *("<reasoning_confidence>", "</reasoning_confidence>", "100", "007", "-5", "101", "0.8", "yes", " "),
+    *("\n", "٣"),
 ]
 completions = st.one_of(texts, st.lists(st.one_of(st.sampled_from(_PIECES), texts), max_size=12).map("".join))
 
@@ -39,7 +30,7 @@ def test_any_completion_is_parsed(text, contract):
     if parsed.answer is not None:
         start, end, close = answer_span(text)
         assert text[start:end] == parsed.answer == parsed.answer.strip() != ""
-        assert text[:close].endswith("</answer>")
+        assert text[end:close].strip() == "</answer>"
     stated = stated_percent(text)
     assert stated is None or stated in range(101)
 
@@ -48,6 +39,7 @@ def test_any_completion_is_parsed(text, contract):
 @given(texts, texts)
 def test_any_text_is_graded_and_grades_are_an_equivalence(one, other):
     form = canonical(one)
+    assert canonical(f"  {one}\n") == form == form.strip()
     assert is_correct(one, [one]) == (form != "")
     assert is_correct(one, [other]) == is_correct(other, [one])
     assert not is_correct(None, [one])

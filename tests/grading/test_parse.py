@@ -5,15 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.grading.answers import graded_answer, why_no_answer
-from dualread.grading.parse import STATUSES, Parsed, answer_span, block_span
+from dualread.grading.parse import Parsed, answer_span, block_span
 from dualread.grading.stated import stated_percent
 from tests.grading.contracts import parse
-
-NAMES = ("answer", "confidence", "reasoning", "vision_confidence", "reasoning_confidence")
-PIECES = (
-    [f"<{name}>" for name in NAMES] + [f"</{name}>" for name in NAMES] + [*" \n<>", "7", "90", "101", "lung", "Answer"]
-)
-completions = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 
 
 def single(answer: str = "lung", confidence: str = "90") -> str:
@@ -32,23 +26,8 @@ def test_valid_confidences_are_read(text, value):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        " ",
-        "101",
-        "999",
-        "0042",
-        "-1",
-        "+5",
-        "90%",
-        "90.0",
-        "0.9",
-        "ninety",
-        "9 0",
-        "NN",
-        "٣",
-        "90 or 80",
-        "<b>9</b>",
-        "1e1",
+        *("", " ", "101", "999", "0042", "-1", "+5", "90%", "90.0", "0.9", "ninety", "9 0", "NN", "٣"),
+        *("90 or 80", "<b>9</b>", "1e1"),
     ],
 )
 def test_invalid_confidences_are_none(text):
@@ -133,20 +112,6 @@ def test_answer_span_points_into_the_text():
     assert answer_span(text) == (10, 19, 29)
     assert text[10:19] == "Left lung"
     assert text[:29].endswith("</answer>")
-
-
-@given(text=st.one_of(st.text(), completions), contract=st.sampled_from(["single", "dual"]))
-def test_no_text_raises_an_error_and_the_parts_agree(text, contract):
-    parsed = parse(text, contract)
-    span = answer_span(text)
-    assert parsed.status in STATUSES
-    assert (parsed.answer is not None) == (parsed.status in ("valid", "invalid_confidence")) == (span is not None)
-    assert (parsed.confidence is not None) == (parsed.status in ("valid", "invalid_answer"))
-    if parsed.confidence is not None:
-        assert 0 <= parsed.confidence <= 1
-    if span is not None:
-        assert text[span[0] : span[1]] == parsed.answer == parsed.answer.strip() != ""
-        assert text[span[1] : span[2]].strip() == "</answer>"
 
 
 @pytest.mark.parametrize(
@@ -235,12 +200,6 @@ def test_replies_that_state_nothing(text):
 )
 def test_an_explicit_block_is_preferred(text, value):
     assert stated_percent(text) == value
-
-
-@given(st.one_of(st.text(), st.text("0123456789.,-+% \n<>abconfidence/"), completions))
-def test_no_reply_raises_an_error(text):
-    value = stated_percent(text)
-    assert value is None or value in range(101)
 
 
 @given(st.integers(0, 100))

@@ -290,7 +290,7 @@ MUTANTS = (
         "data/tables/contract.py",
         "lambda text: pl.when(_number(text).is_between(0, 1)).then(_number(text)),",
         'lambda text: pl.when(_number(text).is_between(0, 1, closed="left")).then(_number(text)),',
-        ("data/tables/test_contract.py", "apps/evaluate/test_wide.py"),
+        ("data/tables/test_contract.py", "apps/evaluate/test_tables.py"),
     ),
     Mutant(
         "rows that nobody judged count",

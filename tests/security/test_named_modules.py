@@ -39,11 +39,6 @@ NAMED = {
 }
 
 
-@pytest.fixture(scope="module")
-def study(tiny, tmp_path_factory):
-    return small.build(tiny, tmp_path_factory.mktemp(f"named {tiny.family}") / "results" / "small")
-
-
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A package that is a reader, a format, an image change and a measure; whoever looks for it is noted."""
@@ -100,19 +95,15 @@ def places(of, inside=""):
             yield f"{inside}{name}"
 
 
-@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
 def test_what_refuses_a_name_says_which_in_which_file_and_field_and_what_to_do(study, tmp_path, package):
-    found = {
-        place: golden.message_of(
-            lambda place=place, value=value: opened(edited(study, tmp_path, place, value)), tmp_path
-        )
-        for place, value in NAMED.items()
-    }
+    def refused(place, value):
+        return golden.message_of(lambda: opened(edited(study, tmp_path, place, value)), tmp_path)
+
+    found = {place: refused(place, value) for place, value in NAMED.items()}
     assert package == []
     golden.check(Path(__file__).with_name("named_modules.txt"), found)
 
 
-@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_text_of_a_header_is_ever_looked_up_as_a_module(study, tmp_path, package, name):
     header = read_header(study.reader("dualread") / "reader.safetensors")
@@ -129,7 +120,6 @@ def test_no_text_of_a_header_is_ever_looked_up_as_a_module(study, tmp_path, pack
     assert not [module for module in sys.modules if module.partition(".")[0] == PACKAGE]
 
 
-@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
 @pytest.mark.parametrize("place", NAMED)
 @pytest.mark.parametrize("named", [PACKAGE, f"{PACKAGE}.weights_io"])
 def test_a_package_that_the_user_has_named_may_be_named(study, tmp_path, package, place, named):
@@ -139,39 +129,24 @@ def test_a_package_that_the_user_has_named_may_be_named(study, tmp_path, package
         opened(file, "another_package", f"{PACKAGE}.other", "chest", "")
 
 
-@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
 def test_a_reader_of_a_named_package_scores(study, tmp_path, package):
     file = study.reader("rlvr") / "reader.safetensors"
-    (tmp_path / "own").mkdir()
-    write_tensors(
-        tmp_path / "own" / "reader.safetensors",
-        read_tensors(file),
-        {**read_header(file), "module": f"{PACKAGE}.weights_io"},
-    )
-    reader = find(tmp_path / "own" / "reader.safetensors", plugins=PACKAGE).load("rlvr")
+    own = tmp_path / "reader.safetensors"
+    write_tensors(own, read_tensors(file), {**read_header(file), "module": f"{PACKAGE}.weights_io"})
+    reader = find(own, plugins=PACKAGE).load("rlvr")
     answers = synthetic.examples(5).answers
     ours = base.score(find(file).load("rlvr"), answers)
     assert np.array_equal(base.score(reader, answers).confidence, ours.confidence)
     assert package  # now it was looked for
 
 
-@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        ("parents.pre.module", "dualread.readers.psr"),
-        ("provenance.scoring.contract", "dualread.grading.contracts.single"),
-    ],
-)
-def test_old_files_may_have_the_whole_name_of_a_module_of_ours(study, tmp_path, place, value):
-    assert opened(edited(study, tmp_path, place, value))
-
-
-@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
-@pytest.mark.parametrize("place", ["provenance", "parents.pre.provenance"])
-def test_a_provenance_that_is_no_mapping_is_no_way_around(study, tmp_path, place):
-    with pytest.raises(ArtifactError):
-        opened(edited(study, tmp_path, place, [["scoring", {"contract": NAMES[0]}]]))
+def test_old_files_may_have_the_whole_name_of_a_module_of_ours_and_a_list_is_no_way_around(study, tmp_path):
+    own = {"parents.pre.module": "readers.psr", "provenance.scoring.contract": "grading.contracts.single"}
+    for place, value in own.items():
+        assert opened(edited(study, tmp_path, place, f"dualread.{value}"))
+    for place in ("provenance", "parents.pre.provenance"):
+        with pytest.raises(ArtifactError):
+            opened(edited(study, tmp_path, place, [["scoring", {"contract": NAMES[0]}]]))
 
 
 def test_a_folder_in_the_working_directory_takes_no_package_s_place(tmp_path):

@@ -10,17 +10,8 @@ from dualread.study.config import resolve
 from tests.study.embedded import EMBEDDED
 
 NAMES = [
-    "../x",
-    "../../etc/passwd",
-    "/etc/passwd",
-    "os",
-    "apps.store.gc",
-    "a b",
-    "$(touch x)",
-    "x;y",
-    "x\ny",
-    "__init__",
-    "..",
+    *("../x", "../../etc/passwd", "/etc/passwd", "os", "apps.store.gc", "a b", "$(touch x)", "x;y", "x\ny"),
+    *("__init__", ".."),
 ]
 
 

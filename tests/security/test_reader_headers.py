@@ -55,11 +55,6 @@ WRONG = [
 ]
 
 
-@pytest.fixture(scope="module")
-def study(tiny, tmp_path_factory):
-    return small.build(tiny, tmp_path_factory.mktemp(f"headers {tiny.family}") / "results" / "small")
-
-
 def edited(study, tmp_path, place, value):
     """Return a copy of the reader `psr`, whose header says something else in one place."""
     file = study.reader("psr") / "reader.safetensors"
@@ -74,13 +69,9 @@ def edited(study, tmp_path, place, value):
 
 
 def opened(reader, actor):
-    return load(
-        ScorerChoice(reader=reader, checkpoint=actor, allow_other=True),
-        partial(OpenActor.open, batch_size=1),
-    )
+    return load(ScorerChoice(reader=reader, checkpoint=actor, allow_other=True), partial(OpenActor.open, batch_size=1))
 
 
-@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
 @pytest.mark.parametrize(("place", "value"), WRONG, ids=lambda value: f"{value!r:.40}")
 def test_a_wrong_value_is_refused_in_a_sentence_before_anything_is_opened(study, tmp_path, monkeypatch, place, value):
     if place.startswith("scoring"):
@@ -91,7 +82,6 @@ def test_a_wrong_value_is_refused_in_a_sentence_before_anything_is_opened(study,
     assert "Traceback" not in str(refused.value)
 
 
-@pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
 def test_a_header_that_nests_too_deeply_is_refused(study, tmp_path):
     file = study.reader("psr") / "reader.safetensors"
     content = file.read_bytes()

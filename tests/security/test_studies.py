@@ -1,5 +1,6 @@
 """Files of studies in YAML: aliases that stand for thousands of millions, depth without an end, tags (D5, D7)."""
 
+import os
 import time
 
 import pytest
@@ -43,11 +44,8 @@ def test_a_study_that_snakemake_has_read_is_counted_too():
 
 
 def test_ordinary_aliases_are_read():
-    assert parsed(b"a: &a {x: [1, 2]}\nb: *a\nc: {<<: *a, y: 3}\n") == {
-        "a": {"x": [1, 2]},
-        "b": {"x": [1, 2]},
-        "c": {"x": [1, 2], "y": 3},
-    }
+    found = parsed(b"a: &a {x: [1, 2]}\nb: *a\nc: {<<: *a, y: 3}\n")
+    assert found == {"a": {"x": [1, 2]}, "b": {"x": [1, 2]}, "c": {"x": [1, 2], "y": 3}}
     assert parsed(b"") is None
 
 
@@ -85,8 +83,6 @@ def test_what_is_no_study_is_a_sentence(tmp_path, monkeypatch, text):
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
-    import os
-
     os.mkfifo(tmp_path / "pipe.yaml")
     for file in (tmp_path / "pipe.yaml", tmp_path, "/dev/zero"):
         with pytest.raises(ConfigError, match="cannot be read"):
@@ -103,6 +99,4 @@ def test_an_entry_that_is_there_twice_is_refused_wherever_it_is(tmp_path, text):
 def test_what_only_looks_like_the_same_entry_is_none():
     text = b"1: a\n'1': b\nx: &x {p: 1}\ny: &y {q: 2}\nz: {<<: *x, p: 3}\nw: {<<: *x, <<: *y}\n"
     found = parsed(text)
-    assert found[1] == "a"
-    assert found["1"] == "b"
-    assert found["z"] == {"p": 3}
+    assert (found[1], found["1"], found["z"]) == ("a", "b", {"p": 3})

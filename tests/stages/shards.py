@@ -16,16 +16,9 @@ from dualread.store.manifest import Manifest, file_table
 from tests import specs
 
 REPLAY = {
-    "backbone": "tiny",
-    "actor": "rlvr",
-    "seed": 17,
-    "actor_digest": "abc",
-    "final_layer": 4,
-    "middle_layer": 3,
-    "kappa": 0.1,
-    "positions": {"t_close": "the token that closes the answer"},
-    "example": {"h_ans": [2.0]},
-    "prompt": {"name": "shared", "sha256": "d" * 64},
+    **{"backbone": "tiny", "actor": "rlvr", "seed": 17, "actor_digest": "abc", "kappa": 0.1},
+    **{"final_layer": 4, "middle_layer": 3, "positions": {"t_close": "the token that closes the answer"}},
+    **{"example": {"h_ans": [2.0]}, "prompt": {"name": "shared", "sha256": "d" * 64}},
     **{"dataset": "slake", "split": "train", "condition": "original"},
 }
 
@@ -57,25 +50,11 @@ def manifest_rows(n: int, *, split: str, roles: tuple[str, ...], questions: int 
     rows = []
     for i in range(n):
         question = f"What is in region {i % questions}?"
-        rows.append(
-            {
-                "sample_id": f"slake/{split}/{i:04d}",
-                "dataset": "slake",
-                "split": split,
-                "role": roles[i % len(roles)],
-                "question": question,
-                "question_key": question_key(question),
-                "reference_answers": ["Lung" if i % 2 else "Heart"],
-                "answer_type": "open",
-                "options": [],
-                "modality": "CT",
-                "image_file": f"images/{i}.png",
-                "image_sha256": f"f{i}",
-                "pixel_sha256": f"p{i}",
-                "image_id": f"image {i}",
-                "source_row": i,
-            }
-        )
+        row = {"sample_id": f"slake/{split}/{i:04d}", "dataset": "slake", "split": split, "role": roles[i % len(roles)]}
+        row |= {"question": question, "question_key": question_key(question), "answer_type": "open", "options": []}
+        row |= {"reference_answers": ["Lung" if i % 2 else "Heart"], "modality": "CT", "image_file": f"images/{i}.png"}
+        row |= {"image_sha256": f"f{i}", "pixel_sha256": f"p{i}", "image_id": f"image {i}", "source_row": i}
+        rows.append(row)
     return rows
 
 
@@ -88,29 +67,16 @@ def write(folder: Path, name: str, rows: list[dict]) -> Path:
 
 
 def generation(sample_id: str, text: str, *, image_id: str, condition: str = "original", sample_index: int = 0) -> dict:
-    return {
-        "sample_id": sample_id,
-        "condition": condition,
-        "sample_index": sample_index,
-        "image_id": image_id,
-        "prompt_sha256": "0",
-        "n_prompt_tokens": 3,
-        "token_ids": [1, 2],
-        "token_log_probs": [-0.1, -0.2],
-        "text": text,
-        "finish_reason": "stop",
-    }
+    key = {"sample_id": sample_id, "condition": condition, "sample_index": sample_index, "image_id": image_id}
+    tokens = {"prompt_sha256": "0", "n_prompt_tokens": 3, "token_ids": [1, 2], "token_log_probs": [-0.1, -0.2]}
+    return {**key, **tokens, "text": text, "finish_reason": "stop"}
 
 
 def graded_rows(manifest: list[dict], correct: np.ndarray, *, condition: str = "original") -> list[dict]:
     return [
         {
-            "sample_id": row["sample_id"],
-            "condition": condition,
-            "sample_index": 0,
-            "image_id": row["image_id"],
-            "answer": None if i % 11 == 0 else f"answer {i % 3}",
-            "canonical_answer": None if i % 11 == 0 else f"answer {i % 3}",
+            **{"sample_id": row["sample_id"], "condition": condition, "sample_index": 0, "image_id": row["image_id"]},
+            **dict.fromkeys(("answer", "canonical_answer"), None if i % 11 == 0 else f"answer {i % 3}"),
             "verbalized_confidence": None if i % 7 == 0 else (i % 101) / 100,
             "parse_status": "invalid_confidence" if i % 7 == 0 else "valid",
             "correct": bool(correct[i]),
@@ -127,22 +93,11 @@ def write_features(folder: Path, graded: list[dict], correct: np.ndarray, *, see
     states[rows, 0] += correct
     names = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
     tensors = {name: (states + 0.2 * rng.normal(size=(n, 6))).astype(np.float32) for name in names}
+    same = {"sample_index": 0, "n_prompt_tokens": 3, "t_close": 1, "answer_positions": [0], "has_answer_block": True}
+    same |= {"n_image_tokens": 4, "token_log_probs": [-0.1], "argmax_mismatches": 0}
+    same |= {"log_prob_mean_difference": 0.0, "log_prob_max_difference": 0.0}
     index = [
-        {
-            "sample_id": row["sample_id"],
-            "condition": row["condition"],
-            "sample_index": 0,
-            "row": int(rows[i]),
-            "n_prompt_tokens": 3,
-            "t_close": 1,
-            "answer_positions": [0],
-            "has_answer_block": True,
-            "n_image_tokens": 4,
-            "token_log_probs": [-0.1],
-            "log_prob_mean_difference": 0.0,
-            "log_prob_max_difference": 0.0,
-            "argmax_mismatches": 0,
-        }
+        {**same, "sample_id": row["sample_id"], "condition": row["condition"], "row": int(rows[i])}
         for i, row in enumerate(graded)
     ]
     folder.mkdir(parents=True)

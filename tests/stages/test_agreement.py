@@ -33,10 +33,8 @@ def answered(tiny, actor, hospital, tmp_path, monkeypatch):  # noqa: F811
     save_file(tensors, weights, metadata={"format": "pt"})
     monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
     inputs = {
-        "actor": actor,
-        "facts": specs.facts(),
-        "manifest": hospital["manifest"],
-        "generations": tmp_path / "generations",
+        **{"actor": actor, "facts": specs.facts(), "manifest": hospital["manifest"]},
+        **{"generations": tmp_path / "generations"},
     }
     (tmp_path / "generations").mkdir()
     generate.compute(in_bfloat16(specs.generate(specs.shard("original"))), inputs, tmp_path / "generations")
@@ -50,19 +48,18 @@ def answered(tiny, actor, hospital, tmp_path, monkeypatch):  # noqa: F811
     return run
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 64])
+@pytest.mark.parametrize("batch_size", [1, 64])
 def test_the_model_that_generated_agrees(answered, batch_size):
     assert "replayed" in answered(batch_size=batch_size)
 
 
-@pytest.mark.parametrize("change", [0.03, 0.1])
-def test_a_swapped_checkpoint_is_refused(answered, actor, tmp_path, change):  # noqa: F811
-    """A training changes weights by little; here by 3% and 10% of their spread."""
+def test_a_swapped_checkpoint_is_refused(answered, actor, tmp_path):  # noqa: F811
+    """A training changes weights by little; here by 3% of their spread."""
     other = shutil.copytree(actor, tmp_path / "other")
     weights = other / "checkpoint" / "model.safetensors"
     random = torch.Generator().manual_seed(0)
     tensors = {
-        name: t + change * t.std() * torch.randn(t.shape, generator=random) if t.dim() > 1 else t
+        name: t + 0.03 * t.std() * torch.randn(t.shape, generator=random) if t.dim() > 1 else t
         for name, t in load_file(weights).items()
     }
     save_file(tensors, weights, metadata={"format": "pt"})

@@ -25,14 +25,9 @@ from dualread.stages import generate, grade
 from tests import specs
 
 CONDITIONS = {
-    "original": "original",
-    "donor": "donor",
-    "no_image": "none",
-    "black": "black",
-    "other_image": "shuffled",
-    "blurred": specs.image("blur", strength=1.0),
-    "hidden": specs.image("hidden_patches", strength=0.75),
-    "misled": "original",
+    **{"original": "original", "donor": "donor", "no_image": "none", "black": "black"},
+    **{"other_image": "shuffled", "blurred": specs.image("blur", strength=1.0)},
+    **{"hidden": specs.image("hidden_patches", strength=0.75), "misled": "original"},
 }
 SAID = "<answer>{}</answer><confidence>{}</confidence>"
 UNCLEAR = ("unclear", 10)

@@ -1,7 +1,6 @@
 import hashlib
 import io
 import json
-import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,19 +9,16 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from dualread.artifacts.tables import each_part, read_parts, read_table
+from dualread.artifacts.tables import read_table
 from dualread.data.datasets.base import Loaded, Row
 from dualread.data.images import open_image, pixel_sha256
 from dualread.data.questions import build, pictures
 from dualread.errors import DataError
-from dualread.schema.base import NoSpec
 from dualread.schema.columns import MANIFEST, THUMBNAILS
-from dualread.schema.data import PairDonorsSpec, Select
-from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
+from dualread.schema.data import Select
+from dualread.stages import build_manifest, draw_phantom
 from tests import specs
 
-SHARED = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).resolve().parents[2] / ".." / "shared"))
-REAL = SHARED / "data" / "slake"
 ROLES = {"train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2}, "validation": "validation", "test": "test"}
 
 
@@ -79,43 +75,17 @@ def test_rows_and_images_are_those_of_the_source(hospital, tmp_path):
     }
 
 
-def test_many_thumbnails_are_written_in_parts(hospital, tmp_path, monkeypatch):
-    _build(hospital, tmp_path / "whole")
-    monkeypatch.setattr(build_manifest, "_THUMBNAILS_PER_PART", 4)
-    _build(hospital, tmp_path / "out")
-    assert [part.height for part in each_part(tmp_path / "out", THUMBNAILS)] == [4, 2]
-    assert read_parts(tmp_path / "out", THUMBNAILS).equals(read_parts(tmp_path / "whole", THUMBNAILS))
-
-
-def test_the_same_input_gives_the_same_bytes(hospital, tmp_path):
-    for name in ("a", "b"):
-        _build(hospital, tmp_path / name, "train")
-    for name in ("manifest.parquet", "audit.parquet"):
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
 def test_the_digest_is_written_said_and_may_be_expected(hospital, tmp_path):
     manifest = _build(hospital, tmp_path / "first")
     digest = (tmp_path / "first" / "manifest_digest.txt").read_text().strip()
     assert digest == build.digest(manifest)
     (tmp_path / "second").mkdir()
     said = build_manifest.compute(_spec(expect_sha256=digest), {"source": hospital}, tmp_path / "second")
-    assert said == (
-        f"read 48 questions from test.json, wrote 48 rows ({(manifest['answer_type'] == 'open').sum()} open,"
-        f" {(manifest['answer_type'] == 'closed').sum()} closed) on 6 pictures, digest {digest}"
-    )
+    assert said.startswith("read 48 questions from test.json, wrote 48 rows (")
+    assert said.endswith(f" on 6 pictures, digest {digest}")
     with pytest.raises(DataError, match=rf"has the digest (?!{digest})[0-9a-f]{{64}}, expected {digest}"):
         _build(hospital, tmp_path / "third", seed=1, expect_sha256=digest, select=Select(questions=40))
     assert not list((tmp_path / "third").iterdir())
-
-
-def test_roles_follow_images(hospital, tmp_path):
-    manifest = _build(hospital, tmp_path / "out", "train")
-    per_image = manifest.group_by("image_id").agg(pl.col("role").unique())
-    assert per_image["role"].list.len().to_list() == [1] * 20
-    counts = dict(manifest.group_by("role").agg(pl.col("image_id").n_unique()).iter_rows())
-    assert counts == {"fit": 14, "stop": 2, "calibration": 4}
-    assert manifest.filter(pl.col("reference_answers").list.contains("")).height == 1
 
 
 def test_identical_files_are_one_picture_stored_once(source, tmp_path):
@@ -147,12 +117,6 @@ def test_missing_and_truncated_images_and_empty_questions_are_listed_at_once(sou
     assert lines[10] == "... and 7 more"
 
 
-def test_a_duplicate_id_names_both_rows(source, tmp_path):
-    _edit(source, lambda rows: rows[4].update(qid=rows[2]["qid"]))
-    with pytest.raises(DataError, match=r"test\.json: row 4 \(id \d+\): row 2 has the same id"):
-        _build(source, tmp_path / "out")
-
-
 def test_a_selection_is_drawn_and_told(hospital, tmp_path):
     every = _build(hospital, tmp_path / "every")
     rule = {"questions": {"open": 4, "closed": 2}, "max_per_image": 2}
@@ -165,18 +129,6 @@ def test_a_selection_is_drawn_and_told(hospital, tmp_path):
     audit = pl.read_parquet(tmp_path / "drawn" / "audit.parquet")
     assert audit["step"].to_list()[:3] == ["language", "questions per picture", "draw"]
     assert audit.filter(step="draw")["kept"].item() == 6
-
-
-def test_images_outside_the_selection_are_not_read(source, tmp_path):
-    names = {row["img_name"] for row in json.loads((source / "test.json").read_text()) if row["q_lang"] == "en"}
-    chosen = _build(source, tmp_path / "all", select=Select(questions=1, max_per_image=1))["image_id"].item()
-    for name in names:
-        if name.split("/")[0] != chosen:
-            (source / "imgs" / name).unlink()
-    again = _build(source, tmp_path / "one", select=Select(questions=1, max_per_image=1))
-    assert again["image_id"].to_list() == [chosen]
-    with pytest.raises(DataError, match="no such image file"):  # and one that is drawn is not passed over in silence
-        _build(source, tmp_path / "two", select=Select(questions=2, max_per_image=1))
 
 
 def _picture(value, format_name="PNG"):
@@ -206,46 +158,15 @@ def embedded(tmp_path, monkeypatch):
     return make
 
 
-def test_embedded_images_are_files_of_their_own_format(embedded, tmp_path):
-    png, bmp, jpg = _picture(7), _picture(7, "BMP"), _picture(200, "JPEG")
-    manifest = embedded(png, jpg, bmp, png)
-    for name, content, ending in zip(
-        manifest["image_file"], (png, jpg, bmp, png), ("png", "jpg", "bmp", "png"), strict=True
-    ):
+def test_embedded_images_are_files_of_their_own_format_and_a_broken_one_is_named(embedded, tmp_path):
+    contents = [_picture(7), _picture(200, "JPEG"), _picture(7, "BMP"), _picture(7)]
+    manifest = embedded(*contents)
+    for name, content, ending in zip(manifest["image_file"], contents, ("png", "jpg", "bmp", "png"), strict=True):
         assert name == f"images/{hashlib.sha256(content).hexdigest()}.{ending}"
         assert (tmp_path / "out" / name).read_bytes() == content
     assert len(list((tmp_path / "out" / "images").iterdir())) == 3
     first, second, third, fourth = manifest["image_id"]
     assert first == third == fourth != second  # the same pixels, however they are stored
-
-
-def test_a_broken_embedded_image_is_named_by_file_and_row(embedded):
-    with pytest.raises(DataError) as error:
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(DataError, match=r"^/official/test\.parquet: row 1 \(id 1\): an image of 8 bytes: cannot be"):
         embedded(_picture(1), b"no image")
-    assert str(error.value).startswith("/official/test.parquet: row 1 (id 1): an image of 8 bytes: cannot be decoded")
-
-
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real SLAKE is not on this machine (DUALREAD_SHARED)")
-def test_the_real_slake(tmp_path):
-    manifests, n_pairs = {}, {}
-    for split in ROLES:
-        manifests[split] = _build(REAL, tmp_path / split, split)
-        pairs = tmp_path / f"pairs-{split}"
-        pairs.mkdir()
-        pair_donors.compute(
-            PairDonorsSpec(dataset="slake", split="test", match_on=["modality"]), {"manifest": tmp_path / split}, pairs
-        )
-        n_pairs[split] = pl.read_parquet(pairs / "audit.parquet")["n_pairs"].to_list()
-    counts = {split: (m.height, m["image_id"].n_unique()) for split, m in manifests.items()}
-    assert counts == {"train": (4919, 450), "validation": (1053, 96), "test": (1061, 96)}
-    n_open = {split: (m["answer_type"] == "open").sum() for split, m in manifests.items()}
-    assert n_open == {"train": 2976, "validation": 631, "test": 645}
-    empty = manifests["train"].filter(pl.col("reference_answers").list.contains(""))
-    assert empty["sample_id"].to_list() == ["slake/train/1622"]
-    audit = pl.read_parquet(tmp_path / "train" / "audit.parquet")
-    assert audit.filter(pl.col("step") == "repetitions")["reason"].item().startswith("7 rows repeat")
-    assert n_pairs["test"] == [442, 714]
-    (tmp_path / "leakage").mkdir()
-    check_leakage.compute(NoSpec(), {split: tmp_path / split for split in ROLES}, tmp_path / "leakage")
-    found = pl.read_parquet(tmp_path / "leakage" / "leakage.parquet")
-    assert found.select(pl.sum("n_images"), pl.sum("n_near")).row(0) == (0, 0)

@@ -1,9 +1,7 @@
 import polars as pl
-import pytest
 
 from dualread.artifacts.tables import write_table
-from dualread.errors import ConfigError
-from dualread.plugins import declared, known
+from dualread.plugins import declared
 from dualread.schema.base import Plugin
 from dualread.schema.columns import CONTRASTS, METRICS
 from dualread.schema.tables import BuildTableSpec
@@ -30,11 +28,6 @@ def test_latex_and_the_full_precision_behind_it(tmp_path):
     assert (row["printed"], row["n_seeds"], row["bold"]) == (".211±.117", 3, True)
     assert "$\\mathbf{.211}_{\\pm.117}$" in (out / "main.tex").read_text(encoding="utf-8")
     assert "<td><b>.211</b><sub>±.117</sub></td>" in (out / "main.html").read_text(encoding="utf-8")
-
-
-def test_an_unknown_table_is_named(tmp_path):
-    with pytest.raises(ConfigError, match=rf"no plugin named 'mian'. Known: {', '.join(known('tables'))}\."):
-        build(tmp_path, "reporting.tables.mian")
 
 
 def test_a_table_gets_what_it_reads(tmp_path):

@@ -14,24 +14,12 @@ PICTURES = {"p1": picture(1), "p2": picture(2), "p3": picture(3), "a copy of p1"
 
 def _artifact(folder, role, *pictures):
     folder.mkdir()
+    same = {"dataset": "slake", "split": folder.name, "role": role, "question": "q", "question_key": "q"}
+    same |= {"reference_answers": ["a"], "answer_type": "open", "options": [], "image_file": "f"}
     rows = [
-        {
-            "sample_id": f"slake/{folder.name}/{i}",
-            "dataset": "slake",
-            "split": folder.name,
-            "role": role,
-            "question": "q",
-            "question_key": "q",
-            "reference_answers": ["a"],
-            "answer_type": "open",
-            "options": [],
-            "image_file": "f",
-            "image_sha256": picture,
-            "pixel_sha256": picture,
-            "image_id": f"image {picture}",
-            "source_row": i,
-        }
-        for i, picture in enumerate(pictures)
+        {**same, "sample_id": f"slake/{folder.name}/{i}", "image_id": f"image {name}", "source_row": i}
+        | {"image_sha256": name, "pixel_sha256": name}
+        for i, name in enumerate(pictures)
     ]
     looks = [{"pixel_sha256": name, "thumbnail": thumbnail(PICTURES[name])} for name in pictures]
     write_table(folder / "manifest.parquet", from_rows(rows, MANIFEST), MANIFEST)

@@ -80,7 +80,3 @@ def test_costs_of_other_answers_than_the_metrics_are_refused(tmp_path):
         with_costs(tmp_path / "b", {**COST, "method": "per"}, metrics=metrics)
     with pytest.raises(ArtifactError, match=r"12 rows share their keys, .*metric cost_"):
         with_costs(tmp_path / "c", COST, COST, metrics=[row("slake", "accuracy", 0.5)])
-
-
-def test_no_tables(tmp_path):
-    assert len(collect(tmp_path, {}, CollectMetricsSpec(ood=(), ood_ccg=()))[1]) == 0

@@ -53,13 +53,6 @@ def test_values_and_differences_by_hand(tmp_path):
     assert (own["low"], own["high"]) == (pytest.approx(0.6075), pytest.approx(0.8925))
 
 
-def test_the_order_of_the_inputs_changes_no_byte(tmp_path):
-    for name, order in (("a", 1), ("b", -1)):
-        compute(tmp_path / name, order=order)
-    one, other = (tmp_path / name / "out" / "contrasts.parquet" for name in "ab")
-    assert one.read_bytes() == other.read_bytes()
-
-
 def test_a_run_without_replicates_is_named(tmp_path):
     with pytest.raises(ArtifactError, match="no replicates of tiny/17/psr"):
         compute(tmp_path, methods=("per",))

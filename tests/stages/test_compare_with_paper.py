@@ -28,30 +28,10 @@ def test_a_row_a_published_cell_and_a_page(tmp_path):
     assert compare_with_paper.compute(SPEC, inputs, out) == "read 12 tables, compared 1291 cells: 1291 as printed"
     assert sorted(path.name for path in out.iterdir()) == ["paper_comparison.csv", "paper_comparison.md"]
     found = pl.read_csv(out / "paper_comparison.csv")
-    assert found.columns == [
-        *(
-            "table",
-            "backbone",
-            "dataset",
-            "subset",
-            "method",
-            "metric",
-            "published",
-            "published_std",
-            "ours",
-            "ours_std",
-        ),
-        *("n_seeds", "difference", "difference_in_published_stds", "verdict", "reason"),
-    ]
+    assert {"published", "ours", "difference_in_published_stds", "verdict", "reason"} <= set(found.columns)
     assert len(found) == 1291
+    (tmp_path / "other").mkdir()
+    compare_with_paper.compute(SPEC, dict(reversed(inputs.items())), tmp_path / "other")  # another order of inputs
+    for path in out.iterdir():
+        assert path.read_bytes() == (tmp_path / "other" / path.name).read_bytes()
     assert (out / "paper_comparison.md").read_text().startswith("# Study mine compared with the paper\n")
-
-
-def test_a_second_run_and_another_order_of_inputs_write_the_same_bytes(tmp_path):
-    inputs = write(tmp_path)
-    for name, given in (("one", inputs), ("other", dict(reversed(inputs.items())))):
-        (tmp_path / name).mkdir()
-        compare_with_paper.compute(SPEC, given, tmp_path / name)
-    for kind in ("csv", "md"):
-        one, other = (tmp_path / name / f"paper_comparison.{kind}" for name in ("one", "other"))
-        assert one.read_bytes() == other.read_bytes()

@@ -25,20 +25,6 @@ def test_members_replace_the_archive(tmp_path):
     assert found == ["data/imgs/xmlab1/source.jpg", "data/imgs/xmlab2/source.jpg"]
 
 
-@pytest.mark.parametrize("name", ["../evil.txt", "/etc/evil.txt", "imgs/../../evil.txt"])
-def test_a_member_that_leaves_the_folder_is_refused_before_anything_is_written(tmp_path, name):
-    path = archive(tmp_path / "data", {"imgs/good.txt": "a", name: "b"})
-    with pytest.raises(DataError, match="leaves the folder"):
-        unpack(path)
-    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["imgs.zip"]
-
-
-def test_a_damaged_archive_is_named(tmp_path):
-    (tmp_path / "imgs.zip").write_bytes(b"PK\x03\x04 cut short")
-    with pytest.raises(DataError, match=r"imgs\.zip: damaged"):
-        unpack(tmp_path / "imgs.zip")
-
-
 def test_a_link_is_refused(tmp_path):
     path = tmp_path / "imgs.zip"
     link = zipfile.ZipInfo("imgs/link")
@@ -51,20 +37,16 @@ def test_a_link_is_refused(tmp_path):
     assert [p.name for p in tmp_path.rglob("*")] == ["imgs.zip"]
 
 
-def test_a_member_overwrites_no_file_and_no_other_member(tmp_path):
+def test_a_member_overwrites_no_file_and_no_archive_explodes(tmp_path):
     (tmp_path / "test.json").write_text("official")
-    with pytest.raises(DataError, match=r"member 'test\.json' would overwrite another file"):
-        unpack(archive(tmp_path, {"test.json": "other"}))
-    with pytest.raises(DataError, match=r"member 'a/\.\./b' would overwrite another file"):
-        unpack(archive(tmp_path, {"b": "one", "a/../b": "two"}))
+    for member, members in (("test\\.json", {"test.json": "other"}), (r"a/\.\./b", {"b": "one", "a/../b": "two"})):
+        with pytest.raises(DataError, match=f"member '{member}' would overwrite another file"):
+            unpack(archive(tmp_path, members))
     assert (tmp_path / "test.json").read_text() == "official"
-
-
-def test_an_archive_that_explodes_is_refused(tmp_path):
     # Deflate packs zeros about a thousand times.
     with zipfile.ZipFile(tmp_path / "imgs.zip", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("zeros", bytes(10**6))
-    with pytest.raises(DataError, match=r"bytes would become 1000000, more than 200 times as much\. Do not trust it"):
+    with pytest.raises(DataError, match="bytes would become 1000000, more than 200 times"):
         unpack(tmp_path / "imgs.zip")
 
 

@@ -30,13 +30,6 @@ def test_files_are_byte_identical_twice(tmp_path):
     assert files == _draw(tmp_path / "b")[1]
 
 
-def test_style_reaches_the_images(tmp_path):
-    _, plain = _draw(tmp_path / "a")
-    _, noisy = _draw(tmp_path / "b", style={"noise": [0.3, 0.4]})
-    assert plain["test.json"] == noisy["test.json"]
-    assert plain["imgs/xmlab0/source.jpg"] != noisy["imgs/xmlab0/source.jpg"]
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -50,12 +43,6 @@ def test_style_reaches_the_images(tmp_path):
 def test_settings_out_of_range_are_refused(tmp_path, changes, message):
     with pytest.raises(ConfigError, match=message):
         _draw(tmp_path / "a", **changes)
-
-
-def test_a_hospital_may_have_some_splits_only(tmp_path):
-    summary, files = _draw(tmp_path / "a", images={"test": 2})
-    assert summary.startswith("read nothing, wrote 3 files: 2 test images")
-    assert set(files) == {"test.json", "imgs/xmlab0/source.jpg", "imgs/xmlab1/source.jpg", "truth.parquet"}
 
 
 def test_the_truth_names_every_image_as_the_loader_does_and_no_official_file_tells_it(tmp_path):

@@ -4,7 +4,6 @@ import polars as pl
 import pytest
 
 import dualread
-from dualread.apps import main as program
 from dualread.artifacts.tables import read_table
 from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.schema.columns import METRICS
@@ -105,50 +104,28 @@ def test_thresholds_are_those_of_the_study(tables, own_rows):
             assert row[column] == expected
 
 
-def test_the_program_reads_them(tables, capsys):
-    path = tables / "answers.parquet"
-    assert program.main(["evaluate", str(path), "--method", "psr", "--dataset", "vqa_rad", "--all"]) == 0
-    printed = capsys.readouterr().out
-    assert f"{path}, vqa_rad: 40 answers, 1 method\n95% intervals: {REPLICATES} resamples of image_id" in printed
-    assert "slake" not in printed
-
-
-def test_the_folder_of_a_study_is_no_table(tables, capsys):
-    assert program.main(["evaluate", str(tables)]) == 1
-    assert "is a folder, expected a table. A study writes those of each run to" in capsys.readouterr().err
-
-
-def test_a_method_without_confidences_is_left_out(inputs, tmp_path):
-    place = inputs["predictions/tiny/rlvr/17/per"] / "predictions.parquet"
-    empty = pl.read_parquet(place).clear()
-    empty.write_parquet(place, metadata={"dualread.reason": "none was fitted"})
-    said = export_answers.compute(spec(), inputs, tmp_path)
-    assert said.endswith("; without confidences: per")
-    assert set(pl.read_parquet(tmp_path / "answers.parquet")["method"]) == {"psr"}
-
-
-def test_where_no_method_has_confidences_the_table_of_answers_has_no_rows(inputs, tmp_path):
-    """An artifact needs a file; and it says by its columns what there would have been."""
-    for method in METHODS:
+@pytest.mark.parametrize("n", [1, 2])
+def test_methods_without_confidences_are_left_out(inputs, tmp_path, n):
+    """Without any, the table has no rows: an artifact needs a file, which says by its columns what there would be."""
+    for method in METHODS[:n]:
         place = inputs[f"predictions/tiny/rlvr/17/{method}"] / "predictions.parquet"
         pl.read_parquet(place).clear().write_parquet(place, metadata={"dualread.reason": "none was fitted"})
     out = tmp_path / "out"
     out.mkdir()
     said = export_answers.compute(spec(), inputs, out)
-    assert said == "wrote 0 rows of answers; without confidences: per, psr"
-    assert [path.name for path in out.iterdir()] == ["answers.parquet"]
-    assert {"method", "answer", "correct", "confidence"} <= set(pl.read_parquet(out / "answers.parquet").columns)
+    assert said.endswith(f"; without confidences: {', '.join(METHODS[:n])}")
+    found = pl.read_parquet(out / "answers.parquet")
+    assert set(found["method"]) == set(METHODS[n:])
+    assert {"method", "answer", "correct", "confidence"} <= set(found.columns)
+    assert (out / "pairs.parquet").exists() == (n == 1)
 
 
 def test_confidences_that_are_float32_stay_what_they_are(inputs, tmp_path):
     """0.8999999761581421 is .9 in other tables: it had been float32 there. A study's metrics know no .9 here."""
     for method in METHODS:
-        frame = pl.read_parquet(inputs[f"predictions/tiny/rlvr/17/{method}"] / "predictions.parquet")
-        write(
-            frame.with_columns(pl.lit(0.8999999761581421).alias("confidence")),
-            inputs[f"predictions/tiny/rlvr/17/{method}"],
-            "predictions",
-        )
+        folder = inputs[f"predictions/tiny/rlvr/17/{method}"]
+        frame = pl.read_parquet(folder / "predictions.parquet")
+        write(frame.with_columns(pl.lit(0.8999999761581421).alias("confidence")), folder, "predictions")
     export_answers.compute(spec(), inputs, tmp_path)
     found = dualread.evaluate(tmp_path / "answers.parquet", tmp_path / "pairs.parquet", replicates=0)
     for cells in found.parts:

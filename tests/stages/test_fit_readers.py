@@ -91,11 +91,8 @@ def test_the_header_says_how_to_score_a_new_image(fitted, inputs):
     assert known["replay"].items() <= shards.REPLAY.items()
     assert known["features"] == ["h_ans", "h_close", "h_evid", "h_global", "h_pre"]
     # 200 rows in blocks of ten: 140, 20 and 40
-    assert {role: count["n"] for role, count in known["partitions"].items()} == {
-        "fit": 140,
-        "stop": 20,
-        "calibration": 40,
-    }
+    counts = {role: count["n"] for role, count in known["partitions"].items()}
+    assert counts == {"fit": 140, "stop": 20, "calibration": 40}
     assert set(known["fitted_on"]) == {"manifest", "graded", "features", "parent/pre", "parent/post"}
     assert known["fitted_on"]["graded"] == json.loads((inputs["graded"] / "MANIFEST.json").read_text())["digest"]
     psr = header["parents"]["pre"]
@@ -123,19 +120,14 @@ def test_a_reader_says_what_scoring_the_next_image_depends_on(tmp_path, inputs):
     assert asked.prompt.sha256 == template_sha256("p_true")
 
 
-def test_a_training_free_reader_needs_no_replay(tmp_path, inputs):
+def test_a_training_free_reader_needs_no_replay_and_one_without_labels_no_answers(tmp_path, inputs):
     without = {name: path for name, path in inputs.items() if name != "features"}
     said = fit_readers.compute(spec_of("rlvr"), without, tmp_path)
     assert read_header(tmp_path / "reader.safetensors")["provenance"]["replay"] is None
     assert said.startswith("read 200 answers: fit 140 (")
-
-
-def test_fitting_twice_writes_the_same_bytes(tmp_path, inputs, fitted):
-    again = fit_all(tmp_path, inputs)
-    for method, folder in fitted.items():
-        assert (again[method] / "reader.safetensors").read_bytes() == (folder / "reader.safetensors").read_bytes(), (
-            method
-        )
+    actor = {name: inputs[name] for name in ("actor", "facts")}
+    assert "read no answers, it needs none" in fit_readers.compute(spec_of("rlvr"), actor, tmp_path)
+    assert load_reader(tmp_path / "reader.safetensors").provenance["fitted_on"] == {}
 
 
 def test_answers_that_no_reader_may_see_are_refused(tmp_path, inputs):
@@ -155,26 +147,18 @@ def test_answers_without_a_row_elsewhere_are_named(tmp_path, inputs):
         fit_readers.compute(spec_of("psr"), {**inputs, "graded": twice}, tmp_path)
 
 
-def test_a_reader_without_labels_needs_no_answers_to_train(tmp_path, inputs):
-    spec, actor = spec_of("rlvr"), {name: inputs[name] for name in ("actor", "facts")}
-    assert "read no answers, it needs none" in fit_readers.compute(spec, actor, tmp_path)
-    assert load_reader(tmp_path / "reader.safetensors").provenance["fitted_on"] == {}
+FULL = {value: np.full(200, value) for value in (np.inf, np.nan, 1.5)}
 
 
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        ({"score": np.full(200, -np.inf)}, r"psr: score of slake/train/\d+ is -inf, and 200 of 200 .* a finite number"),
-        ({"score": np.full(200, np.nan)}, r"psr: score of slake/train/\d+ is nan, .* such as log-odds"),
-        (
-            {"confidence": np.full(200, np.nan)},
-            r"psr: confidence of slake/train/\d+ is nan, .* probability in \[0, 1\]",
-        ),
-        (
-            {"confidence": np.full(200, 1.5)},
-            r"psr: confidence of slake/train/\d+ is 1\.5, .* probability in \[0, 1\]",
-        ),
+        ({"score": -FULL[np.inf]}, r"psr: score of slake/train/\d+ is -inf, and 200 of 200 .* a finite number"),
+        ({"score": FULL[np.nan]}, r"psr: score of slake/train/\d+ is nan, .* such as log-odds"),
+        ({"confidence": FULL[np.nan]}, r"psr: confidence of slake/train/\d+ is nan, .* probability in \[0, 1\]"),
+        ({"confidence": FULL[1.5]}, r"psr: confidence of slake/train/\d+ is 1\.5, .* probability in \[0, 1\]"),
         ({"score": np.zeros(199)}, r"psr: score has shape \(199,\), expected \(200,\)"),
+        ({"score": np.linspace(-900.0, 900.0, 200)}, None),  # any finite number
     ],
 )
 def test_a_reader_that_gives_no_scores_is_refused_as_soon_as_it_is_fitted(
@@ -182,6 +166,9 @@ def test_a_reader_that_gives_no_scores_is_refused_as_soon_as_it_is_fitted(
 ):
     score = psr.score
     monkeypatch.setattr(psr, "score", lambda reader, answers: replace(score(reader, answers), **broken))
+    if message is None:
+        fit_readers.compute(spec_of("psr"), inputs, tmp_path)
+        return
     with pytest.raises(ReaderError, match=r"^tiny/rlvr/17/psr: .*" + message) as error:
         fit_readers.compute(spec_of("psr"), inputs, tmp_path)
     assert ("[0, 1]" in str(error.value)) == ("confidence" in broken)
@@ -191,13 +178,6 @@ def test_a_reader_that_gives_no_scores_is_refused_as_soon_as_it_is_fitted(
 @pytest.mark.parametrize(("function", "expected"), [("fit", "Weights"), ("score", "Scores")])
 def test_a_reader_that_returns_an_object_of_another_type_is_refused(tmp_path, inputs, monkeypatch, function, expected):
     monkeypatch.setattr(psr, function, lambda *arguments: np.zeros(200))
-    message = f"psr: {function} returned an object of type ndarray. Expected `{expected}` of readers/base.py"
+    message = f"psr: {function} returned an object of type ndarray. Expected `{expected}`"
     with pytest.raises(ReaderError, match=message):
         fit_readers.compute(spec_of("psr"), inputs, tmp_path)
-
-
-def test_a_score_may_be_any_finite_number(tmp_path, inputs, monkeypatch):
-    score = psr.score
-    far = np.linspace(-900.0, 900.0, 200)
-    monkeypatch.setattr(psr, "score", lambda reader, answers: replace(score(reader, answers), score=far))
-    fit_readers.compute(spec_of("psr"), inputs, tmp_path)

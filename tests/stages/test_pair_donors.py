@@ -117,10 +117,3 @@ def test_donors_named_by_the_data_set_are_one_rule(manifest, tmp_path):
     assert pairs.select("sample_id", "donor_sample_id").rows() == [(source, donor)]
     assert audit["rule"].to_list() == ["named by the data set"]
     assert summary.endswith("wrote 1 pairs: 1 pairs (named by the data set)")
-
-
-def test_the_same_input_gives_the_same_bytes(manifest, tmp_path):
-    for name in ("a", "b"):
-        _pair(manifest, tmp_path / name, ["modality"])
-    for name in ("pairs.parquet", "audit.parquet"):
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()

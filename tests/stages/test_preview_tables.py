@@ -1,11 +1,8 @@
 import re
 import shutil
 import subprocess
-import zlib
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.reporting.tables import branches, cascade, controls, costs, data, main
@@ -37,18 +34,6 @@ def small(root, *modules):
     names = [module.__name__.rpartition(".")[2] for module in modules]
     built = [build_table.build(module, metrics(), layout(TINY_METHODS)).tex for module in modules]
     return save(root, **dict(zip(names, built, strict=True)))
-
-
-def pdf_objects(pdf):
-    """All that a PDF says of its objects, compressed or not."""
-    streams = re.findall(rb"stream\r?\n(.*?)endstream", pdf, flags=re.DOTALL)
-    found = [pdf]
-    for stream in streams:
-        try:
-            found.append(zlib.decompressobj().decompress(stream))
-        except zlib.error:  # not a compressed one
-            continue
-    return b"\n".join(found)
 
 
 def pages(folder):
@@ -101,25 +86,6 @@ def test_tables_are_in_the_order_of_the_spec_and_small_ones_share_a_page(tmp_pat
     captions = [page.index(of) for of in ("Table 1: Reliability", "Table 2: Component", "Table 4: Cost")]
     assert captions == sorted(captions)
     assert "Table 3: Calibration" in next(line for line in page.splitlines() if "Table 2: Component" in line)  # beside
-
-
-@needs_latex
-def test_its_letters_are_no_bitmaps(tmp_path):
-    preview(small(tmp_path, main, cascade, branches, costs), tmp_path / "out")
-    found = pdf_objects((tmp_path / "out/preview.pdf").read_bytes())
-    assert set(re.findall(rb"/Subtype\s*/(Type\w+)", found)) == {b"Type1"}
-
-
-@needs_latex
-@needs_poppler
-def test_a_caption_does_not_touch_the_rule_below_it(tmp_path):
-    preview(small(tmp_path, main), tmp_path / "out")
-    subprocess.run(["pdftoppm", "-r", "144", "-gray", tmp_path / "out/preview.pdf", tmp_path / "page"], check=True)
-    (image,) = tmp_path.glob("page*.pgm")
-    ink = (np.asarray(Image.open(image)) < 128).mean(axis=1)  # of each row of pixels; a row is half a point high
-    rule = int(np.argmax(ink > 0.7))  # the first line across the whole width
-    assert ink[rule - 10 : rule].max() == 0
-    assert ink[:rule].max() > 0
 
 
 @needs_latex

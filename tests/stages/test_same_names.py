@@ -14,10 +14,10 @@ from tests import same_names, specs
 
 
 @pytest.fixture
-def lab(tiny, tmp_path, monkeypatch):
+def lab(study, tmp_path, monkeypatch):
     """Make generations and features of some manifests, in one job or in a job each."""
     monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
-    shutil.copytree(tiny.checkpoint, tmp_path / "actor" / "checkpoint")
+    shutil.copytree(study.tiny.checkpoint, tmp_path / "actor" / "checkpoint")
 
     def of_shard(name, shard, manifest, **changes) -> tuple[Path, Path]:
         dataset, split = shard

@@ -59,17 +59,10 @@ def test_one_row_an_answer_sorted_and_without_a_label(method, tmp_path, fitted, 
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_labels_of_the_scored_answers_change_no_byte(method, tmp_path, fitted, inputs):
+def test_labels_of_the_scored_answers_and_the_order_of_shards_change_no_byte(method, tmp_path, fitted, inputs):
     run(method, fitted, inputs, tmp_path / "one")
-    run(method, fitted, scored_inputs(tmp_path / "other", labels_seed=2), tmp_path / "two")
-    one, two = ((tmp_path / name / "predictions.parquet").read_bytes() for name in ("one", "two"))
-    assert one == two
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_order_of_shards_changes_no_byte(method, tmp_path, fitted, inputs):
-    run(method, fitted, inputs, tmp_path / "one")
-    run(method, fitted, inputs, tmp_path / "two", shards=SHARDS[::-1])
+    other = scored_inputs(tmp_path / "other", labels_seed=2)
+    run(method, fitted, other, tmp_path / "two", shards=SHARDS[::-1])
     one, two = ((tmp_path / name / "predictions.parquet").read_bytes() for name in ("one", "two"))
     assert one == two
 
@@ -82,9 +75,7 @@ def test_the_question_prior_does_not_move_when_the_image_does(tmp_path, fitted, 
 
 
 def test_a_replay_read_in_another_way_is_refused(tmp_path, fitted):
-    with pytest.raises(
-        ArtifactError, match=r"slake/test/original: the replay's kappa is 0.2, the reader was fitted on 0.1"
-    ):
+    with pytest.raises(ArtifactError, match=r"slake/test/original: the replay's kappa is 0\.2"):
         run("per", fitted, scored_inputs(tmp_path / "in", kappa=0.2), tmp_path / "out")
     other = scored_inputs(tmp_path / "prompt", prompt={"name": "option_visible", "sha256": "0" * 64})
     assert len(run("per", fitted, other, tmp_path / "out prompt")) == 60
@@ -101,8 +92,6 @@ def test_a_score_that_is_not_finite_is_named_with_its_shard_and_not_with_the_ran
     score = psr.score
     broken = {"score": np.full(30, np.inf)}
     monkeypatch.setattr(psr, "score", lambda reader, answers: replace(score(reader, answers), **broken))
-    with pytest.raises(
-        ReaderError, match=r"slake/test/original: readers.psr: score of slake/test/0000 is inf"
-    ) as error:
+    with pytest.raises(ReaderError, match=r"slake/test/original: readers\.psr: score of slake/test/0000 is") as error:
         run("psr", fitted, inputs, tmp_path / "out")
     assert "[0, 1]" not in str(error.value)

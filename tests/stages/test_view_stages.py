@@ -20,13 +20,16 @@ from tests import specs
 from tests.stages.test_model_stages import answer
 
 P_TRUE = {
-    "prompt": specs.prompt("p_true"),
-    "answer_contract": specs.contract(),
-    "choices": Choices(words=["a", "b"]),
-    "decoding": None,
+    **{"prompt": specs.prompt("p_true"), "answer_contract": specs.contract()},
+    **{"choices": Choices(words=["a", "b"]), "decoding": None},
 }
 INTEGERS = {"choices": Choices(integers=[0, 100]), "decoding": None}
 SAMPLED = specs.decoding(temperature=1.0, n_samples=3, max_completion_tokens=6)
+
+
+@pytest.fixture(scope="module")
+def tiny(study):
+    return study.tiny
 
 
 @pytest.fixture
@@ -133,20 +136,17 @@ def test_a_black_view_differs_where_the_image_counts(answered, view, monkeypatch
     assert np.ptp(state.features("h_global"), axis=0).max() < 1e-4 < np.ptp(own["h_global"], axis=0).max()
 
 
-def test_a_view_of_layers_has_their_states_alone(answered, view, monkeypatch):
+def test_a_view_of_layers_or_with_a_measure_has_these_alone(answered, view, monkeypatch):
     monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
-    layers = view(replay, "layers", image="original", shows="donor", completions="donor", layers=(0.5, 1.0))
+    shown = {"image": "original", "shows": "donor", "completions": "donor"}
+    layers = view(replay, "layers", **shown, layers=(0.5, 1.0))
     (state,) = read_views(("layers",), {"layers": layers}, answers_of(answered), where="here")
     real = read_tensors(view(replay, "real", completions="donor") / "features.safetensors")
     assert set(read_tensors(layers / "features.safetensors")) == {"h_ans_at_0.5", "h_ans_at_1"}
     np.testing.assert_allclose(state.features("h_ans_at_1"), real["h_ans"], atol=1e-5)
     assert np.abs(state.features("h_ans_at_0.5") - real["h_ans"]).max() > 1e-2
-
-
-def test_a_view_with_a_measure_has_what_that_measures_alone(answered, view, monkeypatch):
-    monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
     measure = specs.measure("hidden_core", share=0.5, from_depth=0.25, to_depth=0.75)
-    core = view(replay, "core", image="original", shows="donor", completions="donor", measure=measure)
+    core = view(replay, "core", **shown, measure=measure)
     (found,) = read_views(("core",), {"core": core}, answers_of(answered), where="here")
     assert set(read_tensors(core / "features.safetensors")) == {"entropy", "entropy_hidden"}
     entropies = read_table(core / "features.parquet", FEATURES)  # the index is that of every replay

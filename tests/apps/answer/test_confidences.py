@@ -29,6 +29,11 @@ def fitted():
 
 
 @pytest.fixture(scope="module")
+def tiny(study):
+    return study.tiny
+
+
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("kept")
 
@@ -49,17 +54,12 @@ def test_one_row_per_example_with_its_own_columns(asked):
     assert asked["answer"].to_list() == [None] * 6
 
 
-def test_methods_that_cannot_be_fitted_are_null_and_the_others_are_there(asked):
-    assert asked["confidence_verbalized"].null_count() == 6  # no answer has a valid form
+def test_methods_that_cannot_be_fitted_are_null_and_without_any_the_reasons_are_said(tiny, folder, asked):
+    for method in METHODS:
+        assert asked[f"confidence_{method}"].null_count() == 6  # no answer has a valid form
     assert asked["reason"].null_count() == 0
-    assert asked["confidence_sequence_likelihood"].null_count() == 6
-    assert asked["confidence_sc2"].null_count() == 6
-
-
-def test_where_no_method_can_be_fitted_the_reasons_are_said(tiny, folder, asked):
-    """The only methods that were asked for: the answers are there, and nothing else can be returned."""
     given = [*examples(4, answer="yes"), *examples(6)[4:], *fitted()]
-    with pytest.raises(ReaderError, match=r"^sc2: .* 0 correct of "):
+    with pytest.raises(ReaderError, match=r"^sc2: .* 0 correct of "):  # the only method that was asked for
         dualread.confidences(tiny.checkpoint, given, ["sc2"], folder=folder, **QUICK)
 
 
@@ -100,30 +100,20 @@ def test_an_opened_model_is_its_checkpoint(tiny, folder, asked):
     assert found["correct"].to_list() == [None] * 4
 
 
-def test_what_needs_labels_is_refused_without_them(tiny, folder):
-    with pytest.raises(
-        DataError, match=r"dualread are fitted on answers to the part 'fit'.*fitted on nothing: .*verbalized"
+def test_what_cannot_be_asked_or_fitted_is_refused(tiny, folder):
+    other = [{**row, "image": image(10 + k)} for k, row in enumerate(examples(4, answer="yes"))]
+    leak = [*examples(2), *({**row, "image": image(k)} for k, row in enumerate(examples(9, "fit", answer="yes")))]
+    two = examples(2)
+    for call, kind, said in (
+        (((tiny.checkpoint, two, "dualread"), {}), DataError, r"part 'fit'.*fitted on nothing: .*verbalized"),
+        (((tiny.checkpoint, two, "psr"), {"fit": two}), DataError, "where 2 of 2 examples have no reference"),
+        (((tiny.checkpoint, two, "psr"), {"fit": other}), DataError, r"has 4 images\. Expected at least 9"),
+        (((tiny.checkpoint, two, "psr"), {"parts": "fit"}), ConfigError, "expected test, validation, or both"),
+        (((3, two, "verbalized"), {}), DataError, "Expected a folder, owner/name of the hub, or a tuple"),
+        (((tiny.checkpoint, leak, "psr"), QUICK), DualReadError, "picture"),  # an image in two parts
     ):
-        dualread.confidences(tiny.checkpoint, examples(2), "dualread", folder=folder)
-    with pytest.raises(DataError, match="part 'fit', where 2 of 2 examples have no reference answer"):
-        dualread.confidences(tiny.checkpoint, examples(2), "psr", fit=examples(2), folder=folder)
-    with pytest.raises(ConfigError, match="expected test, validation, or both"):
-        dualread.confidences(tiny.checkpoint, examples(2), "psr", parts="fit", folder=folder)
-    with pytest.raises(DataError, match="Expected a folder, owner/name of the hub, or a tuple"):
-        dualread.confidences(3, examples(2), "verbalized", folder=folder)
-
-
-def test_an_image_in_two_parts_is_refused(tiny, folder):
-    given = [*examples(2), *({**row, "image": image(k)} for k, row in enumerate(examples(9, "fit", answer="yes")))]
-    with pytest.raises(DualReadError, match="picture"):
-        dualread.confidences(tiny.checkpoint, given, "psr", folder=folder, **QUICK)
-
-
-def test_too_few_images_to_fit_on_are_refused(tiny, folder):
-    given = examples(2)
-    more = [{**row, "image": image(10 + k)} for k, row in enumerate(examples(4, answer="yes"))]
-    with pytest.raises(DataError, match=r"psr is fitted on the part 'fit', which has 4 images. Expected at least 9"):
-        dualread.confidences(tiny.checkpoint, given, "psr", fit=more, folder=folder)
+        with pytest.raises(kind, match=said):
+            dualread.confidences(*call[0], **call[1], folder=folder)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

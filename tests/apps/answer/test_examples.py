@@ -125,16 +125,9 @@ def test_what_is_wrong_is_named_with_its_row(row, said):
         read_examples([row], "examples")
 
 
-def test_nothing_and_other_things_are_refused():
-    with pytest.raises(DataError, match="no examples"):
-        read_examples([], "examples")
-    with pytest.raises(DataError, match="int"):
-        read_examples(3, "examples")
-    with pytest.raises(DataError, match="no lists of one length"):
-        read_examples({"image": [png(0)], "question": ["a", "b"]}, "examples")
-
-
-def test_an_id_that_occurs_twice_is_refused():
-    rows = [{"image": png(k), "question": "Is it?", "id": "q1"} for k in (0, 1)]
-    with pytest.raises(DataError, match="id 'q1' is that of another example"):
-        numbered(read_examples(rows, "examples"))
+def test_nothing_other_things_and_ids_that_occur_twice_are_refused():
+    twice = [{"image": png(k), "question": "Is it?", "id": "q1"} for k in (0, 1)]
+    wrong = {"no examples": [], "int": 3, "no lists of one length": {"image": [png(0)], "question": ["a", "b"]}}
+    for said, given in {**wrong, "id 'q1' is that of another": twice}.items():
+        with pytest.raises(DataError, match=said):
+            numbered(read_examples(given, "examples"))

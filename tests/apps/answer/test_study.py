@@ -88,10 +88,7 @@ def examples(*parts, answer="yes"):
     [
         (examples("test"), "psr is fitted on answers to the part 'fit', of which there is no example"),
         (examples("fit"), "no example of the part 'test'"),
-        (
-            examples("test", "fit", answer=None),
-            "where 1 of 1 examples have no reference answer, such as .*row 1",
-        ),
+        (examples("test", "fit", answer=None), "where 1 of 1 examples have no reference answer, such as .*row 1"),
     ],
 )
 def test_what_is_missing_is_said(given, said):
@@ -118,16 +115,9 @@ def test_views_and_states_of_the_parts_that_need_them(tmp_path):
     wanted = ["dualread", "sc8", "bicr"]
     made = places(Jobs(study(*wanted), sources, ["test"], wanted, Path("/out")))
     assert made["generate"] == [
-        "generations/train/original",
-        "generations/validation/original",
-        "generations/test/original",
-        "views/validation/original/samples",
-        "views/test/original/samples",
+        *("generations/train/original", "generations/validation/original", "generations/test/original"),
+        *("views/validation/original/samples", "views/test/original/samples"),
     ]
     # BICR is fitted with a black image as well; SC reads no states.
-    assert made["replay"] == [
-        "features/train/original",
-        "features/test/original",
-        "views/train/original/black",
-    ]
+    assert made["replay"] == ["features/train/original", "features/test/original", "views/train/original/black"]
     assert made["score_answers"] == [f"predictions/{method}" for method in wanted]  # not those of parents

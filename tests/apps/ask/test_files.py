@@ -53,14 +53,14 @@ def test_wrong_ids_are_read_by_nobody_and_named(ask):
     assert f"wrote answers/requests-001.jsonl: {FIRST} requests" in said
 
 
+TOO_FAST = {"status_code": 429, "body": {"error": {"message": "too fast"}}}
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda line: {**line, "response": None, "error": {"message": "expired"}}, "error: expired (batch.jsonl:"),
-        (
-            lambda line: {**line, "response": {"status_code": 429, "body": {"error": {"message": "too fast"}}}},
-            "error 429: too fast (batch.jsonl:",
-        ),
+        (lambda line: {**line, "response": TOO_FAST}, "error 429: too fast (batch.jsonl:"),
         (lambda line: {**line, "response": None}, "has neither a response nor an error (batch.jsonl:"),
         (lambda line: {**line, "response": {"status_code": 200, "body": "<html>"}}, "is no chat completion"),
         (lambda line: "<html>502</html>", "16 lines are no response, such as batch.jsonl:1."),
@@ -95,14 +95,11 @@ def test_two_different_answers_to_one_request_are_refused(ask):
     assert "a.jsonl:16 and b.jsonl:1 answer the same request (slake/train/0000) differently" in said
 
 
-def test_without_its_questions_a_study_says_how_to_build_them(ask):
+def test_a_study_without_its_questions_or_that_asks_nobody_says_so(ask):
     Path("results/given/manifests/slake/train/MANIFEST.json").unlink()
     code, said = ask()
     assert code == 1
     assert "Build them first: snakemake --cores 2 --configfile mine.yaml -- questions" in said
-
-
-def test_a_study_that_asks_nobody(ask):
     Path("mine.yaml").write_text("study: other\n")
     code, said = ask()
     assert code == 1

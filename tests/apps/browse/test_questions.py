@@ -51,34 +51,27 @@ def test_a_page_is_the_same_bytes_twice_and_holds_texts_as_data(folder):
     assert json.loads(data)["questions"][2]["question"] == study.HOSTILE
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+def test_what_the_study_lacks_is_named(folder, tmp_path, monkeypatch):
+    for arguments, says in (
         ({"split": "train"}, "it has test"),
         ({"split": "test", "datasets": ["mien"]}, "Did you mean 'mine'"),
-    ],
-)
-def test_a_split_or_data_set_that_the_study_lacks_is_named(folder, arguments, says):
-    with pytest.raises(ConfigError, match=says):
-        collect(folder, **arguments)
-
-
-def test_a_folder_that_is_no_study_is_refused(tmp_path):
+        ({"split": "test", "skip": 3}, r"--skip 3: .* has 3 such questions"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            collect(folder, **arguments)
     with pytest.raises(ConfigError, match="not the results folder of a study"):
         collect(tmp_path, split="test")
-
-
-def test_a_study_without_predictions_is_refused(folder):
-    for path in folder.glob("predictions/*/*/*/*/MANIFEST.json"):
-        path.unlink()
-    with pytest.raises(ArtifactError, match="no predictions"):
-        collect(folder, split="test")
-
-
-def test_a_truncated_table_is_named(folder):
+    content = collect(folder, split="test")
+    monkeypatch.setattr(page, "_MOST_BYTES", 1000)  # browsers do not show more
+    with pytest.raises(ConfigError, match=r"Expected fewer questions: --most 1"):
+        render(content)
     path = folder / "predictions/tiny/rlvr/17/dualread/predictions.parquet"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ArtifactError, match=r"predictions\.parquet: cannot be read"):
+        collect(folder, split="test")
+    for path in folder.glob("predictions/*/*/*/*/MANIFEST.json"):
+        path.unlink()
+    with pytest.raises(ArtifactError, match="no predictions"):
         collect(folder, split="test")
 
 
@@ -87,10 +80,7 @@ def test_a_page_shows_a_part_and_says_which(folder):
     assert part_of(whole) == ""
     first = collect(folder, split="test", most=2)
     assert [question["id"] for question in first["questions"]] == list(study.QUESTIONS)[:2]
-    assert (
-        part_of(first)
-        == "Questions 1 to 2 of 3: `dualread browse` with --skip 2 shows the next ones, --most N so many."
-    )
+    assert part_of(first).startswith("Questions 1 to 2 of 3: `dualread browse` with --skip 2 shows the next ones")
     assert part_of(first) in render(first).replace("&#39;", "'")
     assert first["questions"][0]["donor"] == {"gold": ["no"], "image": first["questions"][1]["image"]}
     last = collect(folder, split="test", skip=2)
@@ -99,11 +89,3 @@ def test_a_page_shows_a_part_and_says_which(folder):
     for name in ("rlvr", "base"):
         of_all, of_first, of_last = (c["runs"][0]["actors"][name]["original"] for c in (whole, first, last))
         assert of_first + of_last == of_all
-    with pytest.raises(ConfigError, match=r"--skip 3: .* has 3 such questions"):
-        collect(folder, split="test", skip=3)
-
-
-def test_a_page_that_browsers_do_not_show_is_refused(folder, monkeypatch):
-    monkeypatch.setattr(page, "_MOST_BYTES", 1000)
-    with pytest.raises(ConfigError, match=r"3 questions of mine make a page of .* Expected fewer questions: --most 1"):
-        render(collect(folder, split="test"))

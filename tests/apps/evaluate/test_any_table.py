@@ -21,34 +21,12 @@ HOSTILE = (
     *("", " ", "nan", "NaN", "None", "null", "0", "1", "1.0", "true", "False", "yes", "No", ".9", "0.9", "-1", "1e400"),
     *("85%", "0,9", "inf", "-inf", "A", "(b)", "C. liver", "liver", "left, right", "a|b", "a / b", "a#b", "['a', 'b']"),
     *(
-        '["a", "b"]',
-        "[a, b]",
-        "('a',)",
-        "[" * 50,
-        '"',
-        '\\"',
-        "'",
-        ";",
-        "\t",
-        "\n",
-        "\r\n",
-        "=1+1",
-        "@x",
-        "\x1b[31m",
-        "é",
+        *('["a", "b"]', "[a, b]", "('a',)", "[" * 50, '"', '\\"', "'", ";", "\t", "\n", "\r\n", "=1+1", "@x"),
+        *("\x1b[31m", "é"),
     ),
     *(
-        "007",
-        "7",
-        "7.0",
-        "1.23E+17",
-        "12345678901234567890",
-        "yes/no",
-        "number",
-        "open",
-        "closed",
-        "$\\frac{",
-        "\ufeff",
+        *("007", "7", "7.0", "1.23E+17", "12345678901234567890", "yes/no", "number", "open", "closed"),
+        *("$\\frac{", "\ufeff"),
     ),
     *("\u200b", "<b>", "{}", '{"a": 1}', "x" * 300),
 )
@@ -56,8 +34,6 @@ NAMES = (
     *("confidence", "correct", "answer", "reference_answer", "image_id", "question", "answer_type", "method"),
     *("sample_id", "dataset", "split", "question_id", "", "note", "confidence", "Confidence", "A"),
 )
-
-
 TAME = {
     "confidence": lambda draw: draw.choice(["0.9", ".25", "1", "0", str(draw.random())]),
     "correct": lambda draw: draw.choice("01"),
@@ -144,29 +120,21 @@ def test_any_table_is_evaluated_or_refused(tmp_path, seed):
     assert n_evaluated >= 10  # so that the test tests something
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_numbers_are_those_of_scikit_learn(tmp_path, seed):
     generator = np.random.default_rng(seed)
     n = int(generator.integers(5, 300))
     kind = [np.float64, np.float32, np.float16][seed % 3]
-    digits = [1, 2, 9][seed // 7]
-    confidence = generator.random(n).round(digits)
+    confidence = generator.random(n).round([1, 2, 9][seed // 2])
     correct = generator.random(n) < 0.6
     correct[:2] = True, False
     short = np.array([float(str(value)) for value in confidence.astype(kind)])  # .9 is .9 in any precision
     frame = pd.DataFrame({"confidence": confidence.astype(kind), "correct": correct, "note": 'a "b", \\"'})
     frame.to_csv(tmp_path / "a.csv", index=bool(seed % 2), sep=",;\t"[seed % 3])
-    frame.to_json(tmp_path / "a.json", orient="records" if seed % 2 else "columns", double_precision=15)
-    forms = {
-        "pandas": frame,
-        "csv": tmp_path / "a.csv",
-        "mapping": {"confidence": frame["confidence"].to_numpy(), "correct": correct},
-    }
+    forms = {"pandas": frame, "csv": tmp_path / "a.csv"}
     if kind is np.float64:
+        frame.to_json(tmp_path / "a.json", orient="records" if seed % 2 else "columns", double_precision=15)
         forms["json"] = tmp_path / "a.json"
-    if kind is not np.float16:
-        frame.to_parquet(tmp_path / "a.parquet")
-        forms["parquet"] = tmp_path / "a.parquet"
     for name, table in forms.items():
         found = dualread.evaluate(table, replicates=0).metrics.filter(subset="all")
         values = dict(found.select("metric", "estimate").rows())
@@ -183,30 +151,16 @@ def drawn_pairs(draw):
     methods = ["a", "b"][: draw.randint(1, 2)]
     right = {(m, k): draw.random() < 0.8 for m in methods for k in range(n)}
     sure = {(m, k, of): draw.choice([0, 0.25, 0.5, 1, draw.random()]) for m in methods for k in range(n) for of in "xy"}
-    answers = [
-        {
-            "method": m,
-            "sample_id": f"q{k}",
-            "image_id": f"i{k}",
-            "confidence": sure[m, k, "x"],
-            "correct": int(right[m, k]),
-        }
-        for m in methods
-        for k in range(n)
-    ]
-    pairs, wins = [], {m: [] for m in methods}
-    for m in methods:
-        for k in range(n):
-            wrong = draw.random() < 0.7
-            own = {
-                "donor_image_id": f"i{(k + 1) % n}",
-                "donor_confidence": sure[m, k, "y"],
-                "donor_correct": int(not wrong),
-            }
-            pairs.append({"method": m, "sample_id": f"q{k}", **own})
-            if right[m, k] and wrong:
-                one, other = sure[m, k, "x"], sure[m, k, "y"]
-                wins[m].append(1.0 if one > other else 0.5 if one == other else 0.0)
+    answers, pairs, wins = [], [], {m: [] for m in methods}
+    for m, k in right:
+        one, other = sure[m, k, "x"], sure[m, k, "y"]
+        wrong = draw.random() < 0.7
+        key = {"method": m, "sample_id": f"q{k}"}
+        answers.append({**key, "image_id": f"i{k}", "confidence": one, "correct": int(right[m, k])})
+        donor = {"donor_image_id": f"i{(k + 1) % n}", "donor_confidence": other, "donor_correct": int(not wrong)}
+        pairs.append({**key, **donor})
+        if right[m, k] and wrong:
+            wins[m].append(1.0 if one > other else 0.5 if one == other else 0.0)
     return answers, pairs, {m: sum(of) / len(of) if of else None for m, of in wins.items()}
 
 
@@ -226,9 +180,8 @@ def test_any_pairs_are_evaluated_as_a_whole_or_refused(tmp_path, seed):
         answers, pairs, expected = drawn_pairs(draw)
         is_tame = draw.random() < 0.3
         for _ in range(0 if is_tame else draw.randint(1, 3)):
-            column = draw.choice(
-                [*pairs[0], "donor_answer", "donor_reference_answer", "dataset", "split", "note", "Method"]
-            )
+            names = ("donor_answer", "donor_reference_answer", "dataset", "split", "note", "Method")
+            column = draw.choice([*pairs[0], *names])
             value = draw.choice(HOSTILE)
             for row in pairs if draw.random() < 0.5 else draw.sample(pairs, 1):
                 row[column] = value
@@ -240,16 +193,12 @@ def test_any_pairs_are_evaluated_as_a_whole_or_refused(tmp_path, seed):
             refused.append(str(error))
             continue
         n_evaluated += 1
-        of = found.metrics.filter(metric="natural_ccg_auc", subset="all")
-        n = sum(
-            len(joined.pairs)
-            for cells in found.parts
-            for joined in cells.methods.values()
-            if not isinstance(joined.pairs, str)
-        )
+        every = [joined.pairs for cells in found.parts for joined in cells.methods.values()]
+        n = sum(len(of) for of in every if not isinstance(of, str))
         blank = sum(not any(str(value).strip("\ufeff \t\r\n\xa0") for value in row.values()) for row in pairs)
         assert n + sum(found.left_out.values()) == len(pairs) - blank
         if is_tame:
+            of = found.metrics.filter(metric="natural_ccg_auc", subset="all")
             assert dict(of.select("method", "estimate").rows()) == pytest.approx(expected, nan_ok=True)
     assert all(": " in said for said in refused)
     assert n_evaluated >= 10

@@ -58,55 +58,39 @@ def test_answers_and_pairs_are_joined(tmp_path):
 def test_confidence_and_correct_are_enough(tmp_path):
     found = data_of(tmp_path, columns(ANSWERS, "confidence", "correct"))
     answers = only(found).answers
-    assert sorted(answers.select("confidence", "correct").rows()) == [
-        (0.3, False),
-        (0.6, True),
-        (0.8, False),
-        (0.9, True),
-    ]
+    rows = [(0.3, False), (0.6, True), (0.8, False), (0.9, True)]
+    assert sorted(answers.select("confidence", "correct").rows()) == rows
     assert answers["image_id"].n_unique() == answers["question_key"].n_unique() == 4  # every row is a cluster by itself
     assert (found.cluster, only(found).pairs) == (None, NO_PAIRS)
     assert found.withheld == {"within_question_auroc": f"no column 'question' in {tmp_path}/mine.csv"}
 
 
-def test_answers_are_graded_as_in_the_paper(tmp_path):
+def test_answers_are_graded_as_in_the_paper_and_a_column_correct_counts(tmp_path):
     # article and plural do not matter; an empty answer is wrong; left is not right; here `#` separates accepted answers
-    assert only(data_of(tmp_path, GRADED, options=HASH)).answers.sort("confidence")["correct"].to_list() == [
-        True,
-        False,
-        False,
-        True,
-    ]
-
-
-@pytest.mark.parametrize("kind", [".csv", ".jsonl", ".parquet"])
-def test_empty_answers_count_as_wrong_and_are_shown(tmp_path, kind):
-    answers = pl.DataFrame({"confidence": [0.9, 0.8, 0.7], "answer": [None, "liver", " "], "reference_answer": "liver"})
-    answers = answers.with_columns(sample_id=pl.Series(["q1", "q2", "q3"]), image_id=pl.Series(["a", "b", "c"]))
-    pairs = answers.select("sample_id", donor_image_id=pl.lit("d"), donor_reference_answer=pl.lit("lung"))
-    pairs = pairs.with_columns(donor_answer=answers["answer"], donor_confidence=answers["confidence"])
-    paths = [tmp_path / f"{name}{kind}" for name in ("mine", "pairs")]
-    for frame, path in zip((answers, pairs), paths, strict=True):
-        {".csv": frame.write_csv, ".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet}[kind](path)
-    (found,) = dualread.evaluate(*paths, replicates=0).parts
-    assert only(found).answers.sort("sample_id")["correct"].to_list() == [False, True, False]
-    shown = list(grading_lines(found.graded))
-    assert shown[0] == "answers: 1 of 3 right, 66.7% empty"
-    assert "pairs: 0 of 3 right, 66.7% empty" in shown
-
-
-def test_lists_of_references_and_a_column_that_says_correct(tmp_path):
+    graded = only(data_of(tmp_path, GRADED, options=HASH)).answers.sort("confidence")
+    assert graded["correct"].to_list() == [True, False, False, True]
     lines = '{"confidence": 0.9, "answer": "x-ray", "reference_answer": ["CT", "X-ray"]}\n'
     (found,) = dualread.evaluate(write(tmp_path, "mine.jsonl", lines), replicates=0).parts
     assert only(found).answers["correct"].to_list() == [True]
     both = "confidence,correct,answer,reference_answer\n0.9,0,liver,liver\n"
     assert only(data_of(tmp_path, both)).answers["correct"].to_list() == [False]
-
-
-def test_donors_are_graded_too(tmp_path):
     pairs = "sample_id,donor_image_id,donor_answer,donor_reference_answer,donor_confidence\nq1,ct-02,Yes.,no,0.5\n"
     pairs += "q2,ct-01,Yes.,yes,0.5\n"
     assert only(data_of(tmp_path, ANSWERS, pairs)).pairs["correct_donor"].to_list() == [False, True]
+
+
+def test_empty_answers_count_as_wrong_and_are_shown(tmp_path):
+    answers = pl.DataFrame({"confidence": [0.9, 0.8, 0.7], "answer": [None, "liver", " "], "reference_answer": "liver"})
+    answers = answers.with_columns(sample_id=pl.Series(["q1", "q2", "q3"]), image_id=pl.Series(["a", "b", "c"]))
+    pairs = answers.select("sample_id", donor_image_id=pl.lit("d"), donor_reference_answer=pl.lit("lung"))
+    pairs = pairs.with_columns(donor_answer=answers["answer"], donor_confidence=answers["confidence"])
+    answers.write_csv(tmp_path / "mine.csv")
+    pairs.write_parquet(tmp_path / "pairs.parquet")
+    (found,) = dualread.evaluate(tmp_path / "mine.csv", tmp_path / "pairs.parquet", replicates=0).parts
+    assert only(found).answers.sort("sample_id")["correct"].to_list() == [False, True, False]
+    shown = list(grading_lines(found.graded))
+    assert shown[0] == "answers: 1 of 3 right, 66.7% empty"
+    assert "pairs: 0 of 3 right, 66.7% empty" in shown
 
 
 @pytest.mark.parametrize(
@@ -147,12 +131,9 @@ def test_answer_types_make_subsets(tmp_path):
 @pytest.mark.parametrize("names", [(), ("sample_id",), ("sample_id", "image_id")])
 def test_the_order_of_rows_changes_nothing(tmp_path, names):
     text = without(ANSWERS, *names)
-    reversed_text = pl.read_csv(text.encode(), infer_schema=False).reverse().write_csv()
-    assert (
-        only(data_of(tmp_path, text))
-        .answers.drop("row", strict=False)
-        .equals(only(data_of(tmp_path, reversed_text)).answers.drop("row", strict=False))
-    )
+    turned = pl.read_csv(text.encode(), infer_schema=False).reverse().write_csv()
+    one, other = (only(data_of(tmp_path, of)).answers.drop("row", strict=False) for of in (text, turned))
+    assert one.equals(other)
 
 
 TWO_SETS = """\
@@ -167,18 +148,13 @@ rad,q1,synpic2,0,0.4
 """
 
 
-def test_equal_names_in_two_data_sets_are_different_images_and_questions(tmp_path):
+def test_equal_names_in_two_data_sets_or_splits_are_different_images_and_questions(tmp_path):
     med, rad = parts(tmp_path, TWO_SETS, TWO_SETS_PAIRS)
     assert (med.dataset, rad.dataset) == ("med", "rad")
     assert [only(one).answers.height for one in (med, rad)] == [1, 2]
     assert (only(med).pairs, only(rad).pairs["donor_image_id"].to_list()) == (NO_PAIRS, ["synpic2"])
-
-
-def test_splits_are_told_apart_too(tmp_path):
-    text = (
-        TWO_SETS.replace("dataset,", "dataset,split,").replace("rad,q1", "rad,test,q1").replace("rad,q2", "rad,dev,q1")
-    )
-    text = text.replace("med,q1", "med,test,q1")
+    text = TWO_SETS.replace("dataset,", "dataset,split,").replace("rad,q1", "rad,test,q1")
+    text = text.replace("rad,q2", "rad,dev,q1").replace("med,q1", "med,test,q1")
     assert [one.dataset for one in parts(tmp_path, text)] == ["med/test", "rad/dev", "rad/test"]
     same = text.replace(",dev,", ",test,").replace("test,q1,synpic1,0.2", "test,q2,synpic1,0.2")
     assert [one.dataset for one in parts(tmp_path, same)] == ["med", "rad"]
@@ -195,45 +171,26 @@ def test_scores_are_replaced_by_their_ranks(tmp_path):
     assert only(found).pairs["confidence_donor"].to_list() == pytest.approx([6 / 7, 3 / 7, 5 / 7])
     assert found.ranked == {"mine"}
     assert data_of(tmp_path, ANSWERS, PAIRS).ranked == frozenset()
-
-
-def test_scores_from_0_to_1_are_scores(tmp_path):
-    found = data_of(tmp_path, "score,correct\n0.9,1\n0.2,0\n")
+    found = data_of(tmp_path, "score,correct\n0.9,1\n0.2,0\n")  # from 0 to 1
     assert (found.ranked, sorted(only(found).answers["confidence"])) == ({"mine"}, pytest.approx([1 / 3, 2 / 3]))
 
 
-def test_one_method_may_have_probabilities_and_another_scores(tmp_path):
+def test_one_method_may_have_probabilities_and_another_scores_but_none_has_both(tmp_path):
     text = "method,sample_id,confidence,score,correct\na,q1,0.5,,1\na,q2,0.7,,1\nb,q1,,12,1\nb,q2,,-0.5,0\n"
     found = data_of(tmp_path, text)
     assert found.ranked == {"b"}
     assert found.methods["a"].answers["confidence"].to_list() == [0.5, 0.7]
     assert found.methods["b"].answers["confidence"].to_list() == pytest.approx([2 / 3, 1 / 3])
-    with pytest.raises(DataError, match="'a' has probabilities"):
-        data_of(tmp_path, text.replace("a,q1,0.5,", "a,q1,,5"))
-    with pytest.raises(DataError, match="row 1: empty"):
-        data_of(tmp_path, text.replace("a,q1,0.5,", "a,q1,,"))
-
-
-def test_answers_and_pairs_on_two_scales_are_refused(tmp_path):
-    for answers, pairs in ((ANSWERS, OF_SCORES), (SCORES, PAIRS)):
-        with pytest.raises(DataError, match="'mine' has probabilities"):
+    first = text.replace("a,q1,0.5,", "a,q1,,5"), text.replace("a,q1,0.5,", "a,q1,,")
+    for answers, pairs in ((first[0], None), (first[1], None), (ANSWERS, OF_SCORES), (SCORES, PAIRS)):
+        with pytest.raises(DataError, match=r"has probabilities in|row 1: empty"):
             data_of(tmp_path, answers, pairs)
 
 
-@pytest.mark.parametrize(
-    "donor",
-    [
-        "ct-01",
-        "CT-01",
-        "./ct-01",
-        "ct-01.png",
-        "images/ct-01.PNG",
-        "images%2fct-01",
-        "ct\uff0d01",
-        "ct -01",
-        "a\\ct-01",
-    ],
-)
+SPELLED = ["ct-01", "CT-01", "./ct-01", "ct-01.png", "images/ct-01.PNG", "images%2fct-01", "ct\uff0d01", "ct -01"]
+
+
+@pytest.mark.parametrize("donor", [*SPELLED, "a\\ct-01"])
 def test_the_own_image_is_no_donor_however_it_is_spelled(tmp_path, donor):
     with pytest.raises(DataError, match="row 1: the donor's image"):
         data_of(tmp_path, ANSWERS, PAIRS.replace("q1,ct-02", f"q1,{donor}"))
@@ -250,6 +207,9 @@ def test_what_was_graded_is_shown_with_the_most_common_pairs(tmp_path):
     wrong = [("no", "yes")] * 3 + [("lung", "left lung")] * 2 + [(f"a{k}", f"b{k}") for k in range(12)] + [("", "x")]
     rows = [*wrong, ("The Livers", "liver")]
     text = "confidence,answer,reference_answer\n" + "".join(f"0.5,{one},{other}\n" for one, other in rows)
+    assert list(grading_lines(data_of(tmp_path).graded)) == ["answers: 2 of 4 right, 0.0% empty"]
+    nothing = data_of(tmp_path, columns(ANSWERS, "confidence", "correct"))
+    assert list(grading_lines(nothing.graded)) == ["answers: 2 of 4 right"]
     data = data_of(tmp_path, text)
     pairs = wrong_pairs(data.graded)
     assert pairs.rows()[:3] == [("no", "yes", 3, False), ("lung", "left lung", 2, True), ("", "x", 1, False)]
@@ -261,13 +221,6 @@ def test_what_was_graded_is_shown_with_the_most_common_pairs(tmp_path):
     assert max(map(len, lines)) <= 100
     assert "2 of 18 wrong answers" in data.warnings[0]
     assert data.graded.filter(answer="The Livers").select("equal", "correct", "contained").row(0) == (True, True, False)
-
-
-def test_what_others_say_is_correct_is_shown_without_pairs(tmp_path):
-    assert list(grading_lines(data_of(tmp_path).graded)) == ["answers: 2 of 4 right, 0.0% empty"]
-    assert list(grading_lines(data_of(tmp_path, columns(ANSWERS, "confidence", "correct")).graded)) == [
-        "answers: 2 of 4 right"
-    ]
 
 
 @pytest.mark.parametrize(("correct", "n"), [(1, 19), (0, 20), (1, 20)])
@@ -296,9 +249,8 @@ def test_what_is_not_known_of_a_donor_is_not_refused(tmp_path):
 
 
 def test_labels_that_contradict_the_answers_are_said(tmp_path):
-    wrong = WITH_GOLDS.replace("yes,Yes,1", "yes,Yes,0").replace(
-        "no,yes,0", "no,yes,1"
-    )  # a judge may accept other words
+    # A judge may accept other words.
+    wrong = WITH_GOLDS.replace("yes,Yes,1", "yes,Yes,0").replace("no,yes,0", "no,yes,1")
     (said,) = data_of(tmp_path, wrong).warnings
     assert "in 1 rows" in said
     assert only(data_of(tmp_path, wrong)).answers["correct"].to_list() == [False, True, True]  # the column counts

@@ -97,18 +97,14 @@ def test_the_metrics_are_those_of_the_workflow(tmp_path):
     assert left_out == of_the_parser | controls
 
 
-def test_methods_get_the_same_resamples_together_and_alone(tmp_path):
-    both = pl.read_csv(ANSWERS.encode(), infer_schema=False)
-    lower = both.with_columns(confidence=pl.lit("0.2"), method=pl.lit("lower"))
-    both = pl.concat([both.with_columns(method=pl.lit("mine")), lower])
+def test_methods_get_the_same_resamples_together_and_alone_in_any_order_of_rows(tmp_path):
+    mine = pl.read_csv(ANSWERS.encode(), infer_schema=False).with_columns(method=pl.lit("mine"))
+    both = pl.concat([mine, mine.with_columns(confidence=pl.lit("0.2"), method=pl.lit("lower"))])
     together = metrics(tmp_path, both.write_csv())
     assert together.filter(pl.col("method") == "mine").equals(metrics(tmp_path))
-    twin = pl.concat([both[:4], both[:4].with_columns(method=pl.lit("twin"))])
+    twin = pl.concat([mine, mine.with_columns(method=pl.lit("twin"))])
     found = metrics(tmp_path, twin.write_csv()).partition_by("method", include_key=False)
     assert found[0].equals(found[1])
-
-
-def test_the_seed_and_the_order_of_rows(tmp_path):
     text = columns(ANSWERS, "confidence", "correct")
     turned = pl.read_csv(text.encode(), infer_schema=False).reverse().write_csv()
     assert metrics(tmp_path, text).equals(metrics(tmp_path, turned))
@@ -121,85 +117,66 @@ def test_every_metric_of_a_table_is_explained(tmp_path):
     assert found <= {*explained.METRICS, *explained.COUNTS}, "its declaration in evaluation/ has no meaning"
 
 
-def test_what_a_metric_means_does_not_depend_on_the_row_above():
-    assert not [name for name, meaning in explained.METRICS.items() if "the same" in meaning or "the latter" in meaning]
-    assert "the same" not in explained.COUNTS["strict_ties"]
-
-
-def test_metrics_without_their_columns_have_a_reason_and_no_number(tmp_path):
+def test_what_has_no_value_has_a_reason_and_no_number(tmp_path):
     found = rows(metrics(tmp_path, without(ANSWERS, "question", "answer"), PAIRS))
     assert found["within_question_auroc"]["reason"] == f"no column 'question' in {tmp_path}/mine.csv"
     strict = {name: row for name, row in found.items() if name.startswith("strict_")}
     assert {"strict_ccg_auc", "strict_decisive_pairs", "strict_few_donors", "strict_ties"} <= strict.keys()
-    for row in strict.values():
-        assert (row["estimate"], row["low"], row["reason"]) == (
-            None,
-            None,
-            f"no column 'answer' in {tmp_path}/mine.csv",
-        )
+    reasons = {(row["estimate"], row["low"], row["reason"]) for row in strict.values()}
+    assert reasons == {(None, None, f"no column 'answer' in {tmp_path}/mine.csv")}
     assert found["natural_ccg_auc"]["estimate"] == 0.5
-
-
-def test_a_single_class_gives_a_reason_and_no_error(tmp_path):
-    found = rows(metrics(tmp_path, ANSWERS.replace(",0,", ",1,")))
+    all_right, reason = ANSWERS.replace(",0,", ",1,"), "one class only: all 4 rows are correct"
+    found = rows(metrics(tmp_path, all_right))
     assert found["accuracy"]["estimate"] == 1.0
-    assert found["auroc"]["estimate"] is found["auroc"]["low"] is None
-    assert found["auroc"]["reason"] == "one class only: all 4 rows are correct"
-    assert "one class only: all 4 rows are correct" in "\n".join(printed(tmp_path, ANSWERS.replace(",0,", ",1,")))
-
-
-def test_without_pairs_there_is_no_ccg_and_one_line_says_so(tmp_path):
-    found = rows(metrics(tmp_path))
+    assert [found["auroc"][name] for name in ("estimate", "low", "reason")] == [None, None, reason]
+    assert reason in "\n".join(printed(tmp_path, all_right))
+    found, lines = rows(metrics(tmp_path)), printed(tmp_path)
     assert (found["natural_ccg_auc"]["estimate"], found["strict_ccg_auc"]["reason"]) == (None, "no pairs (--pairs)")
-    lines = printed(tmp_path)
     assert "CCG-AUC needs a table of donor pairs (--pairs)" in lines
     assert not [line for line in lines if line.startswith(("natural_ccg", "vrs"))]
-
-
-def test_a_single_cluster_has_no_interval(tmp_path):
     one = "confidence,correct,image_id\n0.9,1,i\n0.2,0,i\n"
     assert rows(metrics(tmp_path, one))["brier"]["low"] is None
-    assert printed(tmp_path, one)[1] == "no intervals: there is only one image_id, so nothing to resample"
-    assert printed(tmp_path, replicates=0)[1] == "no intervals (--replicates 0)"
-    assert printed(tmp_path, ANSWERS, PAIRS, replicates=0)[1] == "no intervals but those of pairs (--replicates 0)"
+
+
+DRAWN = "95% intervals: 50 resamples of image_id, seed 0; of accuracy and hce90: binomial, for as many answers as are"
+
+OF_ROWS = "95% intervals: 50 resamples of rows, seed 0; "
 
 
 def test_what_is_printed(tmp_path):
     lines = printed(tmp_path, ANSWERS, PAIRS)
     assert lines[0] == f"{tmp_path}/mine.csv: 4 answers, 1 method"
-    drawn = (
-        "95% intervals: 50 resamples of image_id, seed 0; of accuracy and hce90: binomial, for as many answers as are"
-    )
-    drawn += " independent"
-    assert lines[1] == f"{drawn}; of CCG-AUC, VRS and VBR: without each source and donor in turn"
-    assert printed(tmp_path)[1] == drawn
+    assert lines[1].startswith(f"{DRAWN} independent; of CCG-AUC, VRS and VBR: without each")
     assert lines[3].split() == ["metric", "estimate", "95%", "interval", "n", "image_id"]
     found = {line.split()[0]: line for line in lines[4:] if line}
     assert found["within_question_auroc"].split()[:4] == ["within_question_auroc", "1", "4", "3"]
-    assert found["natural_ccg_auc"].split(maxsplit=4)[1:] == [
-        *("0.5000", "2", "1", "no interval: all rows are about one image")
-    ]
+    assert found["natural_ccg_auc"].split(maxsplit=4)[1:4] == ["0.5000", "2", "1"]
     of_two = {line.split()[0]: line for line in printed(tmp_path, MORE_ANSWERS, MORE_PAIRS)[4:] if line}
-    assert of_two["natural_ccg_auc"].endswith(
-        "underpowered: only 2 source images and 2 donor images, tells nothing from .5 (power .8)"
-    )
+    assert "underpowered: only 2 source images and 2 donor images" in of_two["natural_ccg_auc"]
     brier = rows(metrics(tmp_path, ANSWERS, PAIRS))["brier"]
     low, high = (f"{brier[end]:.4f}" for end in ("low", "high"))
     assert found["brier"].split()[1:7] == ["0.2250", low, "to", high, "4", "3"]
     # All right answers are on one image, from which no interval follows.
     assert found["auroc"].split()[1:4] == ["0.7500", "4", "3"]
     assert found["auroc"].endswith("only 1 image with right answers and 2 images with wrong answers")
-    assert (
-        len({found.start() for line in lines if (found := re.search(r" to (?=-?\d)", line))}) <= 2
-    )  # the columns are aligned
+    places = {match.start() for line in lines if (match := re.search(r" to (?=-?\d)", line))}
+    assert len(places) <= 2  # the columns are aligned
 
 
-def test_resampling_of_rows_is_reported(tmp_path):
-    lines = printed(tmp_path, columns(ANSWERS, "confidence", "correct"))
-    assert lines[1].endswith(
-        "Without a column image_id, the intervals are too narrow if several answers share an image"
-    )
-    assert lines[1].startswith("95% intervals: 50 resamples of rows, seed 0; ")
+@pytest.mark.parametrize(
+    ("answers", "options", "begin", "end"),
+    [
+        (ANSWERS, {}, f"{DRAWN} independent", ""),
+        (ANSWERS, {"replicates": 0}, "no intervals (--replicates 0)", ""),
+        (ANSWERS, {"replicates": 0, "pairs": PAIRS}, "no intervals but those of pairs (--replicates 0)", ""),
+        ("confidence,correct,image_id\n.9,1,i\n.2,0,i\n", {}, "no intervals: there is only one image_id", "resample"),
+        (columns(ANSWERS, "confidence", "correct"), {}, OF_ROWS, "several answers share an image"),
+    ],
+)
+def test_over_what_intervals_are_is_printed(tmp_path, answers, options, begin, end):
+    line = printed(tmp_path, answers, **options)[1]
+    assert line.startswith(begin)
+    assert line.endswith(end)
 
 
 def wide(n, seed=0, shift=0.0):
@@ -264,11 +241,8 @@ def test_methods_and_subsets_are_printed_side_by_side(tmp_path):
     text = "method,answer_type,sample_id,confidence,correct\n"
     text += "a,open,q1,0.5,1\na,closed,q2,0.5,0\nb,open,q1,0.9,1\nb,closed,q2,0.1,0\n"
     lines = printed(tmp_path, text)
-    assert [line for line in lines if line.startswith("answer_type")] == [
-        "answer_type: all",
-        "answer_type: open",
-        "answer_type: closed",
-    ]
+    headings = [f"answer_type: {subset}" for subset in ("all", "open", "closed")]
+    assert [line for line in lines if line.startswith("answer_type")] == headings
     briers = [line.split()[:3] for line in lines if line.startswith("brier")]
     assert briers[:2] == [["brier", "a", "0.2500"], ["brier", "b", "0.0100"]]
     assert not [line for line in lines if "compare them with care" in line]
@@ -277,25 +251,18 @@ def test_methods_and_subsets_are_printed_side_by_side(tmp_path):
 
 
 def test_files_have_full_precision(tmp_path):
-    found = found_in(tmp_path, ANSWERS, PAIRS)
-    written = files.write(found, tmp_path / "new/folder")
+    found, out = found_in(tmp_path, ANSWERS, PAIRS), tmp_path / "new/folder"
+    written = files.write(found, out)
     names = ("reliability", "risk_coverage", "forest")
     assert written == ["metrics.csv", "graded.csv", *(f"{name}.pdf, .png, .csv" for name in names), "evaluate.html"]
-    expected = {
-        "metrics.csv",
-        "graded.csv",
-        "evaluate.html",
-        *(f"{name}.{kind}" for name in names for kind in ("csv", "pdf", "png")),
+    expected = {"metrics.csv", "graded.csv", "evaluate.html"}
+    assert {path.name for path in out.iterdir()} == expected | {
+        f"{n}.{k}" for n in names for k in ("csv", "pdf", "png")
     }
-    assert {path.name for path in (tmp_path / "new/folder").iterdir()} == expected
-    assert pl.read_csv(tmp_path / "new/folder/metrics.csv", schema=found.metrics.schema).equals(found.metrics)
-    first = {path.name: path.read_bytes() for path in (tmp_path / "new/folder").iterdir()}
-    files.write(found, tmp_path / "new/folder")
-    assert first == {path.name: path.read_bytes() for path in (tmp_path / "new/folder").iterdir()}
-    with pytest.raises(
-        DataError, match=r"--out .*mine\.csv: cannot be written \(File exists\)\. Choose another folder"
-    ):
-        files.write(found, tmp_path / "mine.csv")
+    assert pl.read_csv(out / "metrics.csv", schema=found.metrics.schema).equals(found.metrics)
+    first = {path.name: path.read_bytes() for path in out.iterdir()}
+    files.write(found, out)
+    assert first == {path.name: path.read_bytes() for path in out.iterdir()}
 
 
 WITH_INTERVALS = ("accuracy", "hce90", *WITH_PERCENTILES)

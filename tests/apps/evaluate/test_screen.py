@@ -7,13 +7,11 @@ import pytest
 
 from dualread.apps.evaluate.evaluation import evaluate
 from dualread.apps.evaluate.screen import WIDTH, short, summary, verdicts
-from tests.apps.evaluate.tables import ANSWERS, MORE_ANSWERS, MORE_PAIRS, PAIRS, write
-from tests.apps.evaluate.test_page import many
+from tests.apps.evaluate.tables import ANSWERS, MORE_ANSWERS, MORE_PAIRS, PAIRS, many, write
 
 
-def table(confidences, correct, images=None):
-    images = images or range(len(correct))
-    rows = [f"{c},{int(z)},i{i}" for c, z, i in zip(confidences, correct, images, strict=True)]
+def table(confidences, correct):
+    rows = [f"{c},{int(z)},i{i}" for i, (c, z) in enumerate(zip(confidences, correct, strict=True))]
     return "\n".join(["confidence,correct,image_id", *rows])
 
 
@@ -37,59 +35,46 @@ def test_numbers(value, text):
     assert short(value) == text
 
 
-def test_confidences_that_tell_right_from_wrong(tmp_path):
+def test_confidences_that_tell_right_from_wrong_that_are_turned_around_and_constant(tmp_path):
     right = [k % 4 != 0 for k in range(200)]
     found = told(tmp_path, table([0.85 if z else 0.45 for z in right], right))
     assert (found["auroc"].value, found["auroc"].kind) == ("1", "good")
-    assert found["auroc"].words == "right answers get more confidence than wrong ones"
     # Right answers .85, so .15 too low; wrong ones .45 too high; on average 3/4 x .15 - 1/4 x .45 = 0
     assert (found["ece15"].value, found["ece15"].kind) == (".225", "bad")  # 3/4 x .15 + 1/4 x .45
     assert found["ece15"].words.startswith("not calibrated")
     # Right answers come first: of 200, 50 are wrong; without an order, each k has an error rate of 1/4.
     assert ".250 without an order" in found["aurc"].words
     assert "natural_ccg_auc" not in found  # no pairs
-
-
-def test_confidences_that_are_turned_around_or_constant(tmp_path):
     right = [k % 2 == 0 for k in range(100)]
     turned = told(tmp_path, table([0.2 if z else 0.8 for z in right], right))["auroc"]
-    assert (turned.value, turned.kind) == ("0", "bad")
-    assert "MORE confidence" in turned.words
+    assert (turned.value, turned.kind, "MORE confidence" in turned.words) == ("0", "bad", True)
     same = told(tmp_path, table([0.5] * 100, right))
-    assert (same["auroc"].words, same["auroc"].kind) == ("not shown to tell right from wrong answers", "")
-    assert (same["ece15"].words, same["ece15"].kind) == ("no more than calibrated confidences have by chance", "good")
+    assert (same["auroc"].kind, same["ece15"].kind) == ("", "good")
+    for confidences, side in (([0.95] * 99 + [0.9], "high"), ([0.05] * 99 + [0.1], "low")):
+        assert told(tmp_path, table(confidences, right))["ece15"].words == f"not calibrated, too {side} on average"
 
 
-def test_the_side_of_a_miscalibration_is_said(tmp_path):
-    right = [k % 2 == 0 for k in range(100)]
-    assert told(tmp_path, table([0.95] * 99 + [0.9], right))["ece15"].words == "not calibrated, too high on average"
-    assert told(tmp_path, table([0.05] * 99 + [0.1], right))["ece15"].words == "not calibrated, too low on average"
-
-
-def test_few_images_give_no_verdict(tmp_path):
+def test_few_images_and_what_is_undefined_give_no_verdict(tmp_path):
     found = told(tmp_path, ANSWERS, PAIRS)
     assert found["natural_ccg_auc"].words == "no interval: all rows are about one image"
     assert found["auroc"].words == "no interval: images: 1 with right answers, 2 with wrong answers"
-    assert {one.kind for name, one in found.items() if name in ("natural_ccg_auc", "auroc")} == {""}
+    assert (found["natural_ccg_auc"].kind, found["auroc"].kind) == ("", "")
     of_two = told(tmp_path, MORE_ANSWERS, MORE_PAIRS)["natural_ccg_auc"]
     assert (of_two.words, of_two.kind) == ("too few images (2 source and 2 donor) for a verdict", "")
-
-
-def test_what_is_undefined_says_why(tmp_path):
     found = told(tmp_path, table([0.5, 0.7], [True, True]))
     assert (found["auroc"].value, found["auroc"].words) == ("-", "undefined: one class only: all 2 rows are correct")
     ranks = told(tmp_path, table([-3.0, 7.5], [False, True]).replace("confidence", "score"))
-    assert ranks["ece15"].value == "-"
-    assert "needs probabilities" in ranks["ece15"].words
+    assert (ranks["ece15"].value, "needs probabilities" in ranks["ece15"].words) == ("-", True)
 
 
 def test_print_shows_the_values_without_images_or_resamples():
     # Four answers, two right: accuracy .5. Right ones have .9 and .4, wrong ones .6 and .1: of the four pairs, the
     # right one is ahead in (.9, .6), (.9, .1), (.4, .1), so AUROC is .75. Risks 0, 1/2, 1/3, 1/2; gaps .1, .6, .6, .1.
-    table = {"correct": [1, 1, 0, 0], "confidence": [0.9, 0.4, 0.6, 0.1]}
-    head, *lines = str(evaluate(table, replicates=0)).partition("\n\n")[0].splitlines()
+    head, *lines = str(evaluate({"correct": [1, 1, 0, 0], "confidence": [0.9, 0.4, 0.6, 0.1]}, replicates=0)).split(
+        "\n"
+    )
     assert head.endswith("4 answers")
-    values = {line.split()[0]: line.split()[1] for line in lines}
+    values = dict(line.split()[:2] for line in lines[: lines.index("")])
     assert values == {"accuracy": ".500", "auroc": ".750", "ece15": ".350", "aurc": ".333"}
 
 
@@ -103,9 +88,7 @@ def test_many_methods_fit_one_screen_and_warnings_are_counted():
     assert lines[-1] == "2 warnings in .warnings, the first: warning: x"
 
 
-@pytest.mark.parametrize(
-    "names", [["mine"], ["a", "b"], [f"a method with a very long name number {k}" for k in range(12)]]
-)
+@pytest.mark.parametrize("names", [["mine"], ["a", "b"], [f"a method with a very long name {k}" for k in range(12)]])
 def test_every_line_fits_and_says_the_numbers(tmp_path, names):
     found = found_in(tmp_path, many(names))
     lines = [line.text for line in summary(found)]
@@ -118,12 +101,11 @@ def test_every_line_fits_and_says_the_numbers(tmp_path, names):
 
 
 def test_of_several_methods_each_interval_stands_beside_its_value(tmp_path):
+    right = [k % 2 == 0 for k in range(40)]
+    methods = {"same": [0.5] * 40, "own": [k / 40 for k in range(40)]}
     text = pl.concat(
-        pl.read_csv(table(c, z).encode()).with_columns(method=pl.lit(name), sample_id=pl.col("image_id"))
-        for name, (c, z) in {
-            "same": ([0.5] * 40, [k % 2 == 0 for k in range(40)]),
-            "own": ([k / 40 for k in range(40)], [k % 2 == 0 for k in range(40)]),
-        }.items()
+        pl.read_csv(table(c, right).encode()).with_columns(method=pl.lit(name), sample_id=pl.col("image_id"))
+        for name, c in methods.items()
     ).write_csv()
     found = found_in(tmp_path, text)
     head, *rows = [line.text for line in summary(found)][1:4]

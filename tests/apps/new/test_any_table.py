@@ -18,25 +18,8 @@ SPLITS = ("train", "validation", "test")
 ORGANS = ["liver", "lung", "heart", "kidney", "spleen", "colon", "brain", "skin", "bone", "eye", "ear"]
 ODD = [
     *(
-        None,
-        "",
-        " ",
-        0,
-        1,
-        2.0,
-        2.5,
-        -3,
-        True,
-        False,
-        "True",
-        "no",
-        "007",
-        "7",
-        "A",
-        "(b)",
-        "C.",
-        "<image>",
-        "x" * 3000,
+        *(None, "", " ", 0, 1, 2.0, 2.5, -3, True, False, "True", "no", "007", "7", "A", "(b)", "C."),
+        *("<image>", "x" * 3000),
     ),
     *(
         [],
@@ -72,13 +55,8 @@ COLUMNS = ["id", "answer_type", "options", "image_id", "donor_id", "modality", "
 def _row(k, rng, kind):
     options = rng.sample(ORGANS, rng.choice([2, 3, 4, 5, 10]))
     place = rng.randrange(len(options))
-    gold = {
-        "text": options[place],
-        "letter": "ABCDEFGHIJ"[place],
-        "first is 0": place,
-        "first is 1": str(place + 1),
-        "open": rng.choice(ORGANS),
-    }
+    gold = {"text": options[place], "letter": "ABCDEFGHIJ"[place], "first is 0": place, "first is 1": str(place + 1)}
+    gold["open"] = rng.choice(ORGANS)
     row = {"question": f"Which is {k}?", "reference_answers": gold[kind], "image": f"i/{k}.png", "split": SPLITS[k % 3]}
     return row | ({} if kind == "open" else {"options": options}), options[place] if kind != "open" else gold["open"]
 
@@ -132,18 +110,15 @@ def _attempt(folder, rng, kind, n_odd):
     assert all(line.isprintable() for line in found.lines)
     read = [row for one in loaded for row in one.rows]
     assert len(read) == len(rows)  # no row is lost, or read twice
-    assert [row.reference_answers for row in read] == [
-        row.reference_answers for of in found.rows.values() for row in of
-    ]
+    looked = [row.reference_answers for of in found.rows.values() for row in of]
+    assert [row.reference_answers for row in read] == looked
     for row in read:
-        assert not row.options or {canonical(one) for one in row.options} & {
-            canonical(a) for a in row.reference_answers
-        }
+        assert not row.options or set(map(canonical, row.options)) & set(map(canonical, row.reference_answers))
     by_number = sorted(read, key=lambda row: row.source_row)
     return [row.reference_answers for row in by_number], golds
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_whole_table_keeps_its_gold_answers_in_any_form(tmp_path, seed):
     rng = random.Random(seed)
     for kind in ("text", "letter", "first is 0", "first is 1", "open"):
@@ -155,7 +130,7 @@ def test_a_whole_table_keeps_its_gold_answers_in_any_form(tmp_path, seed):
             assert kind.startswith("first")
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_an_odd_table_is_read_as_a_whole_or_refused_in_a_sentence(tmp_path, seed):
     rng = random.Random(1000 + seed)
     for _ in range(3):

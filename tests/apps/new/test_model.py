@@ -81,46 +81,26 @@ def _looked(folder, config=QWEN, **files):
     return (settings["min_pixels"], settings["max_pixels"]), settings, found
 
 
+PREPROCESSOR, PROCESSOR = "preprocessor_config", "processor_config"
+LARGE, SMALL = {"shortest_edge": 65536, "longest_edge": 16777216}, {"shortest_edge": 4096, "longest_edge": 8192}
+OF_PAPER = "those of the paper's study, because there is no processor_config.json or prepro"
+
+
 @pytest.mark.parametrize(
-    ("files", "pixels", "source"),
+    ("name", "content", "pixels", "source"),
     [
-        (
-            {
-                "processor_config": {
-                    "image_processor": {**IMAGES, "size": {"shortest_edge": 4096, "longest_edge": 8192}}
-                }
-            },
-            (4096, 8192),
-            "processor_config.json",
-        ),
-        (
-            {"preprocessor_config": {**IMAGES, "size": {"shortest_edge": 65536, "longest_edge": 16777216}}},
-            (65536, 16777216),
-            "preprocessor_config.json",
-        ),
+        (PROCESSOR, {"image_processor": {**IMAGES, "size": SMALL}}, (4096, 8192), "processor_config.json"),
+        (PREPROCESSOR, {**IMAGES, "size": LARGE}, (65536, 16777216), "preprocessor_config.json"),
         # Qwen2-VL and Qwen2.5-VL name them so, and these win over a size.
-        ({"preprocessor_config": {**IMAGES, "min_pixels": 3136, "max_pixels": 12845056}}, (3136, 12845056), "prep"),
-        (
-            {
-                "preprocessor_config": {
-                    **{**IMAGES, "min_pixels": 3136, "max_pixels": 50176},
-                    "size": {"shortest_edge": 1024, "longest_edge": 4096},
-                }
-            },
-            (3136, 50176),
-            "preprocessor_config.json",
-        ),
+        (PREPROCESSOR, {**IMAGES, "min_pixels": 3136, "max_pixels": 12845056}, (3136, 12845056), "prep"),
+        (PREPROCESSOR, {**IMAGES, "min_pixels": 3136, "max_pixels": 50176, "size": SMALL}, (3136, 50176), "prep"),
         # The class of transformers has 56 x 56 and 28 x 28 x 1280.
-        (
-            {"preprocessor_config": IMAGES},
-            (3136, 1003520),
-            "the defaults of Qwen2VLImageProcessor: preprocessor_config.json has none",
-        ),
-        ({}, (65536, 1310720), "those of the paper's study, because there is no processor_config.json or prepro"),
+        (PREPROCESSOR, IMAGES, (3136, 1003520), "the defaults of Qwen2VLImageProcessor: preprocessor_config.json has"),
+        (None, {}, (65536, 1310720), OF_PAPER),
     ],
 )
-def test_the_limits_of_images_are_the_checkpoints_own(tmp_path, files, pixels, source):
-    found, settings, model = _looked(tmp_path / "mine", **files)
+def test_the_limits_of_images_are_the_checkpoints_own(tmp_path, name, content, pixels, source):
+    found, settings, model = _looked(tmp_path / "mine", **({name: content} if name else {}))
     assert found == pixels
     assert f"pixels of an image: {source}" in model.lines[1]
     assert source.split(":")[0] in model.settings_from

@@ -60,6 +60,10 @@ def test_a_study_of_an_excel_table_is_planned(new, tmp_path, capsys):
         f"{tmp_path}/My Model: qwen3_vl, 2.13 billion parameters, 65536 to 1310720 pixels of an image",
     ):
         assert line in said.splitlines()
+    text = out.read_text()
+    for line in ("# How far can the answers of My Model be trusted?", f"dualread plan --configfile {out}"):
+        assert line in text
+    assert all(f"#   {line}\n" in text for line in said.splitlines()[:8])
     study = load([out], ROOT)
     assert list(study.datasets) == ["mine"]
     assert list(study.backbones) == ["my-model"]
@@ -70,29 +74,10 @@ def test_a_study_of_an_excel_table_is_planned(new, tmp_path, capsys):
     assert "mine      train              12       6  the rows in" in capsys.readouterr().out
 
 
-def test_the_comments_say_what_was_found(new, tmp_path):
-    _, said, out = new(export(tmp_path / "q"), *EXPORT, *SHARES)
-    text = out.read_text()
-    assert "# How far can the answers of My Model be trusted?" in text
-    for line in said.splitlines()[:8]:
-        assert f"#   {line}\n" in text
-    assert f"dualread plan --configfile {out}" in text
-
-
 @pytest.mark.rest
 def test_snakemake_takes_the_study(new, tmp_path):
     _, _, out = new(export(tmp_path / "q"), *EXPORT, *SHARES)
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "-n",
-        "--quiet",
-        "--configfile",
-        str(out),
-        "--directory",
-        str(tmp_path),
-    ]
+    command = [sys.executable, "-m", "snakemake", "-n", "--quiet", "--configfile", out, "--directory", tmp_path]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -107,19 +92,12 @@ def test_without_recurring_questions_there_are_no_donors(new, tmp_path):
     assert program.main(["plan", "--configfile", str(out)]) == 0
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".csv"])
-def test_one_table_per_split_needs_no_options(new, tmp_path, suffix):
+def test_one_table_per_split_needs_no_options(new, tmp_path):
     (tmp_path / "q").mkdir()
     for split, n in (("train", 3), ("validation", 1), ("test", 2)):
-        frame = pl.DataFrame(
-            {
-                "question": ["Which?"] * n,
-                "reference_answers": ["yes"] * n,
-                "image": [f"{split}{k}.png" for k in range(n)],
-            }
-        )
-        write = {".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet, ".csv": frame.write_csv}[suffix]
-        write(tmp_path / f"q/{split}{suffix}")
+        columns = {"question": ["Which?"] * n, "reference_answers": ["yes"] * n}
+        columns["image"] = [f"{split}{k}.png" for k in range(n)]
+        pl.DataFrame(columns).write_ndjson(tmp_path / f"q/{split}.jsonl")
     code, said, out = new(tmp_path / "q")
     assert code == 0
     assert "test: 2 questions (0 open, 2 closed) about 2 images" in said
@@ -183,27 +161,18 @@ def test_nothing_is_guessed_or_written(new, tmp_path):
         assert not out.exists()
 
 
-def test_an_existing_file_or_data_set_is_left_alone(new, tmp_path):
+def test_what_is_there_already_or_would_leak_is_refused(new, tmp_path):
     table = export(tmp_path / "q")
     assert "config.yaml has a data set of this name" in new(table, *EXPORT, *SHARES, name="slake")[1]
     new(table, *EXPORT, *SHARES)
     assert "exists already" in new(table, *EXPORT, *SHARES)[1]
-    assert "config.yaml, mine.yaml" not in new(table, *EXPORT, *SHARES)[1]
-
-
-def test_an_image_in_two_splits_is_refused(new, tmp_path):
+    (tmp_path / "mine.yaml").unlink()
     rows = [{"question": "?", "reference_answers": "a", "image": "a.png", "split": s} for s in ("train", "test")]
     rows.append({**rows[0], "image": "b.png", "split": "validation"})
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert "1 images are in several splits, such as a.png" in new(tmp_path)[1]
-
-
-def test_repeated_rows_are_refused(new, tmp_path):
-    table = export(tmp_path / "q")
     table.write_bytes(table.read_bytes() + b"\r\n" + table.read_bytes().split(b"\r\n")[1])
-    assert re.search(
-        r"2 rows of (train|validation|test) repeat the id of another, such as ", new(table, *EXPORT, *SHARES)[1]
-    )
+    assert re.search(r"2 rows of \w+ repeat the id of another, such as ", new(table, *EXPORT, *SHARES)[1])
 
 
 def test_a_service_may_answer(new, tmp_path, capsys):
@@ -292,12 +261,11 @@ def test_what_deserves_a_look_is_said(new, tmp_path):
     assert "test: 2 gold answers are 0 or 1, and nothing else: if they mean no and yes, write that" in said
 
 
-def test_control_tokens_of_the_model_are_refused(new, tmp_path):
+def test_control_tokens_of_the_model_are_refused(new, tmp_path, capsys):
     model = checkpoint(tmp_path / "other")
     token = {"id": 5, "content": "<odd>", "special": True}
-    (model / "tokenizer.json").write_text(
-        json.dumps({"added_tokens": [token, {**token, "content": "lesion"} | {"special": False}]})
-    )
+    tokens = [token, {**token, "content": "lesion", "special": False}]
+    (model / "tokenizer.json").write_text(json.dumps({"added_tokens": tokens}))
     folder = _tables(tmp_path / "q", *[{"reference_answers": "a", "question": "A lesion?"}] * 3)
     assert new(folder, model=model)[0] == 0
     (tmp_path / "mine.yaml").unlink()
@@ -307,6 +275,11 @@ def test_control_tokens_of_the_model_are_refused(new, tmp_path):
     assert "train: row 0: the text '<odd> Which?' contains the model's control token '<odd>'" in said
     _tables(folder, *[{"reference_answers": "a", "question": "<image>\nWhich?"}] * 3)
     assert "contains the control token '<image>'" in new(folder, model=model)[1]
+    _tables(folder, *[{"reference_answers": "a"}] * 3)
+    _, _, out = new(folder, model=model)
+    _tables(folder, *[{"reference_answers": "a", "question": "<|im_start|>Which?"}] * 3)  # after the study was written
+    assert program.main(["plan", "--configfile", str(out)]) == 1
+    assert "contains the control token '<|im_start|>'" in capsys.readouterr().err
 
 
 def test_names_of_columns_cannot_leave_the_comments_of_the_study(new, tmp_path):
@@ -341,14 +314,6 @@ def test_a_column_with_ids_of_another_name_is_offered(new, tmp_path):
     assert "ids are digests of the rows; --columns id=question_id takes those of the table" in new(folder)[1]
     (tmp_path / "mine.yaml").unlink()
     assert "ids are digests" not in new(folder, "--columns", "id=question_id")[1]
-
-
-def test_plan_refuses_rows_that_cannot_be_asked(new, tmp_path, capsys):
-    folder = _tables(tmp_path / "q", *[{"reference_answers": "a"}] * 3)
-    _, _, out = new(folder)
-    _tables(folder, *[{"reference_answers": "a", "question": "<|im_start|>Which?"}] * 3)
-    assert program.main(["plan", "--configfile", str(out)]) == 1
-    assert "contains the control token '<|im_start|>'" in capsys.readouterr().err
 
 
 def test_links_that_lead_out_of_the_folder_are_said(new, tmp_path):

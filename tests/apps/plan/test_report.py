@@ -41,9 +41,7 @@ def test_the_embedded_study_in_distribution():
     assert lines[:2] == ["study embedded", "  backbones: qwen3-vl-tiny, medgemma-tiny"]
     assert row(lines, "slake", "train") == ["800", "100", "phantoms.slake"]
     # 5.5 s, and 9,600 images of 0.0134 s
-    assert row(lines, "pretrain_base", "qwen3-vl-tiny") == [
-        *("1", "9,600", "images", "2.2", "min", "-"),
-    ]
+    assert row(lines, "pretrain_base", "qwen3-vl-tiny") == [*("1", "9,600", "images", "2.2", "min", "-")]
     # the run took 12 min 40 s when the costs were measured, with a few more shuffled images
     (line,) = (line for line in lines if line.startswith("on 2 CPU cores about "))
     assert 11 < float(line.split()[-2]) < 15
@@ -125,25 +123,14 @@ def test_the_shipped_studies_fit_into_their_gpus(files, costs):
 
 def publish_results(root):
     made = {
-        "a": (
-            "train_actor",
-            SETTINGS,
-            {"seconds": 10.0, "peak_memory_mb": 700.0, "peak_gpu_memory_mb": 9e3},
-        ),
+        "a": ("train_actor", SETTINGS, {"seconds": 10.0, "peak_memory_mb": 700.0, "peak_gpu_memory_mb": 9e3}),
         "b": ("train_actor", {"settings": {}}, {"seconds": 5.0, "peak_memory_mb": 600.0}),
         "c": ("grade", {}, {"seconds": 4.0}),
         "d": ("grade", {}, {"seconds": 0.0}),
     }
     store = Store(root / "results/store")
     for name, (stage, spec, record) in made.items():
-        publish(
-            store,
-            stage,
-            {"a": name},
-            spec={**spec, "of": name},
-            output=root / "results/embedded" / name,
-            **record,
-        )
+        publish(store, stage, {"a": name}, spec={**spec, "of": name}, output=root / "results/embedded" / name, **record)
     return store
 
 

@@ -51,34 +51,27 @@ def test_an_adapter_is_small_while_it_trains_and_merged_afterwards():
     assert not any("qwen3-vl-tiny" in kind and "rlvr" in kind for kind in disk_of(study))
 
 
-def test_an_adapter_is_downloaded_with_its_base():
+def test_downloads_have_a_size_and_terms_and_an_adapter_brings_its_base():
     given = {"adapter": {**HUB, "hub": "someone/adapter"}, "base": HUB}
     changes = {"backbones": {**LARGE, "qwen3-vl-tiny": {"source": {"pretrain": None, **given}, "size": SIZE}}}
-    adapter, base = downloads_of(study_of({**changes, "only": {"datasets": ["slake"]}}))
+    adapter, base = downloads_of(study_of(changes))
     assert (adapter.where.split()[0], adapter.size) == ("someone/adapter", None)
     assert (base.where.split()[0], base.size) == ("someone/model", 2 * SIZE["parameters"])
-
-
-def test_downloads_have_a_size_and_terms():
-    changes = {"backbones": LARGE, "datasets": {"slake": {"source": {"phantom": None, **HUB}}}}
-    data, model = downloads_of(study_of(changes))
+    data, model = downloads_of(
+        study_of({"backbones": LARGE, "datasets": {"slake": {"source": {"phantom": None, **HUB}}}})
+    )
     assert (data.name, data.where, data.size) == ("slake", "someone/model at 0123456789ab", 0.21e9)
     assert data.terms.startswith("CC BY 4.0, Liu et al. 2021")
-    assert (model.name, model.size) == ("qwen3-vl-tiny", 2 * SIZE["parameters"])
-    assert "license" in model.terms
+    assert (model.name, model.size, "license" in model.terms) == ("qwen3-vl-tiny", 2 * SIZE["parameters"], True)
 
 
-def test_official_files_that_users_provide():
+def test_official_files_that_users_provide_and_existing_folders_are_not_downloaded(tmp_path):
     entry = {**EMBEDDED["datasets"]["slake"], "source": {"folder": "nowhere"}, "loader": "table", "id": False}
     entry |= {"splits": ["test"], "roles": {"test": "ood"}, "pairing": {"splits": ["test"], "match_on": []}}
     study = study_of({"datasets": {"mine": {**entry, "settings": {}}}, "only": {"datasets": ["mine"]}})
-    assert list(downloads_of(study)) == [
-        Download(name="mine", where="to be put into nowhere", size=None, terms=next(downloads_of(study)).terms)
-    ]
-    assert next(downloads_of(study)).terms.startswith("Your own data")
-
-
-def test_an_existing_folder_is_not_downloaded(tmp_path):
+    (found,) = downloads_of(study)
+    assert found == Download(name="mine", where="to be put into nowhere", size=None, terms=found.terms)
+    assert found.terms.startswith("Your own data")
     source = {"phantom": None, "folder": "official", "hub": "someone/data", "revision": "0" * 40}
     study = study_of({"datasets": {"slake": {"source": source}}}, tmp_path)
     assert [download.name for download in downloads_of(study)] == ["slake"]

@@ -45,7 +45,7 @@ def attempt(folder, rng):
     return True
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_every_row_has_a_result_or_the_table_is_refused(tmp_path, seed):
     rng = random.Random(seed)
     assert sum(attempt(tmp_path, rng) for _ in range(10)) >= 4

@@ -12,7 +12,6 @@ import dualread
 from dualread.apps.score import answering, lines
 from dualread.apps.score.results import Scored, ShownQuestion
 from dualread.apps.serve.demo import page
-from dualread.apps.serve.record import Record
 from dualread.apps.serve.replies import of_answer
 from dualread.apps.serve.service import Answer, AnsweringService, Before
 from dualread.errors import DataError
@@ -32,6 +31,7 @@ TEXTS = {
     "empty": "<answer> </answer><confidence>90</confidence>",
     "punctuation": "<answer>...</answer><confidence>90</confidence>",
 }
+LOGITS = [("logit", value) for value in (np.nan, np.inf, -np.inf)]
 THRESHOLD = Threshold(method="dualread", rule="empirical", target_risk_percent=10, value=0.0, reason=None)
 
 
@@ -76,14 +76,9 @@ def states_of(n):
 def answered(texts, states=None, log_probs=None):
     n = len(texts)
     states = states_of(n) if states is None else states
+    ids = {"prompt_token_ids": [1], "token_ids": [2, 3], "finish_reason": "stop"}
     completions = [
-        Completion(
-            prompt_token_ids=[1],
-            token_ids=[2, 3],
-            token_log_probs=[-0.1, -0.2] if log_probs is None else log_probs[i],
-            text=text,
-            finish_reason="stop",
-        )
+        Completion(**ids, token_log_probs=[-0.1, -0.2] if log_probs is None else log_probs[i], text=text)
         for i, text in enumerate(texts)
     ]
     asked = [ShownQuestion(image=f"{i}", content=f"{i}" * 20, question="Is it?", options=()) for i in range(n)]
@@ -126,23 +121,22 @@ def test_others_have_the_confidence_that_they_have_alone(readers):
     assert [found[i] for i in (1, 4)] == [alone[i] for i in (1, 4)]
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("name", sorted(synthetic.TENSORS))
-def test_a_state_that_is_missing_or_not_finite(readers, name, value):
-    states = states_of(3)
-    states[name][1, 0] = value
-    found = answering.readings(readers, "dualread", answered([TEXTS["valid"]] * 3, states))
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*((name, np.nan) for name in sorted(synthetic.TENSORS)), ("h_close", np.inf), ("h_pre", -np.inf), *LOGITS],
+)
+def test_a_state_or_a_logit_that_is_missing_or_not_finite(readers, name, value):
+    """Of a state, all readers have no confidence; of a logit, what the actor states has none."""
+    states, log_probs = states_of(3), [[-0.1, -0.2]] * 3
+    if name == "logit":
+        log_probs[1] = [-0.1, value]
+    else:
+        states[name][1, 0] = value
+    method = "rlvr" if name == "logit" else "dualread"
+    found = answering.readings(readers, method, answered([TEXTS["valid"]] * 3, states, log_probs))
     no_confidence(found[1])
-    assert name in found[1].reason
+    assert name == "logit" or name in found[1].reason
     assert None not in (found[0].confidence, found[2].confidence)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_logits_that_are_not_finite(readers, value):
-    log_probs = [[-0.1, -0.2], [-0.1, value]]
-    found = answering.readings(readers, "rlvr", answered([TEXTS["valid"]] * 2, log_probs=log_probs))
-    no_confidence(found[1])
-    assert found[0].confidence == 0.9
 
 
 def test_a_reader_whose_score_is_not_finite_says_so_for_this_answer_alone(readers):
@@ -253,9 +247,8 @@ def metric(found, name):
     return found.metrics.filter(metric=name, subset="all")["estimate"][0]
 
 
-@pytest.mark.parametrize("null", [None, float("nan")])
-def test_evaluate_counts_such_answers_as_wrong_and_as_kept_by_nobody(null):
-    rows = table().with_columns(confidence=pl.Series([one if one is not None else null for *_, one in ROWS]))
+def test_evaluate_counts_such_answers_as_wrong_and_as_kept_by_nobody():
+    rows = table()
     others = rows.with_columns(image_id="calibration " + pl.col("image_id"), question=pl.lit("Is it?"))
     found = dualread.evaluate(rows, replicates=0, calibration=others, target_risk=0.01)
     assert metric(found, "accuracy") == 2 / 5
@@ -263,32 +256,6 @@ def test_evaluate_counts_such_answers_as_wrong_and_as_kept_by_nobody(null):
     kept = found.thresholds.filter(rule="empirical").row(0, named=True)
     assert (kept["threshold"], kept["coverage"], kept["risk"]) == (0.7, 2 / 5, 0)
     assert any("2 of 5 rows have no answer" in said for said in found.notes)
-
-
-def test_evaluate_puts_them_below_scores_that_are_no_probabilities():
-    rows = table(score=[-1.0, -3.0, None, None, -2.0]).drop("confidence")
-    assert metric(dualread.evaluate(rows, replicates=0), "auroc") == 1
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        table(confidence=[None, 0.4, None, None, 0.7]),  # an answer that exists
-        table().drop("answer", "reference_answer").with_columns(correct=pl.Series([1, 0, 0, 0, 1])),  # nobody knows
-        table(correct=[1, 0, 1, 0, 1]),  # right without an answer
-    ],
-)
-def test_evaluate_refuses_every_other_confidence_that_is_missing(rows):
-    with pytest.raises(DataError, match=r"row [13]: empty"):
-        dualread.evaluate(rows, replicates=0)
-
-
-def test_evaluate_takes_the_frame_of_confidences():
-    """With one column per method, and one that says why there is none."""
-    rows = table(reason=[None, None, "x", "y", None]).rename({"confidence": "confidence_p"})
-    found = dualread.evaluate(rows.with_columns(confidence_q="confidence_p"), replicates=0)
-    assert found.metrics.filter(metric="accuracy")["estimate"].to_list() == [2 / 5, 2 / 5]
-    assert any("reason" in said for said in found.unused)
 
 
 def test_evaluate_takes_empty_columns_only_where_no_answer_exists():
@@ -307,18 +274,9 @@ def test_evaluate_takes_empty_columns_only_where_no_answer_exists():
 
 
 @pytest.mark.parametrize("answers", [[["a"], ["b"]], [{"x": 1}, {"x": 2}], [b"a", b"b"], [object(), object()]])
-@pytest.mark.parametrize("confidences", [[None, None], [0.1, 0.2]])
-def test_answers_that_are_no_texts_are_refused_in_a_sentence(answers, confidences):
+def test_answers_that_are_no_texts_are_refused_in_a_sentence(answers):
     kind = pl.Object if type(answers[0]) is object else None
-    columns = {"answer": pl.Series(answers, dtype=kind), "correct": [0, 1], "confidence_p": confidences}
-    with pytest.raises(DataError, match=r"columns confidence_p are empty|'answer' holds .*expected one text per row"):
-        dualread.evaluate(pl.DataFrame(columns), replicates=0)
-
-
-def test_a_record_of_a_server_can_be_evaluated(tmp_path):
-    record = Record(tmp_path / "record.jsonl")
-    for i, (answer, _, confidence) in enumerate(ROWS):
-        record.add({"sample_id": f"{i}", "image_id": f"{i}", "method": "m", "answer": answer, "confidence": confidence})
-    record.close()
-    rows = pl.read_ndjson(tmp_path / "record.jsonl").with_columns(reference_answer=pl.lit("yes"))
-    assert metric(dualread.evaluate(rows, replicates=0), "accuracy") == 2 / 5
+    for confidences in ([None, None], [0.1, 0.2]):
+        columns = {"answer": pl.Series(answers, dtype=kind), "correct": [0, 1], "confidence_p": confidences}
+        with pytest.raises(DataError, match=r"columns confidence_p are empty|'answer' holds"):
+            dualread.evaluate(pl.DataFrame(columns), replicates=0)

@@ -2,8 +2,6 @@ import pytest
 
 from dualread.apps.score.scorer import Scorer
 from dualread.grading.contracts import single
-from tests import tiny
-from tests.apps.score import small
 from tests.apps.serve.running import opened, serving, whole_answers
 
 METHODS = ["question_prior", "rlvr", "expected"]
@@ -14,12 +12,6 @@ def answers():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(single, "parse", whole_answers)
         yield
-
-
-@pytest.fixture(scope="package", params=tiny.FAMILIES)
-def study(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp(f"serve {request.param}")
-    return small.build(tiny.build(request.param, folder / "checkpoint"), folder / "results" / "small")
 
 
 @pytest.fixture(scope="package")

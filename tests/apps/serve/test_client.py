@@ -83,34 +83,30 @@ def test_a_stream_says_psr_before_the_first_token_and_the_rest_at_the_end(server
     assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
 
 
-def test_a_question_may_come_as_the_whole_prompt_of_the_reader(server, study):
-    """`dualread ask` sends prompts as a study does; put into the prompt a second time, it would be another one."""
-    short = server.ask(study.image(1), LESION).choices[0]
-    whole = server.ask(study.image(1), prompts.render("shared", question=LESION)).choices[0]
-    assert whole.message.content == short.message.content
-    assert parts(whole.dualread) == pytest.approx(parts(short.dualread), abs=2e-6)
-
-
-def test_options_make_a_question_of_multiple_choice(server, study, scorer):
+def test_what_changes_nothing_or_only_the_question(server, study, scorer):
     options = ["CT", "MRI", "X-ray", "Ultrasound"]
     scored = scorer(study.image(1), "Which is it?", options=options)
     [choice] = server.ask(study.image(1), "Which is it?", extra_body={"dualread": {"options": options}}).choices
     assert choice.message.content == scored.completion
     assert parts(choice.dualread) == pytest.approx(expected(scored), abs=2e-6)
-
-
-def test_the_place_of_the_image_among_the_texts_changes_nothing(server, study):
-    first = server.ask(study.image(1), LESION).choices[0]
-    last = server.ask(LESION, study.image(1)).choices[0]
-    assert last.message.content == first.message.content
-    assert parts(last.dualread) == pytest.approx(parts(first.dualread), abs=2e-6)
-
-
-def test_several_greedy_choices_are_the_same_answer(server, study):
+    plain = server.ask(study.image(1), LESION).choices[0]
+    whole = prompts.render("shared", question=LESION)  # as `dualread ask` sends it; put in twice, it would be another
+    systems = ([{"role": role, "content": ""}, user(study.image(1), LESION)] for role in ("system", "developer"))
+    for given in (
+        {"messages": [user(LESION, study.image(1))]},  # the place of the image
+        {"messages": [user(study.image(1), whole)]},
+        *({"messages": messages} for messages in systems),
+        *({"messages": [user(study.image(1), LESION)], limit: 10} for limit in ("max_tokens", "max_completion_tokens")),
+        {"messages": [user(study.image(1), LESION)], "stop": "never said"},
+    ):
+        [choice] = server.ask(**given).choices
+        assert choice.message.content == plain.message.content
+        assert parts(choice.dualread) == pytest.approx(parts(plain.dualread), abs=2e-6)
     choices = server.ask(study.image(1), LESION, n=3).choices
     assert [choice.index for choice in choices] == [0, 1, 2]
-    assert len({choice.message.content for choice in choices}) == 1
-    assert len({choice.dualread["confidence"] for choice in choices}) == 1
+    assert {(choice.message.content, choice.dualread["confidence"]) for choice in choices} == {
+        (plain.message.content, choices[0].dualread["confidence"])
+    }
 
 
 UNFITTED = [
@@ -153,23 +149,25 @@ def test_samples_are_drawn_by_the_seed(server, study):
     assert drawn(n=3, seed=5)[:1] == drawn(n=1, seed=5)
 
 
-def test_a_completion_that_ends_by_itself_is_judged_whatever_its_limit(server, study, scorer):
-    """Without a limit of its own, and with the reader's, it is the same completion."""
-    scored = scorer(study.image(1), LESION)
-    for limit in ({}, {"max_tokens": 10}, {"max_completion_tokens": 10}):
-        judged = server.ask(study.image(1), LESION, **limit).choices[0].dualread
-        assert judged["confidence"] == pytest.approx(scored.confidence, abs=2e-6)
-
-
-def test_log_probabilities_are_those_of_the_tokens(server, study):
-    [choice] = server.ask(study.image(1), LESION, logprobs=True).choices
+def test_log_probabilities_are_those_of_the_tokens_and_the_most_probable_are_those_of_greedy_answers(server, study):
+    [choice] = server.ask(study.image(1), LESION, logprobs=True, top_logprobs=3).choices
     assert len(choice.logprobs.content) <= 10
-    assert all(token.logprob <= 0 for token in choice.logprobs.content)
-    streamed = list(server.ask(study.image(1), LESION, logprobs=True, stream=True))
-    found = [token for chunk in streamed if chunk.choices[0].logprobs for token in chunk.choices[0].logprobs.content]
-    assert [token.token for token in found] == [token.token for token in choice.logprobs.content]
+    assert b"".join(bytes(token.bytes) for token in choice.logprobs.content).decode(errors="replace").strip() == (
+        choice.message.content.strip()
+    )
+    for token in choice.logprobs.content:
+        assert token.logprob <= 0
+        values = [one.logprob for one in token.top_logprobs]
+        assert len(values) == 3
+        assert values == sorted(values, reverse=True)
+        assert values[0] >= token.logprob - 1e-5  # an id that is forbidden may be more probable
+    *_, last = streamed = list(server.ask(study.image(1), LESION, logprobs=True, top_logprobs=3, stream=True))
+    found = [of for chunk in streamed for of in (chunk.choices[0].logprobs and chunk.choices[0].logprobs.content) or ()]
+    assert [of.token for of in found] == [of.token for of in choice.logprobs.content]
     values = [[token.logprob for token in of] for of in (found, choice.logprobs.content)]
     assert np.allclose(*values, atol=1e-4)
+    assert found[0].top_logprobs[2].token == choice.logprobs.content[0].top_logprobs[2].token
+    assert last.choices[0].logprobs.dualread["confidence"] is not None
 
 
 def test_models_health_and_metrics(server, study):
@@ -232,18 +230,6 @@ def test_no_answer_is_made_where_psr_is_low(study, scorer):
         assert server.ask(study.image(0), LESION, temperature=1.0).choices[0].message.refusal is None
 
 
-def test_the_client_reads_what_is_said_as_json(server, study):
-    reply = server.client().chat.completions.with_raw_response.create(
-        model="dualread", messages=[user(study.image(1), LESION)]
-    )
-    body = json.loads(reply.text)
-    assert body["object"] == "chat.completion"
-    assert set(body["choices"][0]["dualread"]) == {
-        *("answer", "confidence", "psr", "per", "methods", "threshold", "abstain", "notes")
-    }
-    assert data_url(study.image(1)) not in reply.text
-
-
 def test_a_record_is_a_table_that_evaluate_judges_when_the_truth_is_known(study, scorer, tmp_path, capsys):
     with opened(study) as service:
         record = Record(tmp_path / "answers.jsonl")
@@ -295,23 +281,6 @@ def test_the_threshold_of_a_bundle_decides_and_its_statement_comes_along(study, 
         assert len({judged["abstain"] for judged in found}) == 2
 
 
-def test_the_clients_streaming_helper_keeps_what_is_said(server, study):
-    """It adds up what is in messages, and of all else keeps the first event: there, PSR alone is known."""
-    whole = server.ask(study.image(1), LESION).choices[0]
-    events = []
-    with server.client().chat.completions.stream(model="dualread", messages=[user(study.image(1), LESION)]) as stream:
-        events += stream
-        try:
-            final = stream.get_final_completion().choices[0]
-        except openai.LengthFinishReasonError as error:  # so the helper says that an answer was cut off
-            final = error.completion.choices[0]
-    assert events[0].chunk.choices[0].dualread["psr"] == pytest.approx(whole.dualread["psr"], abs=2e-6)
-    assert final.message.content == whole.message.content
-    assert final.finish_reason == whole.finish_reason
-    assert parts(final.message.dualread) == pytest.approx(parts(whole.dualread), abs=2e-6)
-    assert final.message.dualread["notes"] == whole.dualread["notes"]
-
-
 def test_a_reply_is_the_next_turn(server, study):
     """As the official client keeps it, with what this server has added."""
     reply = server.ask(study.image(1), LESION).choices[0].message
@@ -321,14 +290,6 @@ def test_a_reply_is_the_next_turn(server, study):
     assert "the messages are of user, assistant, user" in choice.dualread["notes"][0]
     [same] = server.ask(messages=[asked, reply.model_dump(), user("Why?")]).choices
     assert same.message.content == choice.message.content
-
-
-def test_an_empty_message_of_the_system_costs_no_confidence(server, study):
-    alone = server.ask(study.image(1), LESION).choices[0]
-    for role in ("system", "developer"):
-        messages = [{"role": role, "content": ""}, user(study.image(1), LESION)]
-        [choice] = server.ask(messages=messages).choices
-        assert parts(choice.dualread) == pytest.approx(parts(alone.dualread), abs=2e-6)
 
 
 def test_a_limit_for_which_there_is_no_room_is_lowered_with_a_note(server, study):
@@ -351,41 +312,11 @@ def test_a_text_of_stop_cuts_off_the_answer_whole_and_streamed(server, study):
     streamed = list(server.ask(study.image(1), LESION, stop=stop, stream=True))
     assert "".join(chunk.choices[0].delta.content or "" for chunk in streamed) == cut
     assert streamed[-1].choices[0].finish_reason == "stop"
-    [other] = server.ask(study.image(1), LESION, stop="never said").choices
-    assert other.message.content == text
-    assert parts(other.dualread) == pytest.approx(parts(whole.dualread), abs=2e-6)
     drawn = {"temperature": 1.0, "seed": 3, "n": 3}
     texts = [one.message.content for one in server.ask(study.image(1), LESION, **drawn).choices]
     stop = texts[1][len(texts[1]) // 2 :][:2]
     stopped = [one.message.content for one in server.ask(study.image(1), LESION, stop=stop, **drawn).choices]
     assert stopped == [text.partition(stop)[0] for text in texts]
-
-
-def test_the_most_probable_tokens_are_those_of_greedy_answers(server, study):
-    [choice] = server.ask(study.image(1), LESION, logprobs=True, top_logprobs=3).choices
-    for token in choice.logprobs.content:
-        values = [one.logprob for one in token.top_logprobs]
-        assert len(values) == 3
-        assert values == sorted(values, reverse=True)
-        assert values[0] >= token.logprob - 1e-5  # an id that is forbidden may be more probable
-    *_, last = streamed = list(server.ask(study.image(1), LESION, logprobs=True, top_logprobs=3, stream=True))
-    found = [of for chunk in streamed for of in (chunk.choices[0].logprobs and chunk.choices[0].logprobs.content) or ()]
-    assert [of.token for of in found] == [of.token for of in choice.logprobs.content]
-    assert found[0].top_logprobs[2].token == choice.logprobs.content[0].top_logprobs[2].token
-    assert last.choices[0].logprobs.dualread["confidence"] is not None
-
-
-def test_the_bytes_of_log_probabilities_are_the_text(server, study):
-    for i in range(4):
-        [choice] = server.ask(study.image(i), LESION, logprobs=True).choices
-        said = b"".join(bytes(token.bytes) for token in choice.logprobs.content)
-        assert said.decode(errors="replace").strip() == choice.message.content.strip()
-
-
-def test_what_is_said_is_in_the_usage_too(server, study):
-    for n in (1, 2):
-        reply = server.ask(study.image(1), LESION, n=n)
-        assert reply.usage.dualread == [choice.dualread for choice in reply.choices]
 
 
 def test_an_answer_that_is_invalid_or_no_number_has_no_confidence(study, monkeypatch):
@@ -417,7 +348,12 @@ def test_replies_have_names_and_other_addresses_say_what_to_do(server, study):
     raw = server.client().chat.completions.with_raw_response.create(
         model="dualread", messages=[user(study.image(1), LESION)]
     )
-    assert raw.parse().id == f"chatcmpl-{raw.headers['x-request-id']}"
+    reply = raw.parse()
+    assert reply.id == f"chatcmpl-{raw.headers['x-request-id']}"
+    assert reply.usage.dualread == [reply.choices[0].dualread]  # what is said is in the usage, too
+    said = json.loads(raw.text)["choices"][0]["dualread"]
+    assert set(said) == {"answer", "confidence", "psr", "per", "methods", "threshold", "abstain", "notes"}
+    assert data_url(study.image(1)) not in raw.text
     with pytest.raises(openai.NotFoundError, match="ends with /v1"):
         server.client().with_options(base_url=server.address).chat.completions.create(
             model="dualread", messages=[user(LESION)]

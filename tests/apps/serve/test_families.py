@@ -1,4 +1,4 @@
-"""Other architectures than Qwen3-VL and Gemma 3, and another prompt: answers and confidences are those of `score`."""
+"""Other architectures than Qwen3-VL, and another prompt: answers and confidences are those of `score`."""
 
 import asyncio
 
@@ -21,9 +21,11 @@ from tests.tiny import Tiny, image
 ASKED = [(image(i % 3), f"{LESION} {i % 4}") for i in range(8)]
 
 
-@pytest.fixture(scope="module", params=[("llava", "shared"), ("idefics3", "vanilla")], ids=" ".join)
-def study(request, tmp_path_factory):
+@pytest.fixture(scope="module", params=[("gemma3", None), ("idefics3", "vanilla")], ids=str)
+def study(request, studies, tmp_path_factory):
     family, prompt = request.param
+    if prompt is None:
+        return studies(family)
     folder = tmp_path_factory.mktemp(family)
     checkpoint = families.build(family, folder / "checkpoint")
     facts = probe(open_checkpoint(checkpoint, families.SETTINGS), family).facts

@@ -65,16 +65,13 @@ def test_data_urls_of_all_forms_are_read(url):
     assert wire.content_of(url) in (RAW, RAW[:-1])
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "data:image/png,x",
-        "data:image/png;base64,A",
-        "data:image/png;base64,QQ==QQ==",
-        "data:;base64,",
-        "data:;base64,é",
-    ],
-)
+OTHERS = [
+    *("data:image/png,x", "data:image/png;base64,A", "data:image/png;base64,QQ==QQ==", "data:;base64,"),
+    *("data:;base64,é",),
+]
+
+
+@pytest.mark.parametrize("url", OTHERS)
 def test_other_addresses_are_refused(url):
     with pytest.raises(DataError):
         wire.content_of(url)
@@ -94,11 +91,9 @@ def test_pixels_count_per_request_and_are_counted_before_they_are_decoded(monkey
     assert len(decoded) == 2
 
 
+KEPT = {"refusal": None, "role": "assistant", "annotations": None, "audio": None, "function_call": None}
 BACK = {
-    "as the official client keeps it": {
-        **{"content": "no", "refusal": None, "role": "assistant", "annotations": None, "audio": None},
-        **{"function_call": None, "tool_calls": None, "dualread": {"confidence": 0.5}},
-    },
+    "as the official client keeps it": {**KEPT, "content": "no", "tool_calls": None, "dualread": {"confidence": 0.5}},
     "as litellm keeps it": {
         "role": "assistant",
         "content": "no",

@@ -6,7 +6,6 @@ import pytest
 
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.demo.application import application, listen, server
-from tests import tiny
 from tests.apps.score import small
 from tests.apps.score.small import answers_exist
 
@@ -27,10 +26,8 @@ class Demo:
 
 
 @pytest.fixture(scope="package")
-def demo(tmp_path_factory):
+def demo(study):
     """The page of an untrained model, served as the command serves it."""
-    folder = tmp_path_factory.mktemp("demo")
-    study = small.build(tiny.build("qwen3_vl", folder / "checkpoint"), folder / "results" / "small")
     scorer = Scorer.load(study.reader("dualread"), study.actor, methods=["question_prior", "rlvr"])
     listening = listen(0)
     serving = server(application(scorer))

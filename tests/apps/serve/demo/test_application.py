@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from http.client import HTTPConnection
 
 import pytest
@@ -64,28 +63,24 @@ def test_the_page_says_what_it_is_not_for_and_loads_nothing_from_elsewhere(demo)
     assert request(demo, path="/../application.py")[0] == 404
 
 
-def test_an_answer_shows_the_numbers_of_the_scorer(demo):
-    image = demo.study.image(1)
-    expected = demo.scorer(image, LESION)
+def test_an_answer_shows_the_numbers_of_the_scorer_and_a_second_image_the_drop(demo):
+    image, donor = demo.study.image(1), demo.study.image(2)
+    expected = demo.scorer(image, LESION, donor=donor)
     status, text, _ = ask(demo, image.read_bytes())
     assert status == 200
     shown = words(text)
-    assert f"confidence {expected.confidence:.4f}" in shown
-    assert f"PSR, before the answer {expected.psr:.4f}" in shown
-    assert f"PER, after the answer {expected.per:.4f}" in shown
-    assert f"question_prior {expected.methods['question_prior'].confidence:.4f}" in shown
-    assert f"dualread, both together {expected.confidence:.4f}" in shown
+    for part, value in (
+        ("confidence", expected.confidence),
+        ("PSR, before the answer", expected.psr),
+        ("PER, after the answer", expected.per),
+        ("question_prior", expected.methods["question_prior"].confidence),
+        ("dualread, both together", expected.confidence),
+    ):
+        assert f"{part} {value:.4f}" in shown
     assert f"Undecided : {expected.decision.reason}" in shown
     assert "Drop" not in shown
-
-
-def test_a_second_image_shows_both_confidences_and_the_drop(demo):
-    image, donor = demo.study.image(1), demo.study.image(2)
-    expected = demo.scorer(image, LESION, donor=donor)
-    status, text, _ = ask(demo, image.read_bytes(), donor=donor.read_bytes())
-    assert status == 200
     row = f"dualread, both together {expected.confidence:.4f} {expected.donor.confidence:.4f} {expected.drop:+.4f}"
-    assert row in words(text)
+    assert row in words(ask(demo, image.read_bytes(), donor=donor.read_bytes())[1])
 
 
 def test_the_threshold_that_travels_with_a_reader_decides(demo, monkeypatch):
@@ -111,25 +106,14 @@ def test_what_the_actor_says_stays_a_text(demo, monkeypatch):
     assert "&lt;script&gt;alert(1)" in text
 
 
-def bomb(folder):
-    """A small file of many pixels."""
-    Image.new("1", (12_000, 12_000)).save(folder / "bomb.png")
-    return (folder / "bomb.png").read_bytes()
-
-
-def test_bad_input_gets_one_sentence(demo, tmp_path):
+def test_bad_input_gets_one_sentence(demo):
+    """`test_hostile` sends what the service refuses; here is what the page adds."""
     good = demo.study.image(1).read_bytes()
-    token = demo.study.tiny.load()[1].processor.image_token
     for sent, said in (
         ({"image": None}, "There is no image"),
         ({"image": b"no image"}, "The image cannot be used: an image of 8 bytes: cannot be decoded"),
-        ({"image": good[:100]}, "cannot be decoded"),
-        ({"image": bomb(tmp_path)}, "the image is too large"),
         ({"image": good, "donor": b"GIF89a"}, "The second image cannot be used"),
-        ({"image": good, "question": " "}, "the question is empty"),
         ({"image": good, "question": None}, "the question is empty"),
-        ({"image": good, "question": f"Is {token} a lesion?"}, "control token"),
-        ({"image": good, "question": "Is \ud800 a lesion?"}, "half of a character"),
         ({"image": good, "question": "long " * 500}, "more than max_prompt_tokens"),
         ({"image": b"0" * (asked.MAX_IMAGE_MEGABYTES * 1_000_000 + 1)}, "At most 20 MB"),
     ):
@@ -199,29 +183,6 @@ def test_the_page_may_be_opened_as_localhost_and_through_a_tunnel(demo):
     for host in (f"localhost:{demo.port}", "localhost:9999", "127.0.0.1:9999"):
         assert request(demo, host=host)[0] == 200
         assert ask(demo, image, host=host, origin=f"http://{host}")[0] == 200
-
-
-def test_questions_are_answered_one_at_a_time(demo, monkeypatch):
-    at_once, most = [], []
-    each = demo.scorer.each
-
-    def watched(questions):
-        at_once.append(1)
-        most.append(len(at_once))
-        found = list(each(questions))
-        at_once.pop()
-        return found
-
-    monkeypatch.setattr(demo.scorer, "each", watched)
-    image = demo.study.image(1).read_bytes()
-    statuses = []
-    threads = [threading.Thread(target=lambda: statuses.append(ask(demo, image)[0])) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert statuses == [200] * 5
-    assert most == [1] * 5
 
 
 def test_nothing_is_stored(demo, tmp_path, monkeypatch):

@@ -18,23 +18,12 @@ def requests(**decoding) -> RequestReader:
 @pytest.mark.parametrize(
     ("finish_reason", "n", "is_judged"),
     # An answer that is cut off is the one that readers know only where they cut it off, too.
-    [
-        ("stop", 9, True),
-        ("stop", 10, True),
-        ("stop", 11, False),
-        ("length", 9, False),
-        ("length", 10, True),
-        ("length", 11, False),
-    ],
+    [*(("stop", n, n <= 10) for n in (9, 10, 11)), *(("length", n, n == 10) for n in (9, 10, 11))],
 )
 def test_an_answer_is_judged_if_it_ends_where_readers_saw_it_end(finish_reason, n, is_judged):
     asked, completion = SimpleNamespace(reasons=()), SimpleNamespace(token_ids=(7,) * n, finish_reason=finish_reason)
-    reasons = requests().of_completion(asked, completion)
-    assert reasons == (
-        ()
-        if is_judged
-        else (f"the completion ends after {n} tokens, and readers were fitted on completions of up to 10",)
-    )
+    said = (f"the completion ends after {n} tokens, and readers were fitted on completions of up to 10",)
+    assert requests().of_completion(asked, completion) == (() if is_judged else said)
     of_request = SimpleNamespace(reasons=("the prompt is another one",))
     assert requests().of_completion(of_request, completion) == of_request.reasons
 

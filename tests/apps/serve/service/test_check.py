@@ -57,6 +57,10 @@ def not_a_number(tensors, header):
     tensors["h_pre"] = np.full_like(tensors["h_pre"], np.nan)
 
 
+def fewer(tensors, header):
+    header["answers"].pop()
+
+
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
@@ -64,12 +68,20 @@ def not_a_number(tensors, header):
         (other_answer, "1 of 4 answers are other ones"),
         (other_confidence, r"confidences are up to 0\.\d+ apart"),
         (not_a_number, "h_pre of 'Is there a lesion.' is nan% of its length apart"),
+        (fewer, "its tensors and its answers differ in number"),  # a file of somebody else
+        (b"", r"stored.safetensors: "),
+        (b"x" * 100, r"stored.safetensors: "),
     ],
-    ids=["states", "answer", "confidence", "NaN"],
 )
-def test_what_an_engine_reads_otherwise_is_refused(bundle, tmp_path, edit, said):
+def test_what_an_engine_reads_otherwise_and_what_is_damaged_is_refused(bundle, tmp_path, edit, said):
+    if isinstance(edit, bytes):
+        shutil.copytree(bundle, tmp_path / "edited")
+        (tmp_path / "edited" / stored.FILE).chmod(0o600)
+        (tmp_path / "edited" / stored.FILE).write_bytes(edit)
+    else:
+        edited(bundle, tmp_path, edit)
     with pytest.raises(ArtifactError, match=said):
-        opened(edited(bundle, tmp_path, edit))
+        opened(tmp_path / "edited")
 
 
 def test_an_actor_that_fails_is_refused(bundle, monkeypatch):
@@ -79,23 +91,6 @@ def test_an_actor_that_fails_is_refused(bundle, monkeypatch):
     monkeypatch.setattr(_transformers_stream, "stream", fails)
     with pytest.raises(ArtifactError, match=r"an answer fails \(RuntimeError: out of memory\)"):
         opened(bundle)
-
-
-@pytest.mark.parametrize("content", [b"", b"x" * 100])
-def test_a_damaged_file_is_named(bundle, tmp_path, content):
-    shutil.copytree(bundle, tmp_path / "damaged")
-    (tmp_path / "damaged" / stored.FILE).chmod(0o600)
-    (tmp_path / "damaged" / stored.FILE).write_bytes(content)
-    with pytest.raises(ArtifactError, match=r"stored.safetensors: "):
-        opened(tmp_path / "damaged")
-
-
-def test_a_file_of_somebody_else_is_named(bundle, tmp_path):
-    def fewer(tensors, header):
-        header["answers"].pop()
-
-    with pytest.raises(ArtifactError, match="its tensors and its answers differ in number"):
-        opened(edited(bundle, tmp_path, fewer))
 
 
 def test_the_threshold_of_psr_may_decide_whether_to_answer(bundle):

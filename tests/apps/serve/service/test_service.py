@@ -39,9 +39,8 @@ class Actor:
         return sum(map(len, self.rows.values()))
 
     def add(self, request):
-        self.rows[request.name] = [
-            GrowingCompletion(request=request, index=k) for k in range(request.decoding.n_samples)
-        ]
+        n = request.decoding.n_samples
+        self.rows[request.name] = [GrowingCompletion(request=request, index=k) for k in range(n)]
 
     def abort(self, name):
         self.rows.pop(name, None)

@@ -92,15 +92,15 @@ def test_an_aborted_request_is_no_longer_open(running):
     assert told == ([], 0)
 
 
-def test_it_ends_when_it_is_told_to(running):
-    running.ours.send(None)
-    running.thread.join(10)
-    assert not running.thread.is_alive()
-
-
-def test_it_ends_in_the_midst_of_an_answer_when_nobody_is_there(running):
-    running.call("add", ("a", 10**9))
-    running.tokens()  # and the fixture closes our end
+@pytest.mark.parametrize("is_told", [True, False])
+def test_it_ends_when_it_is_told_to_or_nobody_is_there_in_the_midst_of_an_answer(running, is_told):
+    if is_told:
+        running.ours.send(None)
+        running.thread.join(10)
+        assert not running.thread.is_alive()
+    else:
+        running.call("add", ("a", 10**9))
+        running.tokens()  # and the fixture closes our end
 
 
 def test_a_bug_is_told_as_text(running):
