@@ -11,7 +11,7 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,7 @@ def inspect(base: str, image: str) -> Asked:
     from inspect_ai.tool import ToolInfo
     from openai import LengthFinishReasonError
 
-    config = GenerateConfig(max_tokens=2048, stop_seqs=["\n\n\n"], max_retries=0)
+    config = GenerateConfig(stop_seqs=["\n\n\n"], max_retries=0)
     given = {"base_url": base, "api_key": "none", "config": config}
     model, streaming = (get_model("openai-api/local/dualread", **given, stream=stream) for stream in (False, True))
     asked = [ChatMessageUser(content=[ContentImage(image=image), ContentText(text=QUESTION)])]
@@ -110,8 +110,8 @@ def inspect(base: str, image: str) -> Asked:
     def confidence(output: Any, call: Any) -> Any:
         return call.response["choices"][0]["dualread"]["confidence"]
 
-    async def ask(messages: list[Any], **more: Any) -> tuple[str, Any]:
-        made = await model.api.generate(messages, more.pop("tools", []), more.pop("tool_choice", "none"), config)
+    async def ask(messages: list[Any], tools: Sequence[ToolInfo] = (), **more: int) -> tuple[str, Any]:
+        made = await model.api.generate(messages, [*tools], "none", config.merge(more))
         output, call = made if isinstance(made, tuple) else (made, None)
         return output.choices[0].message, confidence(output, call)
 
@@ -128,7 +128,9 @@ def inspect(base: str, image: str) -> Asked:
         found = [("whole", reply.text, judged), ("stream", *await stream())]
         again, judged = await ask([*asked, reply, *asked])
         found.append(("second turn", again.text, judged))
-        none, judged = await ask(asked, tools=[ToolInfo(name="look", description="looks")], tool_choice="none")
+        long, judged = await ask(asked, max_tokens=2048)  # lowered to what there is room for
+        found.append(("long", long.text, judged))
+        none, judged = await ask(asked, [ToolInfo(name="look", description="looks")])
         return [*found, ("tools of none", none.text, judged)]
 
     yield from asyncio.run(all_of_them())
