@@ -117,13 +117,6 @@ def test_the_table_of_stages_names_every_stage():
     assert {path.stem for path in (LIBRARY / "stages").glob("[a-z]*.py")} == named
 
 
-def test_the_map_points_to_files_of_the_library():
-    rows = [row for row in read("docs/paper-map.md").splitlines() if row.startswith("| ")][1:]
-    for row in rows:
-        for name in re.findall(r"`([\w./*]+)`", row.split("|")[3]):
-            assert list(LIBRARY.glob(name)), name
-
-
 def test_the_readmes_first_command_gives_metrics(tmp_path):
     command = re.search(r"^dualread (evaluate .*) --out mine$", read("README.md"), re.MULTILINE)[1]
     words = [sys.executable, "-m", "dualread", *command.split(), "--out", str(tmp_path / "mine"), "--replicates", "200"]

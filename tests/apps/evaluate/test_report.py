@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from dualread.apps.evaluate import files, report
 from dualread.apps.evaluate.evaluation import evaluate as evaluate_tables
-from dualread.errors import DataError
 from dualread.evaluation import explained
 from dualread.evaluation.answer_metrics import WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns
@@ -217,14 +216,6 @@ def test_differences_of_the_ece_have_a_reason_in_place_of_interval_and_p_value(t
     assert other["p"] > 0.05
 
 
-def test_20_images_that_are_all_right_do_not_say_from_1_to_1(tmp_path):
-    text = "image_id,confidence,correct\n" + "\n".join(f"i{k},0.8,1" for k in range(20))
-    found = rows(metrics(tmp_path, text))
-    low = 0.025 ** (1 / 20)  # Clopper and Pearson
-    assert (found["accuracy"]["low"], found["accuracy"]["high"]) == (pytest.approx(low), 1.0)
-    assert (found["hce90"]["low"], found["hce90"]["high"]) == (0.0, pytest.approx(1 - low))
-
-
 def test_answers_that_are_kept_have_intervals(tmp_path):
     found = found_in(tmp_path, wide(90), calibration=write(tmp_path, "other.csv", wide(90, seed=1)), target_risk=0.3)
     answers = pl.read_csv(wide(90).encode()).filter(method="wide")
@@ -298,16 +289,3 @@ def test_arbitrary_confidences_have_metrics_or_reasons(tmp_path, answers, own_cl
         assert row["low"] is None or row["low"] <= row["high"]
     of_one_image = [found[name] for name in WITH_PERCENTILES if name in found and found[name]["n_clusters"] == 1]
     assert all(row["low"] is None for row in of_one_image)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
-@given(texts=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8), min_size=1))
-def test_arbitrary_text_as_confidence_is_a_number_or_an_error(tmp_path, texts):
-    pl.DataFrame({"confidence": texts, "correct": 1}).write_csv(tmp_path / "mine.csv")
-    try:
-        found = evaluate_tables(tmp_path / "mine.csv", replicates=0)
-    except DataError:
-        return
-    (evaluated,) = found.parts[0].methods.values()
-    assert evaluated.answers["confidence"].is_between(0, 1).all()
-    assert len(evaluated.answers) == len(texts)

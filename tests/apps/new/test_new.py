@@ -309,13 +309,6 @@ def test_recurring_questions_are_found_in_linear_time(answers, expected):
     assert _two_are_disjoint(small) is slow
 
 
-def test_a_column_with_ids_of_another_name_is_offered(new, tmp_path):
-    folder = _tables(tmp_path / "q", *({"reference_answers": "a", "question_id": k} for k in range(3)))
-    assert "ids are digests of the rows; --columns id=question_id takes those of the table" in new(folder)[1]
-    (tmp_path / "mine.yaml").unlink()
-    assert "ids are digests" not in new(folder, "--columns", "id=question_id")[1]
-
-
 def test_links_that_lead_out_of_the_folder_are_said(new, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/0.png").write_bytes(b"pixels")

@@ -88,15 +88,6 @@ def test_a_donor_is_asked_the_same_question(study, scorer):
     assert own.drop is None
 
 
-def test_what_an_image_is_called_changes_nothing_and_what_it_shows_does(study, scorer, tmp_path):
-    shutil.copy(study.image(1), tmp_path / "another name.PNG")
-    first = scorer(study.image(1), LESION)
-    as_bytes, opened = study.image(1).read_bytes(), Image.open(study.image(1))
-    for given in (tmp_path / "another name.PNG", str(study.image(1)), as_bytes, opened):
-        assert same(first, scorer(given, LESION))
-    assert not same(first, scorer(study.image(2), LESION))
-
-
 def test_samples_depend_on_the_content_of_the_image_and_on_nothing_else(study, scorer):
     def drawn(paths):
         actor = scorer._loaded.actor
