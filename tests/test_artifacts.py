@@ -1,3 +1,6 @@
+import json
+import struct
+
 import numpy as np
 import polars as pl
 import pytest

@@ -12,15 +12,9 @@ from dualread.apps.evaluate import files, report
 from dualread.apps.evaluate.evaluation import evaluate as evaluate_tables
 from dualread.evaluation import explained
 from dualread.evaluation.answer_metrics import WITH_PERCENTILES
-from dualread.evaluation.columns import CellColumns
-from dualread.evaluation.estimates import estimate
-from dualread.evaluation.further_metrics import FURTHER_METRICS
-from dualread.evaluation.join import join
-from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.proportion import share_interval
 from tests.apps.evaluate.tables import ANSWERS, MORE_ANSWERS, MORE_PAIRS, PAIRS, columns, without, write
 from tests.drawn import examples
-from tests.evaluation.cells import cell
 from tests.evaluation.metrics import literal
 
 
@@ -68,32 +62,6 @@ def test_values_by_hand(tmp_path):
     }
     assert (found["auroc"]["n"], found["auroc"]["n_clusters"]) == (4, 3)
     assert all(row["method"] == "mine" for row in found.values())
-
-
-def test_the_metrics_are_those_of_the_workflow(tmp_path):
-    questions, donors, grades, predictions = cell()
-    joined = join(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
-    images = tuple(sorted(set(questions["image_id"])))
-    draws = ImageDraws(names=("evaluate", "3"), image_ids=images, replicates=60)
-    found = estimate(CellColumns.of(joined), draws, tuple(FURTHER_METRICS))[0]
-    expected = {(row["subset"], row["metric"]): row for row in found}
-
-    def table(condition, prefix=""):
-        values = grades[condition].join(predictions[condition], on="sample_id")
-        names = ["sample_id", "image_id", "correct", "confidence", "answer"]
-        return values.select("sample_id", **{f"{prefix}{name}": name for name in names[1:]})
-
-    answers = table("original").join(questions.select("sample_id", "question", "answer_type"), on="sample_id")
-    found = (tmp_path, answers.write_csv(), table("donor", "donor_").write_csv())
-    frame = metrics(*found, replicates=60, seed=3)
-    assert set(frame["subset"]) == {"all", "open", "closed"}
-    assert {"natural_ccg_auc", "strict_ccg_auc", "auroc", "auroc_undefined_replicates"} <= set(frame["metric"])
-    for row in frame.drop("method", "dataset").iter_rows(named=True):
-        assert row == expected[row["subset"], row["metric"]]
-    left_out = {name for _, name in expected} - set(frame["metric"])
-    of_the_parser = {"imputed_share", "endpoint_share", "unique_confidences"}
-    controls = {name for name in left_out if name.startswith(("fixed", "strict_same", "shuffled"))}
-    assert left_out == of_the_parser | controls
 
 
 def test_methods_get_the_same_resamples_together_and_alone_in_any_order_of_rows(tmp_path):
