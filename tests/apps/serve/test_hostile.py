@@ -370,7 +370,7 @@ def test_options_that_make_no_sense_are_named_before_anything_is_loaded(monkeypa
         port = str(taken.getsockname()[1])
         for options, said in (
             (["--port", port], f"--port {port}: Address already in use"),
-            (["--port", "70000"], "--port 70000"),
+            (["--port", "65536"], "--port 65536"),
             (["--host", "192.0.2.1"], "--host 192.0.2.1, --port 8000: "),
             (["--max-images", "0"], "--max-images 0: expected at least 1"),
             (["--abstain-before", "2", "--port", "0"], "--abstain-before 2: expected a number from 0 to 1"),

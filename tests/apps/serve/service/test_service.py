@@ -128,6 +128,15 @@ def test_an_answer_without_a_confidence_is_never_kept(service, monkeypatch, reas
     assert [reason in note for note in answer.notes] == [True] * (reason is not None)
 
 
+@pytest.mark.parametrize(("limit", "is_answered"), [(0.5, True), (0.51, False)])
+def test_no_answer_is_made_below_the_limit_of_psr(service, monkeypatch, limit, is_answered):
+    monkeypatch.setattr(module, "before_answer", lambda readers, method, states: [0.5] * len(states))
+    monkeypatch.setattr(service, "_limit", limit)
+    first = asked(service, "a").get(timeout=20)
+    assert first == (module.Before(psr=0.5) if is_answered else module.Abstained(psr=0.5, limit=limit, notes=()))
+    assert service.loaded.actor.aborted == ([] if is_answered else ["a"])
+
+
 def test_a_service_is_stuck_as_long_as_nothing_happens_to_what_is_asked(service):
     actor = service.loaded.actor
     assert service.seconds_stuck == 0
