@@ -3,8 +3,6 @@
 import importlib.util
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -107,14 +105,6 @@ def test_the_table_of_stages_names_every_stage():
     table = read("docs/running-reference.md").split("## The stages")[1].split("\n## ")[0]
     named = {name for line in table.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
     assert {path.stem for path in (LIBRARY / "stages").glob("[a-z]*.py")} == named
-
-
-def test_the_readmes_first_command_gives_metrics(tmp_path):
-    command = re.search(r"^dualread (evaluate .*) --out mine$", read("README.md"), re.MULTILINE)[1]
-    words = [sys.executable, "-m", "dualread", *command.split(), "--out", str(tmp_path / "mine"), "--replicates", "200"]
-    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert re.search(r"^natural_ccg_auc +\.\d+ +\[\.\d+, \.\d+\] ", done.stdout, re.MULTILINE)
-    assert {path.name for path in (tmp_path / "mine").iterdir()} >= {"metrics.csv", "reliability.pdf", "evaluate.html"}
 
 
 def choices() -> list[str]:
