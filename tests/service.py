@@ -50,20 +50,26 @@ class Fake:
 
 
 @contextmanager
-def serving(behave: Callable[[int, dict[str, Any]], Any]) -> Iterator[Fake]:
-    """A running service."""
-    fake = Fake(behave)
-    app = Starlette(routes=[Route("/v1/chat/completions", fake.answer, methods=["POST"])])
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
+def running(server: uvicorn.Server, listening: socket.socket) -> Iterator[int]:
+    """Run a server in a thread; yield its port."""
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    fake.address = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
     try:
-        yield fake
+        yield listening.getsockname()[1]
     finally:
         server.should_exit = True
         thread.join()
         listening.close()
+
+
+@contextmanager
+def serving(behave: Callable[[int, dict[str, Any]], Any]) -> Iterator[Fake]:
+    """A running service."""
+    fake = Fake(behave)
+    app = Starlette(routes=[Route("/v1/chat/completions", fake.answer, methods=["POST"])])
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
+    with running(server, socket.create_server(("127.0.0.1", 0))) as port:
+        fake.address = f"http://127.0.0.1:{port}/v1"
+        yield fake

@@ -1,3 +1,6 @@
+import json
+import struct
+
 import numpy as np
 import polars as pl
 import pytest
@@ -18,6 +21,7 @@ from dualread.artifacts.tables import (
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError
 from dualread.schema.columns import METRICS, PAIRS, all_schemas
+from tests.drawn import anything, attempt, few
 
 _PAIR = {
     **{"sample_id": "a", "donor_sample_id": "b", "question_key": "what is it", "source_image_id": "1"},
@@ -157,3 +161,38 @@ def test_a_damaged_tensor_file_is_reported(tmp_path, content):
         path.write_bytes(content)
     with pytest.raises(ArtifactError, match=r"x.safetensors: not a readable safetensors file"):
         read_tensors(path)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "reader.safetensors"
+    write_tensors(path, {"weight": np.arange(6.0).reshape(2, 3), "bias": np.zeros(1)}, {"layer": 2})
+    return path
+
+
+def reads(path):
+    """Check that a file of tensors is read, or refused with an error that names it."""
+    found, error = attempt(lambda: (read_header(path), read_tensors(path)), ArtifactError)
+    assert error is None or str(path) in str(error)
+    assert found is None or all(isinstance(part, dict) for part in found)
+
+
+@few
+@given(st.data())
+def test_broken_safetensors_are_refused_by_name(file, data):
+    """A file in which only a value changed can still be read; the sha256 that the store keeps reveals the change."""
+    whole = file.read_bytes()
+    position = data.draw(st.integers(0, len(whole) - 1))
+    cut = data.draw(st.booleans())
+    flipped = whole[:position] + bytes([whole[position] ^ data.draw(st.integers(1, 255))]) + whole[position + 1 :]
+    file.write_bytes(whole[:position] if cut else flipped)
+    reads(file)
+    file.write_bytes(whole)
+
+
+@few
+@given(st.one_of(st.binary(max_size=80), anything.map(lambda value: json.dumps(value).encode())))
+def test_any_header_of_safetensors_is_refused_by_name(tmp_path, header):
+    path = tmp_path / "reader.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header + b"\0" * 16)
+    reads(path)

@@ -37,12 +37,6 @@ def test_methods_are_calibrated_and_one_does_not_respond_to_the_image(simulated)
     assert (rows["image_id"] != pairs["donor_image_id"]).all()
 
 
-def test_few_donors_are_few(simulated):
-    design = simulated.Design(name="", images=50, donors=8)
-    _, pairs = simulated.answers(design, np.random.default_rng(0))
-    assert len(set(pairs["donor_image_id"])) == 8
-
-
 def test_the_risk_of_a_calibration_source_is_at_the_target_where_its_name_says_so(simulated):
     for of in simulated.CALIBRATIONS:
         drawn = of.draw(np.random.default_rng(0), images=100_000)

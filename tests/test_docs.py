@@ -3,8 +3,6 @@
 import importlib.util
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -103,33 +101,10 @@ def test_the_build_of_the_site_finds_what_pages_load_from_elsewhere(html, addres
     assert found == ([address] if address else [])
 
 
-def test_the_structure_names_every_room_of_the_library():
-    """Each is a row of the table, or a module that a row names; and each folder of the repository is in the tree."""
-    rows = [row.split("|")[1] for row in read("docs/structure.md").splitlines() if row.startswith("| `")]
-    named = {name.strip("/") for row in rows for name in re.findall(r"`(\w+)/?`", row)}
-    rooms = {path.stem for path in LIBRARY.iterdir() if path.is_dir() or path.suffix == ".py"}
-    assert named == {room for room in rooms if not room.startswith("__")}
-
-
 def test_the_table_of_stages_names_every_stage():
     table = read("docs/running-reference.md").split("## The stages")[1].split("\n## ")[0]
     named = {name for line in table.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
     assert {path.stem for path in (LIBRARY / "stages").glob("[a-z]*.py")} == named
-
-
-def test_the_map_points_to_files_of_the_library():
-    rows = [row for row in read("docs/paper-map.md").splitlines() if row.startswith("| ")][1:]
-    for row in rows:
-        for name in re.findall(r"`([\w./*]+)`", row.split("|")[3]):
-            assert list(LIBRARY.glob(name)), name
-
-
-def test_the_readmes_first_command_gives_metrics(tmp_path):
-    command = re.search(r"^dualread (evaluate .*) --out mine$", read("README.md"), re.MULTILINE)[1]
-    words = [sys.executable, "-m", "dualread", *command.split(), "--out", str(tmp_path / "mine"), "--replicates", "200"]
-    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert re.search(r"^natural_ccg_auc +\.\d+ +\[\.\d+, \.\d+\] ", done.stdout, re.MULTILINE)
-    assert {path.name for path in (tmp_path / "mine").iterdir()} >= {"metrics.csv", "reliability.pdf", "evaluate.html"}
 
 
 def choices() -> list[str]:
@@ -237,15 +212,3 @@ def test_code_cites_labels_and_choices_that_are_explained():
     code = "\n".join(path.read_text() for path in [*LIBRARY.rglob("*.py"), *REPOSITORY.glob("rules/*.smk")])
     assert set(re.findall(r"\b(?:app|eq|sec):[a-z_]+", code)) <= explained
     assert set(re.findall(r'docs/choices\.md\W{1,8}"([^"\n]+)"', code)) <= set(names)
-
-
-@pytest.mark.parametrize("entry", choices(), ids=name_of_choice)
-def test_a_choice_names_where_it_is_decided(entry):
-    named = re.findall(r"`([\w*./-]+)`", entry)
-    files = [name for name in named if re.fullmatch(r"[\w/-]+\.(?:py|txt|json|yaml)", name)]
-    keys = [name for name in named if name not in files and re.fullmatch(r"\w+(?:\.[\w*]+)+", name)]
-    assert files or keys
-    for file in files:
-        assert any((root / file).is_file() for root in (LIBRARY, REPOSITORY)), file
-    for key in keys:
-        assert is_key(study_of("workflow/studies/paper.yaml"), key.split(".")), key

@@ -75,16 +75,6 @@ def test_a_moved_folder_gets_an_environment_of_its_own_and_says_so_once(folder, 
     assert folder.make("env-dev") == ("make: Nothing to be done for 'env-dev'.\n", [])
 
 
-def test_a_copy_gets_an_environment_of_its_own_and_leaves_that_of_the_original_alone(folder):
-    folder.make("env")
-    original, copied = folder.path, folder.path.with_name("copy")
-    shutil.copytree(original, copied, symlinks=True)
-    folder.path = copied
-    assert is_made_anew(folder.make("env")[1])
-    folder.path = original
-    assert folder.make("env") == ("make: Nothing to be done for 'env'.\n", [])
-
-
 def test_an_edited_lock_is_installed_into_the_same_environment(folder):
     folder.make("env")
     with (folder.path / "envs/base.lock").open("a") as lock:

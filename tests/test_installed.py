@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,6 +85,12 @@ def built(tmp_path_factory):
     assert run(sys.executable, "-c", build, "wheel", folder, folder=unpacked).returncode == 0
     (wheel,) = folder.glob("dualread-*.whl")
     return Built(sdist=sdist, wheel=wheel)
+
+
+def test_the_wheel_holds_every_file_of_the_library(built):
+    packed = {name for name in zipfile.ZipFile(built.wheel).namelist() if name.startswith("dualread/")}
+    files = [path for path in (ROOT / "lib/dualread").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert packed == {str(path.relative_to(ROOT / "lib")) for path in files}
 
 
 @pytest.fixture(scope="module")

@@ -51,12 +51,6 @@ def test_after_a_failure_the_next_one_starts_with_an_empty_folder(tmp_path_facto
     assert list(once(tmp_path_factory, "study", lambda folder: None).iterdir()) == []
 
 
-def test_processes_of_one_run_share_the_folder(monkeypatch, tmp_path_factory, tmp_path):
-    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
-    monkeypatch.setattr(tmp_path_factory, "getbasetemp", lambda: tmp_path / "gw0")
-    assert once(tmp_path_factory, "study", lambda folder: None) == tmp_path / "study"
-
-
 def test_files_that_take_the_smoke_study_share_a_process():
     """In another process, the study would be made once more."""
     folder = Path(__file__).parent / "workflow"

@@ -2,11 +2,9 @@
 
 import ast
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from itertools import chain
 from pathlib import Path
 
@@ -71,21 +69,6 @@ def test_the_declared_bounds_admit_the_locked_versions():
         requirement = Requirement(text)
         if requirement.name != "dualread":
             assert requirement.specifier.contains(locked[requirement.name]), text
-
-
-def test_the_wheel_holds_every_file_of_the_library(tmp_path):
-    source = tmp_path / "source"
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        source.mkdir(exist_ok=True)
-        shutil.copy(REPOSITORY / name, source)
-    shutil.copytree(REPOSITORY / "lib", source / "lib", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
-    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-q"]
-    subprocess.run([*build, "-w", str(tmp_path), str(source)], check=True, capture_output=True)
-    (wheel,) = tmp_path.glob(f"dualread-{dualread.__version__}-*.whl")
-    packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("dualread/")}
-    library = REPOSITORY / "lib"
-    files = [path for path in (library / "dualread").rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    assert packed == {str(path.relative_to(library)) for path in files}
 
 
 def test_one_version_everywhere(capsys):

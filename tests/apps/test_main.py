@@ -246,7 +246,7 @@ def test_locked_tables_or_some_of_them_are_restored_although_the_code_was_edited
     assert done.returncode == 0, done.stderr
     assert "(edited since: dualread.voices.loud)" in done.stdout.splitlines()[0]
     assert (library.root / "restored/results/study/tables/main/text.txt").is_file()
-    call = ("store", "restore", lock.name, "--store", "shared", "--only")
+    call = ("store", "restore", lock.name, "--store", "shared", "--to", "some", "--only")
     assert "1 of 1 locked artifacts" in _dualread(library, *call, "tables/main").stdout
     assert "the lock of study has no such target" in _dualread(library, *call, "tables/mai").stderr
 

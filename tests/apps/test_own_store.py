@@ -108,11 +108,6 @@ def test_a_whole_report_is_not_overwritten_by_one_that_lacks_half(store, capsys,
     assert main(["report", "results/embedded", "--store", "nowhere", "--out", "other.html"]) == 0
 
 
-def test_verify_of_a_key_where_the_store_is_not_there_says_so(store, capsys):
-    assert main(["verify", str(TABLE), "--store", "nowhere"]) == 1
-    assert "nowhere: no such folder. Give the store with --store." in capsys.readouterr().err
-
-
 def test_an_entry_that_somebody_replaced_consistently_shows_in_the_lock(store, capsys):
     """The entry alone says that it is intact, and verify says what that is worth."""
     assert main(["store", "lock", "results/embedded"]) == 0
@@ -141,14 +136,6 @@ def test_verify_from_another_folder_compares_files_and_no_configuration(store, t
     monkeypatch.chdir(tmp_path / "sub")
     assert main(["verify", "../tables/data.tex"]) == 0
     assert "intact, down to the raw data; not compared with the study's configuration (" in capsys.readouterr().out
-
-
-def test_a_lock_of_another_checkout_is_restored_from_the_store_that_is_used_here(store, tmp_path, monkeypatch, capsys):
-    assert main(["store", "lock", "results/embedded"]) == 0
-    (tmp_path / "other").mkdir()
-    monkeypatch.chdir(tmp_path / "other")
-    assert main(["store", "restore", "../results/embedded/results.lock"]) == 1
-    assert "results/store: lacks 1 of the locked tables and figures" in capsys.readouterr().err
 
 
 def test_a_table_of_the_study_that_was_not_planned_last_says_whose_it_is(store, capsys):

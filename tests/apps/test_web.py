@@ -5,12 +5,12 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 
 from dualread.apps.serve import web
+from tests.service import running
 
 
 @pytest.fixture
@@ -33,16 +33,8 @@ def port(told, monkeypatch):
             await asyncio.sleep(0)
         told.append((await watching)["type"])
 
-    listening = web.listen(web.LOOPBACK, 0)
-    server = web.server(app, connections=10, seconds_to_stop=5)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield listening.getsockname()[1]
-    server.should_exit = True
-    thread.join()
-    listening.close()
+    with running(web.server(app, connections=10, seconds_to_stop=5), web.listen(web.LOOPBACK, 0)) as port:
+        yield port
 
 
 def test_a_client_that_takes_nothing_keeps_no_place_and_one_that_is_slow_does(port, told):

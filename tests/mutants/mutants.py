@@ -313,7 +313,7 @@ MUTANTS = (
         "if temperature != fitted.temperature or (temperature > 0 and top_p != fitted.top_p):",
         "if temperature < fitted.temperature or (temperature > 0 and top_p != fitted.top_p):",
         (
-            "apps/serve/service/test_asked.py",
+            "apps/serve/service/test_service.py",
             "apps/serve/test_client.py::test_what_the_reader_was_not_fitted_for_is_answered_without_a_confidence",
         ),
     ),

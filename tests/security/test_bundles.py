@@ -1,12 +1,14 @@
 """bundle.json and thresholds.json of others: no NaN, no type and no name that was not expected (D8)."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from dualread.apps.score.bundle import Bundle, read_bundle, write_bundle
 from dualread.errors import ArtifactError
 from dualread.evaluation.thresholds import Threshold
+from tests.specs import changed
 
 GOOD = Threshold(method="psr", rule="empirical", target_risk_percent=10, value=0.5, reason=None)
 BUNDLE = Bundle(
@@ -21,9 +23,10 @@ def folder(tmp_path):
 
 
 def test_what_was_written_is_read(folder):
-    found = read_bundle(folder)
-    assert list(found.thresholds) == [GOOD]
-    assert found.method == "psr"
+    assert (list(read_bundle(folder).thresholds), read_bundle(folder).method) == ([GOOD], "psr")
+    ends = [replace(GOOD, value=0.0), replace(GOOD, value=1.0)]
+    write_bundle(folder, changed(BUNDLE, thresholds=ends))
+    assert list(read_bundle(folder).thresholds) == ends
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from dualread.apps.score.results import Failed
 from dualread.apps.serve import web
 from dualread.apps.serve.demo import application as app
 from dualread.apps.serve.demo import asked
+from tests.service import running
 
 
 class Reader:
@@ -33,16 +34,9 @@ class Reader:
 
 @pytest.fixture
 def served():
-    reader, listening = Reader(), app.listen(0)
-    serving = app.server(app.application(reader))
-    thread = threading.Thread(target=serving.run, kwargs={"sockets": [listening]})
-    thread.start()
-    while not serving.started:
-        time.sleep(0.01)
-    yield reader, listening.getsockname()[1]
-    serving.should_exit = True
-    thread.join()
-    listening.close()
+    reader = Reader()
+    with running(app.server(app.application(reader)), app.listen(0)) as port:
+        yield reader, port
 
 
 def _png():

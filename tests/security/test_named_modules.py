@@ -39,6 +39,11 @@ NAMED = {
 }
 
 
+@pytest.fixture(scope="module")
+def study(studies):
+    return studies()
+
+
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A package that is a reader, a format, an image change and a measure; whoever looks for it is noted."""

@@ -55,6 +55,11 @@ WRONG = [
 ]
 
 
+@pytest.fixture(scope="module")
+def study(studies):
+    return studies()
+
+
 def edited(study, tmp_path, place, value):
     """Return a copy of the reader `psr`, whose header says something else in one place."""
     file = study.reader("psr") / "reader.safetensors"

@@ -7,14 +7,11 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from dualread.artifacts.tables import from_rows, write_table
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError
 from dualread.schema.base import Plugin
-from dualread.schema.columns import CONTRASTS, DIFFICULTY
 from dualread.schema.tables import DrawFigureSpec, Labeled
 from dualread.stages import draw_figure
 from tests.evaluation.cells import cell
-from tests.reporting import forests
 from tests.reporting.figures.logs import LAYOUT, LOGS
 from tests.specs import changed
 from tests.stages.test_compute_metrics import save
@@ -71,13 +68,6 @@ def test_another_process_with_other_settings_draws_the_same_bytes(tmp_path):
     assert matplotlib.rcParams["pdf.fonttype"] == 3  # the style ends with the figure
 
 
-def test_an_unknown_figure_and_a_missing_table_are_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"no plugin named 'trianing'. Known: counterfactuals, "):
-        draw(tmp_path, tmp_path / "one", changed(SPEC, figure=Plugin(module="reporting.figures.trianing")))
-    with pytest.raises(ArtifactError, match=r"nowhere/train_log.parquet: cannot be read"):
-        draw_figure.compute(SPEC, {"train_log/tiny/rlvr/17": tmp_path / "nowhere"}, tmp_path)
-
-
 RELIABILITY = DrawFigureSpec(
     figure=Plugin(module="reporting.figures.reliability"),
     layout=changed(
@@ -131,22 +121,3 @@ def test_donor_pairs_get_their_question_gold_answers_and_images(tmp_path):
     del inputs["pairs/slake/test"]
     with pytest.raises(ArtifactError, match="slake/test has no pairs: no same-question donors"):
         draw_figure.compute(PAIRS, inputs, out)
-
-
-def test_a_forest_plot_reads_contrasts_and_where_it_is_known_the_difficulty(tmp_path):
-    tables = {"contrasts": (CONTRASTS, [*forests.VALUES, *forests.TESTS])}
-    limit = {name: value for name, value in forests.own(None, 0.9).items() if name in DIFFICULTY.columns}
-    tables["difficulty"] = (DIFFICULTY, [{**limit, "actor": "rlvr", "reading": "own"}])
-    for name, (schema, rows) in tables.items():
-        (tmp_path / name).mkdir()
-        write_table(tmp_path / name / f"{name}.parquet", from_rows(rows, schema), schema)
-    methods = tuple(Labeled(name=name, label=label) for name, label in forests.LABELS.items())
-    layout = changed(RELIABILITY.layout, methods=methods)
-    spec = changed(RELIABILITY, figure=Plugin(module="reporting.figures.forest"), layout=layout)
-    for given, n in (("contrasts",), 4), (tuple(tables), 5):
-        out = tmp_path / str(n)
-        out.mkdir()
-        line = draw_figure.compute(spec, {name: tmp_path / name for name in given}, out)
-        assert line == f"read {len(given)} tables, drew {n} rows of values"
-        assert sorted(path.suffix for path in out.iterdir()) == [".csv", ".pdf", ".png"]
-    assert (tmp_path / "5/forest.csv").read_text().count("limit") == 1

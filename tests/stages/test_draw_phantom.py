@@ -28,6 +28,9 @@ def test_files_are_byte_identical_twice(tmp_path):
     assert summary == "read nothing, wrote 10 files: 3 train, 2 validation, 2 test images of 32 x 32 pixels"
     assert len(files) == 11  # and the truth
     assert files == _draw(tmp_path / "b")[1]
+    assert (
+        "test.json" in _draw(tmp_path / "c", images={"test": 1}, questions_per_image=16)[1]
+    )  # the most that there are
 
 
 @pytest.mark.parametrize(

@@ -64,13 +64,6 @@ def test_of_dicom_the_picture_is_stored_and_nothing_about_the_patient(folder, ca
     assert not any("DOE" in text for text in tables)
 
 
-def test_a_given_id_of_a_dicom_image_is_kept(folder):
-    (folder / "IM0").write_bytes(dicom(TWELVE))
-    row = {"question": "?", "reference_answers": ["yes"], "image": "IM0", "image_id": "case 7"}
-    (folder / "test.jsonl").write_text(json.dumps(row))
-    assert _built(folder)[1]["image_id"].to_list() == ["case 7"]
-
-
 def test_twelve_bits_are_refused_and_then_read_as_the_data_set_says(folder):
     for name in ("a.png", "b.tif"):
         Image.fromarray(TWELVE.astype(np.uint16) + (name == "b.tif")).save(folder / name)

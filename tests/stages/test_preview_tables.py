@@ -1,3 +1,4 @@
+import os
 import re
 import shutil
 import subprocess
@@ -53,6 +54,17 @@ def test_without_latex_it_says_so_and_what_to_install(tmp_path):
 def test_latex_that_went_away_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match="pdflatex is not on the PATH"):
+        preview({}, tmp_path / "out")
+
+
+def test_what_latex_writes_stays_in_the_folder_of_the_stage(tmp_path, monkeypatch):
+    """There, `store gc` removes what a killed process has left."""
+    program = tmp_path / "bin/pdflatex"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "! $PWD"\nexit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    with pytest.raises(ArtifactError, match=re.escape(f"{tmp_path / 'out' / 'scratch-'}")):
         preview({}, tmp_path / "out")
 
 

@@ -101,13 +101,11 @@ def test_an_opened_model_is_its_checkpoint(tiny, folder, asked):
 
 
 def test_what_cannot_be_asked_or_fitted_is_refused(tiny, folder):
-    other = [{**row, "image": image(10 + k)} for k, row in enumerate(examples(4, answer="yes"))]
     leak = [*examples(2), *({**row, "image": image(k)} for k, row in enumerate(examples(9, "fit", answer="yes")))]
     two = examples(2)
     for call, kind, said in (
         (((tiny.checkpoint, two, "dualread"), {}), DataError, r"part 'fit'.*fitted on nothing: .*verbalized"),
         (((tiny.checkpoint, two, "psr"), {"fit": two}), DataError, "where 2 of 2 examples have no reference"),
-        (((tiny.checkpoint, two, "psr"), {"fit": other}), DataError, r"has 4 images\. Expected at least 9"),
         (((tiny.checkpoint, two, "psr"), {"parts": "fit"}), ConfigError, "expected test, validation, or both"),
         (((3, two, "verbalized"), {}), DataError, "Expected a folder, owner/name of the hub, or a tuple"),
         (((tiny.checkpoint, leak, "psr"), QUICK), DualReadError, "picture"),  # an image in two parts

@@ -96,6 +96,13 @@ def test_what_is_missing_is_said(given, said):
         check_examples(given, needed_parts(study("psr"), ["test"]), ["verbalized"])
 
 
+def test_nine_images_are_enough_to_fit_on():
+    parts = needed_parts(study("psr"), ["test"])
+    check_examples(examples("test", *["fit"] * 9), parts, ["verbalized"])
+    with pytest.raises(DataError, match=r"which has 8 images\. Expected at least 9"):
+        check_examples(examples("test", *["fit"] * 8), parts, ["verbalized"])
+
+
 def places(jobs):
     def place(entry):
         return str(entry.output.relative_to("/out")).replace("/model/base/0", "").replace("examples/", "")

@@ -1,12 +1,9 @@
 """A small study on disk: three questions, one of them with a donor, answered by a base model and a trained actor."""
 
-import json
-
 from PIL import Image
 
-from dualread.artifacts.tables import from_rows, write_table
 from dualread.data.images import pixel_sha256
-from dualread.schema.columns import GENERATIONS, GRADED, MANIFEST, PAIRS, PREDICTIONS
+from tests.stages import shards
 
 HOSTILE = "</script><img src=x onerror=document.title='broken'><!-- <b>bold</b>"
 GRAY = {"a": 40, "b": 200}  # one image per name, of one gray level
@@ -38,11 +35,7 @@ CONFIDENCES = {
 
 def write(folder):
     """Write the study into `folder` and return it."""
-    manifests, pairs = _artifact(folder, "manifests/mine/test"), _artifact(folder, "pairs/mine/test")
     pictures = {name: Image.new("RGB", (8, 6), (level,) * 3) for name, level in GRAY.items()}
-    for name, picture in pictures.items():
-        (manifests / "images").mkdir(exist_ok=True)
-        picture.save(manifests / f"images/{name}.png")
     rows = [
         {
             **{"sample_id": sample_id, "dataset": "mine", "split": "test", "role": "test", "question": question},
@@ -52,7 +45,9 @@ def write(folder):
         }
         for row, (sample_id, (question, gold, image)) in enumerate(QUESTIONS.items())
     ]
-    write_table(manifests / "manifest.parquet", from_rows(rows, MANIFEST), MANIFEST)
+    (manifest := shards.write(folder / "manifests/mine/test", "manifest", rows) / "images").mkdir()
+    for name, picture in pictures.items():
+        picture.save(manifest / f"{name}.png")
     paired = [
         {
             **{"sample_id": source, "donor_sample_id": donor, "question_key": QUESTIONS[source][0].lower()},
@@ -60,48 +55,32 @@ def write(folder):
         }
         for source, donor in DONORS.items()
     ]
-    write_table(pairs / "pairs.parquet", from_rows(paired, PAIRS), PAIRS)
+    shards.write(folder / "pairs/mine/test", "pairs", paired)
     for (actor, seed, condition), answers in ANSWERS.items():
-        _write_answers(folder, f"tiny/{actor}/{seed}/mine/test/{condition}", condition, answers)
+        place, key = f"tiny/{actor}/{seed}/mine/test/{condition}", {"image_id": "a", "condition": condition}
+        of_answer = {"sample_index": 0, "verbalized_confidence": None, **key}
+        graded = [
+            {**of_answer, "sample_id": name, "answer": answer, "canonical_answer": answer, "correct": correct}
+            | {"parse_status": "valid" if answer else "invalid_answer"}
+            for name, (answer, correct) in answers.items()
+        ]
+        shards.write(folder / f"graded/{place}", "graded", graded)
+        written = [shards.generation(name, f"<answer>{said}</answer>", **key) for name, (said, _) in answers.items()]
+        shards.write(folder / f"generations/{place}", "generations", written)
     for method, actor, seed in sorted({key[:3] for key in CONFIDENCES}):
-        place = _artifact(folder, f"predictions/tiny/{actor}/{seed}/{method}")
-        said = [_said(key, *row) for key, of in CONFIDENCES.items() if key[0] == method for row in of.items()]
-        write_table(place / "predictions.parquet", from_rows(said, PREDICTIONS), PREDICTIONS)
+        run = {"dataset": "mine", "split": "test", "backbone": "tiny", "actor": actor, "seed": seed, "method": method}
+        predictions = [
+            {
+                **run,
+                "sample_id": name,
+                "condition": key[3],
+                "score": value,
+                "confidence": value,
+                "imputed": value == 0.5,
+            }
+            for key, values in CONFIDENCES.items()
+            if key[0] == method
+            for name, value in values.items()
+        ]
+        shards.write(folder / f"predictions/tiny/{actor}/{seed}/{method}", "predictions", predictions)
     return folder
-
-
-def _write_answers(folder, shard, condition, answers):
-    graded, generations = _artifact(folder, f"graded/{shard}"), _artifact(folder, f"generations/{shard}")
-    key = {"condition": condition, "sample_index": 0, "image_id": "a"}
-    judged = [
-        {
-            **{"sample_id": sample_id, **key, "answer": answer, "canonical_answer": answer, "correct": correct},
-            "parse_status": "valid" if answer else "invalid_answer",
-        }
-        for sample_id, (answer, correct) in answers.items()
-    ]
-    write_table(graded / "graded.parquet", from_rows(judged, GRADED), GRADED)
-    written = [
-        {
-            **{"sample_id": sample_id, **key, "prompt_sha256": "0" * 64, "n_prompt_tokens": 9, "finish_reason": "stop"},
-            **{"token_ids": [1], "token_log_probs": [0.0], "text": f"<answer>{answer}</answer>"},
-        }
-        for sample_id, (answer, _) in answers.items()
-    ]
-    write_table(generations / "generations.parquet", from_rows(written, GENERATIONS), GENERATIONS)
-
-
-def _said(key, sample_id, confidence):
-    method, actor, seed, condition = key
-    return {
-        **{"sample_id": sample_id, "dataset": "mine", "split": "test", "condition": condition, "backbone": "tiny"},
-        **{"actor": actor, "seed": seed, "method": method, "score": confidence, "confidence": confidence},
-        "imputed": confidence == 0.5,
-    }
-
-
-def _artifact(folder, place):
-    made = folder / place
-    made.mkdir(parents=True)
-    (made / "MANIFEST.json").write_text(json.dumps({}))
-    return made

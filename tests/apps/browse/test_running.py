@@ -140,18 +140,6 @@ def test_curves_stand_above_the_questions_until_the_last_training_has_ended(fold
     assert shown.partition(data)[2] == plain.partition(data)[2]
 
 
-def test_an_actor_that_another_backbone_has_not_trained_yet_has_empty_panels(folder, drawn):
-    run(folder)
-    other = folder / "logs/train_actor/large/rlcr/17.steps"
-    note_steps(other, FIVE[:1])
-    assert len(trainings(folder)["sentences"]) == 2
-    [(tables, _)] = drawn
-    assert sorted(name for name, table in tables.items() if table.is_empty()) == [
-        "train_log/large/rlvr/0",
-        "train_log/tiny/rlcr/0",
-    ]
-
-
 def test_actors_without_a_color_are_named(folder, drawn):
     for name in "abcdefghi":
         run(folder, name)

@@ -72,6 +72,10 @@ def test_a_comparison_is_on_the_questions_that_all_methods_answer():
     (said,) = [one for one in found.warnings if "differences" in one]
     assert "the 118 of 120 questions" in said
     assert "c: 2; left out: q118, q119" in said
+    for n, more in ((5, False), (6, True)):
+        (said,) = dualread.evaluate(table[:-n], compare=["a", "c"], replicates=0).warnings
+        assert said.endswith("q119") != more
+        assert said.endswith(", ...") == more
     others = dualread.evaluate(table, compare="a", replicates=0).differences["baseline"]
     assert others.unique(maintain_order=True).to_list() == ["b", "c"]
     elsewhere = pl.when(method="c", sample_id="q119").then(pl.lit("x")).otherwise("image_id").alias("image_id")
@@ -185,6 +189,11 @@ def test_questions_and_images_that_choose_a_threshold_and_judge_it_are_counted()
     (warning,) = said(same.with_columns(pl.when(image_id="i0").then("image_id").otherwise(pl.lit("other"))))
     assert warning.startswith("warning: 3 of 120 questions")
     assert said(same.with_columns(image_id="v" + pl.col("image_id"))) == []
+    asked = same.drop("sample_id").with_columns(question=pl.lit("Is it?"))  # questions have a text in place of a name
+    named = dualread.evaluate(
+        judged.with_columns(question=pl.lit("is it")), calibration=asked, target_risk=0.1, replicates=0
+    )
+    assert "40 of 40 questions of predictions are in calibration too (equal image_id, question)" in named.warnings[0]
     nameless = dualread.evaluate(judged, calibration=same.drop("sample_id"), target_risk=0.1, replicates=0)
     (warning,) = nameless.warnings  # which questions these are is not known, but their images are
     assert warning.startswith("warning: 40 of 40 images of predictions are in calibration too")

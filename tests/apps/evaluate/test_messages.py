@@ -160,8 +160,8 @@ CALLS = {
             {"calibration": {"confidence": [0.4], "correct": [1]}, "target_risk": 0.1, **wrong},
         )
         for wrong in (
-            {"target_risk": 10},
-            {"delta": 1.0},
+            *({"target_risk": value} for value in (10, 0.0)),
+            *({"delta": value} for value in (1.0, 0.0)),
             {"share_delta": 0},
             {"max_per_image": -1},
             {"target_risk": ()},

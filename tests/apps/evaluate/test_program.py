@@ -114,6 +114,8 @@ def test_where_nothing_is_certified_the_program_says_how_many_images_would_do(tm
     assert "if you choose one of the 2 by what it certifies, add --share-delta 2" in said
     assert re.search(r"test, target 0\.05: with calibrated confidences of this accuracy \(0\.\d+\) and AUROC", said)
     assert re.search(r"about \d+ images with 1 answer each certify something in 80% of cases; these are 40", said)
+    assert program.main([*command, ".1", ".05", "--share-delta", "2"]) == 0
+    assert "add --share-delta" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [[], ["--cluster", "patient"]])

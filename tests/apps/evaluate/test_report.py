@@ -1,6 +1,6 @@
 import math
-import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -10,18 +10,13 @@ from hypothesis import strategies as st
 
 from dualread.apps.evaluate import files, report
 from dualread.apps.evaluate.evaluation import evaluate as evaluate_tables
-from dualread.errors import DataError
+from dualread.apps.evaluate.screen import summary
 from dualread.evaluation import explained
 from dualread.evaluation.answer_metrics import WITH_PERCENTILES
-from dualread.evaluation.columns import CellColumns
-from dualread.evaluation.estimates import estimate
-from dualread.evaluation.further_metrics import FURTHER_METRICS
-from dualread.evaluation.join import join
-from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.proportion import share_interval
+from tests import golden
 from tests.apps.evaluate.tables import ANSWERS, MORE_ANSWERS, MORE_PAIRS, PAIRS, columns, without, write
 from tests.drawn import examples
-from tests.evaluation.cells import cell
 from tests.evaluation.metrics import literal
 
 
@@ -71,32 +66,6 @@ def test_values_by_hand(tmp_path):
     assert all(row["method"] == "mine" for row in found.values())
 
 
-def test_the_metrics_are_those_of_the_workflow(tmp_path):
-    questions, donors, grades, predictions = cell()
-    joined = join(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
-    images = tuple(sorted(set(questions["image_id"])))
-    draws = ImageDraws(names=("evaluate", "3"), image_ids=images, replicates=60)
-    found = estimate(CellColumns.of(joined), draws, tuple(FURTHER_METRICS))[0]
-    expected = {(row["subset"], row["metric"]): row for row in found}
-
-    def table(condition, prefix=""):
-        values = grades[condition].join(predictions[condition], on="sample_id")
-        names = ["sample_id", "image_id", "correct", "confidence", "answer"]
-        return values.select("sample_id", **{f"{prefix}{name}": name for name in names[1:]})
-
-    answers = table("original").join(questions.select("sample_id", "question", "answer_type"), on="sample_id")
-    found = (tmp_path, answers.write_csv(), table("donor", "donor_").write_csv())
-    frame = metrics(*found, replicates=60, seed=3)
-    assert set(frame["subset"]) == {"all", "open", "closed"}
-    assert {"natural_ccg_auc", "strict_ccg_auc", "auroc", "auroc_undefined_replicates"} <= set(frame["metric"])
-    for row in frame.drop("method", "dataset").iter_rows(named=True):
-        assert row == expected[row["subset"], row["metric"]]
-    left_out = {name for _, name in expected} - set(frame["metric"])
-    of_the_parser = {"imputed_share", "endpoint_share", "unique_confidences"}
-    controls = {name for name in left_out if name.startswith(("fixed", "strict_same", "shuffled"))}
-    assert left_out == of_the_parser | controls
-
-
 def test_methods_get_the_same_resamples_together_and_alone_in_any_order_of_rows(tmp_path):
     mine = pl.read_csv(ANSWERS.encode(), infer_schema=False).with_columns(method=pl.lit("mine"))
     both = pl.concat([mine, mine.with_columns(confidence=pl.lit("0.2"), method=pl.lit("lower"))])
@@ -129,54 +98,38 @@ def test_what_has_no_value_has_a_reason_and_no_number(tmp_path):
     found = rows(metrics(tmp_path, all_right))
     assert found["accuracy"]["estimate"] == 1.0
     assert [found["auroc"][name] for name in ("estimate", "low", "reason")] == [None, None, reason]
-    assert reason in "\n".join(printed(tmp_path, all_right))
-    found, lines = rows(metrics(tmp_path)), printed(tmp_path)
+    found = rows(metrics(tmp_path))
     assert (found["natural_ccg_auc"]["estimate"], found["strict_ccg_auc"]["reason"]) == (None, "no pairs (--pairs)")
-    assert "CCG-AUC needs a table of donor pairs (--pairs)" in lines
-    assert not [line for line in lines if line.startswith(("natural_ccg", "vrs"))]
     one = "confidence,correct,image_id\n0.9,1,i\n0.2,0,i\n"
     assert rows(metrics(tmp_path, one))["brier"]["low"] is None
 
 
-DRAWN = "95% intervals: 50 resamples of image_id, seed 0; of accuracy and hce90: binomial, for as many answers as are"
+TYPES = "method,answer_type,sample_id,confidence,correct\na,open,q1,0.5,1\na,closed,q2,0.5,0\nb,open,q1,0.9,1\n"
+PRINTED = {  # table, pairs, options
+    "one method": (ANSWERS, None, {}),
+    "pairs on one own image": (ANSWERS, PAIRS, {}),
+    "pairs on two own images, without resamples": (MORE_ANSWERS, MORE_PAIRS, {"replicates": 0}),
+    "no images": (columns(ANSWERS, "confidence", "correct"), None, {}),
+    "no resamples": (ANSWERS, None, {"replicates": 0}),
+    "one image": ("confidence,correct,image_id\n0.9,1,i\n0.2,0,i\n", None, {}),
+    "one class": (ANSWERS.replace(",0,", ",1,"), None, {}),
+    "scores": (ANSWERS.replace("confidence", "score"), None, {}),
+    "types, and methods that answer different questions": (TYPES + "b,closed,q2,0.1,0\nb,closed,q3,0.1,0\n", None, {}),
+}
 
-OF_ROWS = "95% intervals: 50 resamples of rows, seed 0; "
+WHOLE = ("pairs on two own images, without resamples", "scores", "types, and methods that answer different questions")
 
 
 def test_what_is_printed(tmp_path):
-    lines = printed(tmp_path, ANSWERS, PAIRS)
-    assert lines[0] == f"{tmp_path}/mine.csv: 4 answers, 1 method"
-    assert lines[1].startswith(f"{DRAWN} independent; of CCG-AUC, VRS and VBR: without each")
-    assert lines[3].split() == ["metric", "estimate", "95%", "interval", "n", "image_id"]
-    found = {line.split()[0]: line for line in lines[4:] if line}
-    assert found["within_question_auroc"].split()[:4] == ["within_question_auroc", "1", "4", "3"]
-    assert found["natural_ccg_auc"].split(maxsplit=4)[1:4] == ["0.5000", "2", "1"]
-    of_two = {line.split()[0]: line for line in printed(tmp_path, MORE_ANSWERS, MORE_PAIRS)[4:] if line}
-    assert "underpowered: only 2 source images and 2 donor images" in of_two["natural_ccg_auc"]
-    brier = rows(metrics(tmp_path, ANSWERS, PAIRS))["brier"]
-    low, high = (f"{brier[end]:.4f}" for end in ("low", "high"))
-    assert found["brier"].split()[1:7] == ["0.2250", low, "to", high, "4", "3"]
-    # All right answers are on one image, from which no interval follows.
-    assert found["auroc"].split()[1:4] == ["0.7500", "4", "3"]
-    assert found["auroc"].endswith("only 1 image with right answers and 2 images with wrong answers")
-    places = {match.start() for line in lines if (match := re.search(r" to (?=-?\d)", line))}
-    assert len(places) <= 2  # the columns are aligned
-
-
-@pytest.mark.parametrize(
-    ("answers", "options", "begin", "end"),
-    [
-        (ANSWERS, {}, f"{DRAWN} independent", ""),
-        (ANSWERS, {"replicates": 0}, "no intervals (--replicates 0)", ""),
-        (ANSWERS, {"replicates": 0, "pairs": PAIRS}, "no intervals but those of pairs (--replicates 0)", ""),
-        ("confidence,correct,image_id\n.9,1,i\n.2,0,i\n", {}, "no intervals: there is only one image_id", "resample"),
-        (columns(ANSWERS, "confidence", "correct"), {}, OF_ROWS, "several answers share an image"),
-    ],
-)
-def test_over_what_intervals_are_is_printed(tmp_path, answers, options, begin, end):
-    line = printed(tmp_path, answers, **options)[1]
-    assert line.startswith(begin)
-    assert line.endswith(end)
+    """The screen, and what --all says: printed.txt. The values are computed by hand above."""
+    texts = {}
+    for name, (answers, pairs, options) in PRINTED.items():
+        found = found_in(tmp_path, answers, pairs, **options)
+        all_that_is_said = list(report.lines(found, seed=0))
+        lines = all_that_is_said if name in WHOLE else all_that_is_said[:3]
+        lines = [*(line.text for line in summary(found)), "", *lines]
+        texts[name] = "\n".join(lines).replace(f"{tmp_path}/", "")
+    golden.check(Path(__file__).with_name("printed.txt"), texts)
 
 
 def wide(n, seed=0, shift=0.0):
@@ -217,14 +170,6 @@ def test_differences_of_the_ece_have_a_reason_in_place_of_interval_and_p_value(t
     assert other["p"] > 0.05
 
 
-def test_20_images_that_are_all_right_do_not_say_from_1_to_1(tmp_path):
-    text = "image_id,confidence,correct\n" + "\n".join(f"i{k},0.8,1" for k in range(20))
-    found = rows(metrics(tmp_path, text))
-    low = 0.025 ** (1 / 20)  # Clopper and Pearson
-    assert (found["accuracy"]["low"], found["accuracy"]["high"]) == (pytest.approx(low), 1.0)
-    assert (found["hce90"]["low"], found["hce90"]["high"]) == (0.0, pytest.approx(1 - low))
-
-
 def test_answers_that_are_kept_have_intervals(tmp_path):
     found = found_in(tmp_path, wide(90), calibration=write(tmp_path, "other.csv", wide(90, seed=1)), target_risk=0.3)
     answers = pl.read_csv(wide(90).encode()).filter(method="wide")
@@ -235,19 +180,6 @@ def test_answers_that_are_kept_have_intervals(tmp_path):
     assert (row["risk_low"], row["risk_high"]) == share_interval(wrong, np.arange(len(wrong)))
     (line,) = (line for line in report.lines(found, seed=0) if " wide " in line and " empirical " in line)
     assert f"{row['risk_low']:.4f} to {row['risk_high']:.4f}" in line
-
-
-def test_methods_and_subsets_are_printed_side_by_side(tmp_path):
-    text = "method,answer_type,sample_id,confidence,correct\n"
-    text += "a,open,q1,0.5,1\na,closed,q2,0.5,0\nb,open,q1,0.9,1\nb,closed,q2,0.1,0\n"
-    lines = printed(tmp_path, text)
-    headings = [f"answer_type: {subset}" for subset in ("all", "open", "closed")]
-    assert [line for line in lines if line.startswith("answer_type")] == headings
-    briers = [line.split()[:3] for line in lines if line.startswith("brier")]
-    assert briers[:2] == [["brier", "a", "0.2500"], ["brier", "b", "0.0100"]]
-    assert not [line for line in lines if "compare them with care" in line]
-    uneven = printed(tmp_path, text + "b,closed,q3,0.1,0\n")
-    assert "the methods answer different questions (a: 2, b: 3 answers): compare them with care" in uneven
 
 
 def test_files_have_full_precision(tmp_path):
@@ -298,16 +230,3 @@ def test_arbitrary_confidences_have_metrics_or_reasons(tmp_path, answers, own_cl
         assert row["low"] is None or row["low"] <= row["high"]
     of_one_image = [found[name] for name in WITH_PERCENTILES if name in found and found[name]["n_clusters"] == 1]
     assert all(row["low"] is None for row in of_one_image)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
-@given(texts=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8), min_size=1))
-def test_arbitrary_text_as_confidence_is_a_number_or_an_error(tmp_path, texts):
-    pl.DataFrame({"confidence": texts, "correct": 1}).write_csv(tmp_path / "mine.csv")
-    try:
-        found = evaluate_tables(tmp_path / "mine.csv", replicates=0)
-    except DataError:
-        return
-    (evaluated,) = found.parts[0].methods.values()
-    assert evaluated.answers["confidence"].is_between(0, 1).all()
-    assert len(evaluated.answers) == len(texts)

@@ -7,7 +7,7 @@ import pytest
 
 from dualread.apps.evaluate.evaluation import evaluate
 from dualread.apps.evaluate.screen import WIDTH, short, summary, verdicts
-from tests.apps.evaluate.tables import ANSWERS, MORE_ANSWERS, MORE_PAIRS, PAIRS, many, write
+from tests.apps.evaluate.tables import many, write
 
 
 def table(confidences, correct):
@@ -52,19 +52,6 @@ def test_confidences_that_tell_right_from_wrong_that_are_turned_around_and_const
     assert (same["auroc"].kind, same["ece15"].kind) == ("", "good")
     for confidences, side in (([0.95] * 99 + [0.9], "high"), ([0.05] * 99 + [0.1], "low")):
         assert told(tmp_path, table(confidences, right))["ece15"].words == f"not calibrated, too {side} on average"
-
-
-def test_few_images_and_what_is_undefined_give_no_verdict(tmp_path):
-    found = told(tmp_path, ANSWERS, PAIRS)
-    assert found["natural_ccg_auc"].words == "no interval: all rows are about one image"
-    assert found["auroc"].words == "no interval: images: 1 with right answers, 2 with wrong answers"
-    assert (found["natural_ccg_auc"].kind, found["auroc"].kind) == ("", "")
-    of_two = told(tmp_path, MORE_ANSWERS, MORE_PAIRS)["natural_ccg_auc"]
-    assert (of_two.words, of_two.kind) == ("too few images (2 source and 2 donor) for a verdict", "")
-    found = told(tmp_path, table([0.5, 0.7], [True, True]))
-    assert (found["auroc"].value, found["auroc"].words) == ("-", "undefined: one class only: all 2 rows are correct")
-    ranks = told(tmp_path, table([-3.0, 7.5], [False, True]).replace("confidence", "score"))
-    assert (ranks["ece15"].value, "needs probabilities" in ranks["ece15"].words) == ("-", True)
 
 
 def test_print_shows_the_values_without_images_or_resamples():

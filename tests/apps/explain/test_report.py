@@ -2,6 +2,7 @@ import shutil
 
 import pytest
 
+from dualread.apps.explain.cells import find_cell
 from dualread.apps.explain.report import explain_cell
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.place import find_target
@@ -122,3 +123,36 @@ def test_a_printed_number_that_differs_from_the_metrics_is_reported(study, tmp_p
 def test_what_is_not_there_is_refused_with_the_nearest(study, words, options, kind, said):
     with pytest.raises(kind, match=said):
         _explained(study, words, **options)
+
+
+@pytest.mark.parametrize(
+    ("words", "seed"),
+    [
+        ("tiny,dualread,slake,auroc", None),
+        ("auroc dualread slake", None),
+        ("method=dualread, slake, auroc, 17", 17),
+        ("dualread slake auroc 29", 29),
+        ("seed=2 dualread slake auroc", 2),  # the table holds the value 2, its number of seeds
+        (None, None),
+    ],
+)
+def test_any_words_that_only_one_cell_has_find_it(study, words, seed):
+    table = find_target(study.table.key, study.store)
+    rows = (table.directory / "main.csv").read_text().splitlines()
+    cell = find_cell(table, words or next(line for line in rows if "dualread,auroc" in line))  # a pasted row
+    assert (cell.name, cell.seed) == ("tiny,slake,all,dualread,auroc", seed)
+
+
+def test_several_cells_and_the_nearest_ones_are_listed(study):
+    table = find_target(study.table.key, study.store)
+    both = r"2 cells have these words(.|\n)*tiny,slake,all,psr,auroc\n  tiny,slake,all,dualread,auroc"
+    with pytest.raises(ConfigError, match=both):
+        find_cell(table, "slake,auroc")
+    with pytest.raises(ConfigError) as error:
+        find_cell(table, "dualreed,slake,auroc")
+    assert str(error.value).splitlines()[1] == "  tiny,slake,all,dualread,auroc"
+    with pytest.raises(ConfigError) as error:
+        find_cell(table, "dualreed,slake,metrik=auroc")
+    lines = str(error.value).splitlines()
+    assert "No cell has 'dualreed'. Did you mean 'dualread'?" in lines
+    assert lines[-1].endswith("Did you mean 'metric'?")

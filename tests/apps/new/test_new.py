@@ -224,41 +224,46 @@ def _tables(folder, *rows, name="rows.jsonl"):
     return folder
 
 
-def test_how_gold_answers_name_options_is_found_from_all_splits_and_written_down(new, tmp_path):
-    """Only the test split has the number 0, which tells numbers from 0 from numbers from 1."""
-    options = ["liver", "lung", "heart"]
-    folder = _tables(tmp_path / "q", *({"reference_answers": n, "options": options} for n in (1, 2, 0, 1, 1, 1)))
-    code, said, out = new(folder)
-    assert code == 0
-    assert "train: 2 rows: the gold answer names an option by its number, from 0: its text is taken" in said
-    assert "test: 2 questions with options (2 with 3)" in said.splitlines()
-    assert load([out], ROOT).datasets["mine"].settings["gold"] == "number from 0"
-    assert program.main(["plan", "--configfile", str(out)]) == 0
+LIVER = {"options": ["liver", "lung", "heart"]}
+NUMBERS = [{"reference_answers": n, **LIVER} for n in (1, 2, 0, 1, 1, 1)]  # 0, which only the test split has, tells
 
 
-def test_what_may_mean_two_things_is_asked_for_by_an_option(new, tmp_path):
-    options = ["liver", "lung", "heart"]
-    numbers = _tables(tmp_path / "numbers", *[{"reference_answers": 1, "options": options}] * 3)
-    assert "(dualread new: --gold)" in new(numbers)[1]
-    code, _, out = new(numbers, "--gold", "number from 1")
-    assert (code, load([out], ROOT).datasets["mine"].settings["gold"]) == (0, "number from 1")
-    out.unlink()
-    booleans = _tables(tmp_path / "booleans", *[{"reference_answers": True}] * 3)
-    assert "(dualread new: --booleans)" in new(booleans)[1]
-    code, said, out = new(booleans, "--booleans", "yes/no")
-    assert (code, load([out], ROOT).datasets["mine"].settings["booleans"]) == (0, "yes/no")
-    assert "test: 1 questions (0 open, 1 closed) about 1 images" in said
-
-
-def test_what_deserves_a_look_is_said(new, tmp_path):
-    golds = ("A", "B", "C", "", "D", "E")
-    code, said, _ = new(_tables(tmp_path / "q", *({"reference_answers": gold} for gold in golds)))
-    assert code == 0
-    assert "train: 1 questions have an empty gold answer, which no answer matches" in said
-    assert "test: 2 gold answers are single letters, and there are no options" in said
-    (tmp_path / "mine.yaml").unlink()
-    _, said, _ = new(_tables(tmp_path / "numbers", *({"reference_answers": k // 3} for k in range(6))))
-    assert "test: 2 gold answers are 0 or 1, and nothing else: if they mean no and yes, write that" in said
+@pytest.mark.parametrize(
+    ("rows", "options", "words", "setting"),
+    [
+        (
+            NUMBERS,
+            [],
+            "train: 2 rows: the gold answer names an option by its number, from 0",
+            {"gold": "number from 0"},
+        ),
+        (NUMBERS, [], "test: 2 questions with options (2 with 3)", {"gold": "number from 0"}),
+        (NUMBERS[:1] * 3, [], "(dualread new: --gold)", None),  # what may mean two things is asked for by an option
+        (NUMBERS[:1] * 3, ["--gold", "number from 1"], "", {"gold": "number from 1"}),
+        ([{"reference_answers": True}] * 3, [], "(dualread new: --booleans)", None),
+        ([{"reference_answers": True}] * 3, ["--booleans", "yes/no"], "test: 1 questions (0 o", {"booleans": "yes/no"}),
+        (
+            [{"reference_answers": gold} for gold in ("A", "B", "C", "", "D", "E")],
+            [],
+            "train: 1 questions have an em",
+            {},
+        ),
+        ([{"reference_answers": gold} for gold in "ABCADE"], [], "test: 2 gold answers are single letters", {}),
+        (
+            [{"reference_answers": k // 3} for k in range(6)],
+            [],
+            "test: 2 gold answers are 0 or 1, and nothing else",
+            {},
+        ),
+    ],
+)
+def test_what_gold_answers_mean_is_found_from_all_splits_or_asked_for(new, tmp_path, rows, options, words, setting):
+    code, said, out = new(_tables(tmp_path / "q", *rows), *options)
+    assert words in said
+    assert code == (setting is None)
+    if setting is not None:
+        found = load([out], ROOT).datasets["mine"].settings
+        assert {name: found[name] for name in setting} == setting
 
 
 def test_control_tokens_of_the_model_are_refused(new, tmp_path, capsys):
@@ -307,13 +312,6 @@ def test_recurring_questions_are_found_in_linear_time(answers, expected):
     small = sets[:60]
     slow = any(one.isdisjoint(other) for one in small for other in small)
     assert _two_are_disjoint(small) is slow
-
-
-def test_a_column_with_ids_of_another_name_is_offered(new, tmp_path):
-    folder = _tables(tmp_path / "q", *({"reference_answers": "a", "question_id": k} for k in range(3)))
-    assert "ids are digests of the rows; --columns id=question_id takes those of the table" in new(folder)[1]
-    (tmp_path / "mine.yaml").unlink()
-    assert "ids are digests" not in new(folder, "--columns", "id=question_id")[1]
 
 
 def test_links_that_lead_out_of_the_folder_are_said(new, tmp_path):

@@ -7,7 +7,7 @@ import yaml
 
 from dualread.apps.main import main
 from dualread.apps.plan.memory import needs
-from dualread.apps.plan.report import comparison, forecast
+from dualread.apps.plan.report import comparison, forecast, time_text
 from dualread.errors import ConfigError
 from dualread.store.store import Store
 from dualread.study.config import resolve
@@ -34,6 +34,14 @@ def row(lines, *start):
     """The one line that starts with these words."""
     (found,) = (line.split() for line in lines if line.split()[: len(start)] == list(start))
     return found[len(start) :]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "-"), (119.94, "119.9 s"), (120, "2.0 min"), (7199, "120.0 min"), (7200, "2.0 h"), (3.6e6, "1,000.0 h")],
+)
+def test_times_are_in_hours_where_they_are_many(seconds, text):
+    assert time_text(seconds) == text
 
 
 def test_the_embedded_study_in_distribution():

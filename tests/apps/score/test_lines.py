@@ -1,12 +1,13 @@
 """`dualread score --input`: one line out for each line in, whatever happens in between."""
 
+import argparse
 import json
 from types import SimpleNamespace
 
 import pytest
 
 from dualread.apps import main as program
-from dualread.apps.score import lines
+from dualread.apps.score import arguments, lines
 from dualread.apps.score import scorer as scoring
 from dualread.apps.score.questions import read_rows
 from dualread.apps.score.results import Confidence, Failed, Scored
@@ -132,3 +133,16 @@ def test_arguments_that_contradict_each_other_are_refused_before_anything_is_loa
     monkeypatch.setattr(scoring.Scorer, "load", lambda *args, **named: pytest.fail("loaded"))
     assert program.main(["score", "--reader", "r", *given]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_windows_are_given_as_numbers_between_colons_and_commas(monkeypatch):
+    parser = argparse.ArgumentParser()
+    arguments.add_arguments(parser)
+    given = ["--reader", "mine"]
+    asked = []
+    monkeypatch.setattr(scoring.Scorer, "load", lambda **how: asked.append(how["ct_windows"]))
+    for more in ([], ["--ct-windows=-1024:1024,-135:215,0:80"]):
+        arguments.load(parser.parse_args(given + more), batch_size=1)
+    assert asked == [None, [[-1024, 1024], [-135, 215], [0, 80]]]
+    with pytest.raises(SystemExit):
+        parser.parse_args([*given, "--ct-windows=medgemma"])

@@ -2,8 +2,6 @@
 
 import base64
 import io
-import threading
-import time
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +19,7 @@ from dualread.apps.serve.outcome import Outcome
 from dualread.apps.serve.service import AnsweringService
 from dualread.grading.canonical import canonical
 from dualread.grading.parse import Parsed
+from tests.service import running
 
 LESION = "Is there a lesion?"
 
@@ -91,24 +90,13 @@ def serving(
     replies: list[Outcome] = []
     named = {"model": "dualread", "limits": limits or ClientLimits(), "done": replies.append, **options}
     chats = Chats(service, **named)
-    listening = web.listen(web.LOOPBACK, 0)
-    server = web.server(
-        application(chats, api_key=api_key, hosts=hosts, stuck_seconds=stuck_seconds),
-        connections=1000,
-        seconds_to_stop=30,
-    )
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    port = listening.getsockname()[1]
-    try:
-        with OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0, timeout=60) as client:
-            yield Server(port=port, service=service, connected=client, replies=replies)
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
+    app = application(chats, api_key=api_key, hosts=hosts, stuck_seconds=stuck_seconds)
+    server = web.server(app, connections=1000, seconds_to_stop=30)
+    with (
+        running(server, web.listen(web.LOOPBACK, 0)) as port,
+        OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none", max_retries=0, timeout=60) as client,
+    ):
+        yield Server(port=port, service=service, connected=client, replies=replies)
 
 
 @contextmanager

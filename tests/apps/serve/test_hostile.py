@@ -337,13 +337,10 @@ def test_a_server_that_was_killed_starts_again_and_goes_on_with_its_record(study
             stream = client.chat.completions.create(model="dualread", messages=[asked], max_tokens=150, stream=True)
             next(iter(stream))
             running.kill()
-            running.communicate(timeout=60)
-            with pytest.raises(openai.APIConnectionError):
-                client.models.list()
-        record.write_bytes(record.read_bytes() + b'{"sample_id": "cut of')
-    running, port = start(study, "--record", str(record))
-    running.send_signal(signal.SIGTERM)
-    assert "the last line was cut off" in running.communicate(timeout=60)[1]
+            errors = running.communicate(timeout=60)[1]
+        assert ("the last line was cut off" in errors) == (k == 1)
+        if k == 0:
+            record.write_bytes(record.read_bytes() + b'{"sample_id": "cut of')
     rows = [json.loads(line) for line in record.read_text().splitlines()]
     assert [row["sample_id"] for row in rows] == ["q0", "q1"]
     assert [row["confidence"] for row in rows] == pytest.approx(said, abs=1e-9)
@@ -373,7 +370,7 @@ def test_options_that_make_no_sense_are_named_before_anything_is_loaded(monkeypa
         port = str(taken.getsockname()[1])
         for options, said in (
             (["--port", port], f"--port {port}: Address already in use"),
-            (["--port", "70000"], "--port 70000"),
+            (["--port", "65536"], "--port 65536"),
             (["--host", "192.0.2.1"], "--host 192.0.2.1, --port 8000: "),
             (["--max-images", "0"], "--max-images 0: expected at least 1"),
             (["--abstain-before", "2", "--port", "0"], "--abstain-before 2: expected a number from 0 to 1"),

@@ -12,6 +12,7 @@ from dualread.apps.serve import wire
 from dualread.errors import DataError
 from tests.data.dicoms import dicom
 from tests.data.test_windows import CT, LEVELS, MEDGEMMA
+from tests.drawn import attempt
 
 RAW = bytes(range(256)) * 3  # with both characters in which the alphabets differ
 PLAIN = base64.b64encode(RAW).decode()
@@ -83,6 +84,9 @@ def test_pixels_count_per_request_and_are_counted_before_they_are_decoded(monkey
     part = image_part(f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}")
     sent = read(messages=[{"role": "user", "content": [part] * 3}])
     assert len(turns(sent, most_pixels=270_000)[0].parts) == 3
+    assert len(turns(read(messages=[{"role": "user", "content": [part] * 8}]))[0].parts) == 8
+    with pytest.raises(DataError, match="9 images: expected at most 8"):
+        turns(read(messages=[{"role": "user", "content": [part] * 9}]))
     decoded = []
     real = wire.read_image
     monkeypatch.setattr(wire, "read_image", lambda *given, **named: decoded.append(0) or real(*given, **named))
@@ -154,6 +158,13 @@ def test_what_changes_the_answer_is_refused_at_its_place(more, place):
     with pytest.raises(DataError) as raised:
         read(**more)
     assert str(raised.value).startswith(f"{place}: ")
+
+
+def test_texts_of_a_request_have_100000_characters_at_most():
+    for n in (50_000, 50_001):
+        found, error = attempt(lambda n=n: read(messages=[{"role": "user", "content": "x" * n}] * 2), DataError)
+        assert (found is None) == (n == 50_001)
+        assert found is not None or "the texts have 100002 characters; at most 100000 are read" in str(error)
 
 
 def test_one_limit_may_be_said_twice_and_settings_that_are_missing_are_noted():

@@ -1,5 +1,3 @@
-import threading
-import time
 from dataclasses import dataclass
 
 import pytest
@@ -8,6 +6,7 @@ from dualread.apps.score.scorer import Scorer
 from dualread.apps.serve.demo.application import application, listen, server
 from tests.apps.score import small
 from tests.apps.score.small import answers_exist
+from tests.service import running
 
 __all__ = ["answers_exist"]
 
@@ -29,13 +28,5 @@ class Demo:
 def demo(study):
     """The page of an untrained model, served as the command serves it."""
     scorer = Scorer.load(study.reader("dualread"), study.actor, methods=["question_prior", "rlvr"])
-    listening = listen(0)
-    serving = server(application(scorer))
-    thread = threading.Thread(target=serving.run, kwargs={"sockets": [listening]})
-    thread.start()
-    while not serving.started:
-        time.sleep(0.01)
-    yield Demo(port=listening.getsockname()[1], scorer=scorer, study=study)
-    serving.should_exit = True
-    thread.join()
-    listening.close()
+    with running(server(application(scorer)), listen(0)) as port:
+        yield Demo(port=port, scorer=scorer, study=study)

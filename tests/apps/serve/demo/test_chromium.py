@@ -1,7 +1,7 @@
 """The page as a person uses it: dropped and chosen files, keys, and what a screen reader is told."""
 
 import json
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -9,7 +9,6 @@ from threading import Thread
 import pytest
 from PIL import Image
 
-from dualread.apps.serve.demo.examples import EXAMPLES
 from tests.apps.score.test_scorer import LESION
 from tests.reporting.devtools import needs_chromium
 
@@ -49,37 +48,9 @@ def test_a_dropped_image_is_answered_and_a_second_one_shows_the_drop(demo, page,
     }
 
 
-def test_an_example_is_answered_at_the_first_click(demo, page):
-    example = EXAMPLES[1]
-    own, other = (b64decode(address.partition(",")[2]) for address in example.addresses)
-    expected = demo.scorer(own, example.question, donor=other)
-    page.value("document.getElementById('example-2').click()")
-    page.wait(SHOWN)
-    shown = page.value("document.getElementById('result').innerText")
-    assert f"confidence {expected.confidence:.4f}, drop on the second image {expected.drop:+.4f}" in shown
-    assert page.value("document.getElementById('question').value") == example.question
-    assert page.value("document.getElementById('preview-donor').naturalWidth") == 64
-    assert page.complaints == []
-    assert page.value("document.getElementById('result').getBoundingClientRect().top < innerHeight")
-
-
-@pytest.mark.parametrize("width", [360, 1200])
-def test_the_page_fits_a_phone_and_a_screen(page, width):
-    """Nothing scrolls sideways, with and without a result; on a phone, what is tapped is as large as a finger."""
-    page.call("Emulation.setDeviceMetricsOverride", width=width, height=700, deviceScaleFactor=1, mobile=width < 600)
-    for _ in ("without a result", "with one"):
-        for part in ("document.documentElement", "document.getElementById('result')"):
-            assert page.value(f"{part}.scrollWidth <= {part}.clientWidth"), part
-        page.value("document.getElementById('example-1').click()")
-        page.wait(SHOWN)
-    if width < 600:
-        tapped = "[...document.querySelectorAll('button, input')].filter((one) => one.offsetParent)"
-        assert page.value(f"{tapped}.every((one) => one.getBoundingClientRect().height >= 44)")
-        assert page.value(f"{tapped}.every((one) => parseFloat(getComputedStyle(one).fontSize) >= 15)")
-
-
 def test_all_is_done_with_keys_and_a_screen_reader_is_told(demo, page):
     """Tab goes through examples, images and question; the answer is told as a status, an error as an alert."""
+    page.call("Emulation.setDeviceMetricsOverride", width=360, height=700, deviceScaleFactor=1, mobile=True)  # a phone
     names = page.named()
     assert ("textbox", "Question") in names
     assert ("button", "Ask") in names
@@ -102,6 +73,8 @@ def test_all_is_done_with_keys_and_a_screen_reader_is_told(demo, page):
     page.press("Enter")
     page.wait(SHOWN)
     assert page.value(PROBLEM) == ""
+    for part in ("document.documentElement", "document.getElementById('result')"):
+        assert page.value(f"{part}.scrollWidth <= {part}.clientWidth"), part
     told = page.value("document.getElementById('status').textContent")
     assert told.startswith("Answer: ")
     assert {("status", ""), ("alert", "")} & page.named()

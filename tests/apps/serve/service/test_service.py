@@ -10,7 +10,7 @@ import pytest
 
 from dualread.apps.score.results import Reading
 from dualread.apps.serve import service as module
-from dualread.apps.serve.chat_questions import ActorRequest
+from dualread.apps.serve.chat_questions import ActorRequest, RequestReader, Wanted
 from dualread.models.actor import GrowingCompletion, PromptRead, SeededDecoding
 from tests.apps.serve.service.test_texts import TEXT, byte_level
 
@@ -128,6 +128,15 @@ def test_an_answer_without_a_confidence_is_never_kept(service, monkeypatch, reas
     assert [reason in note for note in answer.notes] == [True] * (reason is not None)
 
 
+@pytest.mark.parametrize(("limit", "is_answered"), [(0.5, True), (0.51, False)])
+def test_no_answer_is_made_below_the_limit_of_psr(service, monkeypatch, limit, is_answered):
+    monkeypatch.setattr(module, "before_answer", lambda readers, method, states: [0.5] * len(states))
+    monkeypatch.setattr(service, "_limit", limit)
+    first = asked(service, "a").get(timeout=20)
+    assert first == (module.Before(psr=0.5) if is_answered else module.Abstained(psr=0.5, limit=limit, notes=()))
+    assert service.loaded.actor.aborted == ([] if is_answered else ["a"])
+
+
 def test_a_service_is_stuck_as_long_as_nothing_happens_to_what_is_asked(service):
     actor = service.loaded.actor
     assert service.seconds_stuck == 0
@@ -140,3 +149,40 @@ def test_a_service_is_stuck_as_long_as_nothing_happens_to_what_is_asked(service)
     while service._running:
         time.sleep(0.01)
     assert service.seconds_stuck == 0
+
+
+def requests(**decoding) -> RequestReader:
+    """Requests to an actor whose readers were fitted on answers of up to ten tokens."""
+    fitted = SimpleNamespace(**{"temperature": 0.0, "top_p": 1.0, "max_completion_tokens": 10, **decoding})
+    required = SimpleNamespace(decoding=fitted, prompt=SimpleNamespace(name="shared"))
+    actor = SimpleNamespace(encoder=None, config=None)
+    return RequestReader(SimpleNamespace(actor=actor, requirements=required, views=()))
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "n", "is_judged"),
+    # An answer that is cut off is the one that readers know only where they cut it off, too.
+    [*(("stop", n, n <= 10) for n in (9, 10, 11)), *(("length", n, n == 10) for n in (9, 10, 11))],
+)
+def test_an_answer_is_judged_if_it_ends_where_readers_saw_it_end(finish_reason, n, is_judged):
+    asked, completion = SimpleNamespace(reasons=()), SimpleNamespace(token_ids=(7,) * n, finish_reason=finish_reason)
+    said = (f"the completion ends after {n} tokens, and readers were fitted on completions of up to 10",)
+    assert requests().of_completion(asked, completion) == (() if is_judged else said)
+    of_request = SimpleNamespace(reasons=("the prompt is another one",))
+    assert requests().of_completion(of_request, completion) == of_request.reasons
+
+
+@pytest.mark.parametrize(
+    ("fitted", "wanted", "is_judged"),
+    [
+        ({}, {}, True),
+        ({}, {"temperature": 0.0, "top_p": 0.5}, True),  # greedy, whatever the probability
+        ({}, {"temperature": 0.5}, False),
+        ({"temperature": 0.5}, {}, True),
+        ({"temperature": 0.5}, {"temperature": 0.0}, False),
+        ({"temperature": 0.5, "top_p": 0.9}, {"top_p": 0.9}, True),
+        ({"temperature": 0.5, "top_p": 0.9}, {"top_p": 1.0}, False),
+    ],
+)
+def test_an_answer_is_judged_if_it_is_drawn_as_those_that_readers_saw(fitted, wanted, is_judged):
+    assert (list(requests(**fitted)._of_decoding(Wanted(**wanted))) == []) is is_judged
