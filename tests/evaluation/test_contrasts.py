@@ -166,27 +166,6 @@ def test_a_method_against_its_twin_differs_by_exactly_nothing(study):
         assert (row["p"], row["p_holm"]) == (1.0, 1.0)
 
 
-def test_exchanging_the_two_turns_the_sign_and_keeps_the_p_value(study):
-    one = study.compare(ContrastSpec(name="c", **DEFAULT))
-    other = study.compare(ContrastSpec(name="c", **{**DEFAULT, "method": "other", "baselines": ["psr"]}))
-    for metric in METRIC_NAMES:
-        there = find(one, contrast="c", dataset="ood6", metric=metric, method="psr", baseline="other")
-        back = find(other, contrast="c", dataset="ood6", metric=metric, method="other", baseline="psr")
-        assert (there["estimate"], there["p"]) == (-back["estimate"], back["p"])
-        assert (there["low"], there["high"]) == pytest.approx((-back["high"], -back["low"]), abs=1e-15)
-
-
-def test_holm_is_over_the_baselines_of_one_cell(study):
-    names = ["other", "base", "twin"]
-    rows = study.compare(ContrastSpec(name="c", **{**DEFAULT, "baselines": names}))
-    for dataset in ("slake", "ood6"):
-        found = [find(rows, contrast="c", dataset=dataset, metric="brier", method="psr", baseline=n) for n in names]
-        smallest, middle, largest = sorted(found, key=lambda row: row["p"])
-        assert smallest["p_holm"] == pytest.approx(min(1.0, 3 * smallest["p"]))
-        assert middle["p_holm"] == pytest.approx(max(smallest["p_holm"], min(1.0, 2 * middle["p"])))
-        assert largest["p_holm"] == pytest.approx(max(middle["p_holm"], largest["p"]))
-
-
 def test_holm_of_three_differences_by_hand():
     def difference(p):
         known = {"p": P(p, at_most=False), "limits": None, "variance": None, "n_undefined": 0}
@@ -222,15 +201,6 @@ def errors_on(*images):
         return frame.with_columns(correct=~wrong) if method == "psr" else frame
 
     return change
-
-
-def test_a_difference_in_auroc_rests_on_the_images_with_wrong_answers():
-    rows = Study(errors_on(0, 1)).compare(ContrastSpec(name="c", **{**DEFAULT, "datasets": ["slake", "ood6"]}))
-    for dataset, images in (("slake", 2), ("ood6", 4)):
-        found = find(rows, contrast="c", dataset=dataset, metric="auroc", method="psr", baseline="other")
-        # Two images in each data set have all of psr's errors: 2 x .5**2 and 2 x .5**4.
-        assert found["p"] >= 2 * 0.5**images
-        assert not found["p_at_most"]
 
 
 def test_errors_on_one_image_leave_no_interval_of_the_auroc():
@@ -336,19 +306,6 @@ def test_no_p_value_that_the_pairs_cannot_give():
     assert row["low"] < row["estimate"] == row["high"] == 1.0
 
 
-def test_a_mean_over_seeds_is_that_of_its_pairs():
-    seeds = {17: [1.0, 0.0, 1.0, 1.0, 0.5, 0.0], 29: [1.0, 1.0, 0.0, 1.0, 0.5, 0.5]}
-    both = [(a + b) / 2 for a, b in zip(*seeds.values(), strict=True)]
-    other = [0.5] * 6
-    mean_of = find(
-        of_pairs({**{("psr", k): v for k, v in seeds.items()}, ("other", 17): other}),
-        contrast="c", method="psr", baseline="other",
-    )  # fmt: skip
-    one = find(of_pairs({("psr", 17): both, ("other", 17): other}), contrast="c", method="psr", baseline="other")
-    for name in ("estimate", "low", "high", "p"):
-        assert mean_of[name] == pytest.approx(one[name]), name
-
-
 @pytest.mark.parametrize("baseline", ["other", "base"])
 def test_retrained_methods_have_the_variance_between_seeds_in_place_of_what_images_add_to_it(study, baseline):
     rows = study.compare(ContrastSpec(name="c", **{**DEFAULT, "baselines": [baseline]}))
@@ -406,13 +363,6 @@ def test_the_squared_error_may_be_below_0_and_its_differences_are_paired(study):
     differences = np.mean(of["psr"], axis=0) - np.mean(of["other"], axis=0)
     assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(differences, [2.5, 97.5])))
     assert find(rows, contrast="c", dataset="slake", metric=metric, method="psr", baseline="twin")["p"] == 1.0
-
-
-def test_a_constant_confidence_has_one_brier_score_whoever_is_retrained():
-    constant = Study(lambda frame, *_: frame.with_columns(confidence=pl.lit(0.5)))
-    row = find(constant.compare(ContrastSpec(name="c", **DEFAULT)), dataset="ood6", metric="brier", method="psr")
-    ends = [row[name] for name in ("low", "high", "low_retrained", "high_retrained")]
-    assert ends == pytest.approx([0.25] * 4, abs=1e-12)
 
 
 def test_a_difference_that_few_images_make_lopsided_is_as_far_from_0_as_its_deviation_demands():

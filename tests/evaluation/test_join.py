@@ -29,17 +29,6 @@ def test_every_question_and_every_pair_is_there_once():
         assert row[f"confidence_{suffix}"] == predictions[condition].filter(chosen)["confidence"][0]
 
 
-def test_row_order_of_the_inputs_does_not_matter():
-    questions, donors, grades, _ = cell()
-    found = joined(
-        manifest=questions.reverse(),
-        pairs=donors.reverse(),
-        graded={name: frame.reverse() for name, frame in grades.items()},
-    )
-    assert found.answers.equals(joined().answers)
-    assert found.pairs.equals(joined().pairs)
-
-
 def test_no_pairs():
     _, donors, grades, predictions = cell()
     none = "no same-question donors"

@@ -119,11 +119,6 @@ def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(e
         assert values.tobytes() == found[name].tobytes(), name
 
 
-def test_without_shuffled_images_there_are_no_replicates_of_them(evaluated, draws):
-    found = replicates_of(CellColumns.of(replace(evaluated, shuffled="none")), draws)
-    assert set(found) == set(WITH_REPLICATES)
-
-
 def test_without_answers_nothing_is_drawn(evaluated, draws):
     """Drawing them would take minutes, and 30 GB."""
     nothing = Joined(**{name: frame.clear() for name, frame in evaluated.__dict__.items()})
@@ -131,15 +126,6 @@ def test_without_answers_nothing_is_drawn(evaluated, draws):
     found = replicates_of(CellColumns.of(nothing), many)
     assert set(found) == {*WITH_REPLICATES, SHUFFLED_AUROC.name}
     assert all(len(values) == 1_000_000 and np.isnan(values).all() for values in found.values())
-
-
-def test_the_parts_of_a_cell_are_resampled_with_it_and_have_their_own_values(evaluated, draws):
-    cell = CellColumns.of(evaluated)
-    parts = {"all": cell, "open": cell.of_type("open"), "closed": cell.of_type("closed")}
-    together = replicates(parts, draws)
-    for name, part in parts.items():
-        for metric, values in replicates_of(part, draws).items():
-            assert values.tobytes() == together[name][metric].tobytes(), (name, metric)
 
 
 def test_few_answers_among_many_images_take_little_memory(evaluated, draws):

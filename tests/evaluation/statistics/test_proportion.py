@@ -7,12 +7,6 @@ import scipy.stats
 from dualread.evaluation.statistics.proportion import clopper_pearson, share_interval
 
 
-def test_all_of_20_images_are_right():
-    # The lower end p solves p^20 = .025.
-    low, high = share_interval(np.ones(20, dtype=bool), np.arange(20))
-    assert (low, high) == (pytest.approx(0.025 ** (1 / 20), rel=1e-12), 1.0)
-
-
 def test_none_of_20_images_is_wrong_with_high_confidence():
     low, high = share_interval(np.zeros(20, dtype=bool), np.arange(20))
     assert (low, high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 20), rel=1e-12))
@@ -90,19 +84,6 @@ def test_the_share_is_always_inside_and_rows_have_no_order():
         low, high = found
         assert 0.0 <= low <= positive.mean() <= high <= 1.0
         assert low < high
-
-
-def test_images_without_rows_do_not_count():
-    positive = np.array([True, False, True, True])
-    assert share_interval(positive, np.array([0, 7, 7, 9])) == share_interval(positive, np.array([0, 1, 1, 2]))
-
-
-def test_the_complement_has_the_mirrored_interval():
-    stream = np.random.default_rng(6)
-    positive, cluster = stream.random(60) < 0.3, stream.integers(0, 12, 60)
-    low, high = share_interval(positive, cluster)
-    other = share_interval(~positive, cluster)
-    assert other == (pytest.approx(1 - high, rel=1e-12), pytest.approx(1 - low, rel=1e-12))
 
 
 def test_few_images_with_the_rarer_kind_have_two_degrees_of_freedom_each():
