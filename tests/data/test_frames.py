@@ -1,5 +1,3 @@
-import io
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -87,16 +85,3 @@ def test_more_pixels_than_one_image_may_have_are_not_decoded_to_compare_frames(t
     monkeypatch.setattr("dualread.data.images.MAX_IMAGE_PIXELS", 47)  # two frames have 48
     with pytest.raises(DataError, match="several frames"):
         shown(_saved(tmp_path, "TIFF", [LIGHT, LIGHT.copy()]))
-
-
-def test_a_picture_in_memory_shows_the_frame_that_it_is_at(tmp_path):
-    with Image.open(_saved(tmp_path, "TIFF", [DARK, LIGHT])) as image:
-        image.seek(1)
-        assert _level(read(image).image) == 200
-    assert read(Image.open(io.BytesIO(_saved(tmp_path, "PNG", [LIGHT]).read_bytes()))).notes == ()
-
-
-@pytest.mark.parametrize("format_name", ["TIFF", "PNG"])
-def test_a_first_frame_that_differs_is_not_passed_over(tmp_path, format_name):
-    with pytest.raises(DataError, match="several frames"):
-        read(_saved(tmp_path, format_name, [DARK, LIGHT, LIGHT.copy()]))

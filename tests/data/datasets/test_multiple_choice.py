@@ -30,13 +30,6 @@ def _dropped(*rows):
     return [(step.kept, step.dropped) for step in audit]
 
 
-def test_a_good_row_is_kept_and_rules_that_drop_nothing_are_in_the_audit():
-    row = _row("liver", "lung", "heart", "left lung")
-    assert askable([row], REASON)[0] == [row]
-    assert _dropped(row) == [(1, 0), (1, 0), (1, 0)]
-    assert askable([row], REASON)[1][2].reason == "dropped where gold is none"
-
-
 @pytest.mark.parametrize(
     "options", [(), ("a", "b", "c"), ("w", "x", "y", "z", "v"), ("w", "x", "", "z"), ("w", "x", " - ", "z")]
 )

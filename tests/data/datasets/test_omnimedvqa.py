@@ -4,7 +4,6 @@ import pytest
 
 from dualread import plugins
 from dualread.data.datasets.omnimedvqa import load_rows
-from dualread.errors import DataError
 
 
 def _record(**changes):
@@ -101,37 +100,3 @@ def test_one_official_row_has_its_modality_under_another_key(tmp_path):
     first, second = load_rows(tmp_path, "test", {}).rows
     assert (first.modality, first.content_family) == ("ct(computed tomography)", None)
     assert second.modality is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"question": None}, r"question_id 7: question is None, expected text"),
-        ({"gt_answer": 3}, r"gt_answer is 3, expected text"),
-        ({"option_B": 3}, r"option_B is 3, expected text"),
-        ({"modality_type": []}, r"modality_type is \[\], expected text"),
-        ({"question_id": 7}, r"question_id is 7, expected text"),
-        ({"image_path": "../../x.png"}, r"image_path is '\.\./\.\./x\.png', expected a path below Images/\. Correct"),
-        ({"image_path": "/Images/x.png"}, r"image_path is '/Images/x\.png'"),
-        ({"image_path": ""}, r"image_path is ''"),
-    ],
-)
-def test_a_broken_row_is_named(tmp_path, changes, message):
-    _write(tmp_path, [_record(), _record(**{"question_id": "7"} | changes)])
-    with pytest.raises(DataError, match=rf"ACRIMA\.json: row 1: .*{message}"):
-        load_rows(tmp_path, "test", {})
-
-
-def test_broken_rows_of_all_files_are_listed_together(tmp_path):
-    _write(tmp_path, [_without(_record(), "question")] * 6, "a.json")
-    _write(tmp_path, ["text"] * 6, "b.json")
-    with pytest.raises(DataError, match=r"(?s)a\.json: row 0: .*b\.json: row 3: is a str.*\.\.\. and 2 more"):
-        load_rows(tmp_path, "test", {})
-
-
-def test_files_in_another_format_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"no QA_information/Open-access/\*\.json\. Expected the official files"):
-        load_rows(tmp_path, "test", {})
-    _write(tmp_path, {"data": []})
-    with pytest.raises(DataError, match=r"ACRIMA\.json: holds a dict, expected a list"):
-        load_rows(tmp_path, "test", {})

@@ -60,56 +60,6 @@ def test_two_validation_files_must_agree(tmp_path):
         load_rows(tmp_path, "validation", {})
 
 
-def test_an_empty_modality_is_null(tmp_path):
-    _write(tmp_path, [_record(modality=" ")])
-    assert load_rows(tmp_path, "test", {}).rows[0].modality is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"answer": None}, r"test\.json: row 1: qid 7: answer is None, expected text"),
-        ({"answer": 3}, r"row 1: qid 7: answer is 3, expected text"),
-        ({"qid": "7"}, r"row 1: qid is '7', expected an integer"),
-        ({"answer_type": "HALF"}, r"answer_type is 'HALF', expected OPEN or CLOSED"),
-        ({"content_type": "Weather"}, r"content_type is 'Weather'"),
-        ({"img_name": " "}, r"img_name is"),
-        ({"q_lang": None}, r"row 1: q_lang is None"),
-    ],
-)
-def test_a_broken_row_is_named(tmp_path, changes, message):
-    _write(tmp_path, [_record(qid=6), _record(**changes)])
-    with pytest.raises(DataError, match=message):
-        load_rows(tmp_path, "test", {})
-
-
-def test_missing_keys_of_ten_rows_are_listed_together(tmp_path):
-    broken = {key: value for key, value in _record().items() if key != "question"}
-    _write(tmp_path, [broken] * 12)
-    with pytest.raises(DataError, match=r"(?s)row 0: qid 7: question is None.*row 9: .*\.\.\. and 2 more"):
-        load_rows(tmp_path, "test", {})
-
-
-def test_files_in_another_format_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"no test\.json\. Expected the official SLAKE files"):
-        load_rows(tmp_path, "test", {})
-    (tmp_path / "test.json").write_text("[{", encoding="utf-8")
-    with pytest.raises(DataError, match=r"test\.json: not JSON"):
-        load_rows(tmp_path, "test", {})
-    _write(tmp_path, {"rows": []})
-    with pytest.raises(DataError, match="holds a dict, expected a list"):
-        load_rows(tmp_path, "test", {})
-    _write(tmp_path, ["text"])
-    with pytest.raises(DataError, match="row 0: is a str, expected an object"):
-        load_rows(tmp_path, "test", {})
-
-
-def test_an_unknown_language_is_refused(tmp_path):
-    _write(tmp_path, [_record()])
-    with pytest.raises(DataError, match=r"no row has q_lang 'fr'\. Languages in the file: en"):
-        load_rows(tmp_path, "test", {"language": "fr"})
-
-
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real SLAKE is not on this machine (DUALREAD_SHARED)")
 @pytest.mark.parametrize(
     ("split", "n_rows", "n_images", "n_open"),

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from dualread.data.datasets.vqa_rad import load_rows
-from dualread.errors import ConfigError, DataError
 from tests.data.datasets.tables import write_tables
 
 SHARED = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).resolve().parents[3] / ".." / "shared"))
@@ -113,12 +112,6 @@ def test_alternative_names_of_list_and_folder_are_found(tmp_path, name, images):
     assert load_rows(tmp_path, "test", {}).rows[0].image == tmp_path / images / "synpic54610.jpg"
 
 
-def test_a_byte_order_mark_is_ignored(tmp_path):
-    _write(tmp_path, [_record()])
-    (tmp_path / LIST).write_bytes(b"\xef\xbb\xbf" + (tmp_path / LIST).read_bytes())
-    assert len(load_rows(tmp_path, "test", {}).rows) == 1
-
-
 def test_the_hubs_tables_are_read_if_the_list_is_missing(tmp_path):
     write_tables(tmp_path, "train", [(b"one", "is it?", "yes"), (b"one", "where?", "skull \tbase")])
     write_tables(tmp_path, "test", [(b"two", "what?", "cardia"), (b"one", "is it?", "yes")])
@@ -134,62 +127,6 @@ def test_the_hubs_tables_are_read_if_the_list_is_missing(tmp_path):
     assert [row.question for row in train.rows] == ["where?"]
     _write(tmp_path, [_record()])
     assert [row.official_id for row in load_rows(tmp_path, "test", {}).rows] == ["1"]  # the list is preferred
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"qid": None}, r"row 1: qid None: qid is None, expected an integer"),
-        ({"qid": "x1"}, r"qid is 'x1', expected an integer"),
-        ({"qid": True}, r"qid is True, expected an integer"),
-        ({"answer": None}, r"row 1: qid 1: answer is None, expected text or an integer"),
-        ({"answer": True}, r"answer is True, expected text or an integer"),
-        ({"question": 5}, r"question is 5, expected text"),
-        ({"image_organ": None}, r"image_organ is None, expected text"),
-        ({"answer_type": "HALF"}, r"answer_type is 'HALF', expected OPEN or CLOSED"),
-        ({"phrase_type": "test"}, r"phrase_type is 'test', expected"),
-        ({"question_type": "WEATHER, PRES"}, r"question_type is 'WEATHER, PRES', expected ABN, ATTRIB"),
-        ({"image_name": "../synpic1.jpg"}, r"image_name is '\.\./synpic1\.jpg', expected a file in the image folder"),
-        ({"image_name": "/etc/passwd"}, r"image_name is '/etc/passwd'"),
-        ({"image_name": ".."}, r"image_name is '\.\.'"),
-        ({"image_name": ""}, r"image_name is ''"),
-    ],
-)
-def test_a_broken_row_is_named(tmp_path, changes, message):
-    _write(tmp_path, [_record(qid=0), _record(**changes)])
-    with pytest.raises(DataError, match=message):
-        load_rows(tmp_path, "test", {})
-
-
-def test_ten_broken_rows_are_named_at_once(tmp_path):
-    _write(tmp_path, [_record(answer_type="HALF")] * 12)
-    with pytest.raises(DataError, match=r"(?s)Public\.json: row 0: .*row 9: .*\.\.\. and 2 more"):
-        load_rows(tmp_path, "test", {})
-
-
-def test_files_in_another_format_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"no VQA_RAD Dataset Public\.json and no data/\*\.parquet"):
-        load_rows(tmp_path, "test", {})
-    (tmp_path / LIST).write_text("[{", encoding="utf-8")
-    with pytest.raises(DataError, match="no image folder"):
-        load_rows(tmp_path, "test", {})
-    (tmp_path / IMAGES).mkdir()
-    with pytest.raises(DataError, match=r"Public\.json: not JSON"):
-        load_rows(tmp_path, "test", {})
-    for content, problem in (({"rows": []}, "holds a dict, expected a list"), (["text"], "row 0: is a str")):
-        _write(tmp_path, content)
-        with pytest.raises(DataError, match=problem):
-            load_rows(tmp_path, "test", {})
-
-
-def test_nothing_is_fitted_on_it_and_its_official_splits_are_known(tmp_path):
-    _write(tmp_path, [_record()])
-    for split in ("train", "validation"):
-        with pytest.raises(ConfigError, match=rf"no split named '{split}'\. Known: test\..* 202 of the 203 images"):
-            load_rows(tmp_path, split, {})
-    for value in ([], ["dev"]):
-        with pytest.raises(ConfigError, match=r"vqa_rad: settings\.official_splits"):
-            load_rows(tmp_path, "test", {"official_splits": value})
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real VQA-RAD is not on this machine (DUALREAD_SHARED)")
