@@ -124,9 +124,8 @@ def confidences(examples: dict[str, Examples]) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.rest
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_with_labels_permuted_within_questions_a_reader_is_worth_the_question(replayed, seed):
-    rng = np.random.default_rng(seed)
+def test_with_labels_permuted_within_questions_a_reader_is_worth_the_question(replayed):
+    rng = np.random.default_rng(0)
     informative = labels(replayed, rng)
     test = informative["test"]
     keys = test.answers.table["question_key"].to_list()

@@ -2,8 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dualread.readers.calibration.log_odds import log_odds, mean_cross_entropy, sigmoid
 
@@ -28,16 +26,7 @@ def test_a_probability_outside_its_range_is_refused(bad):
         log_odds([0.5, bad])
 
 
-@given(st.floats(-30, 30))
-def test_round_trip(value):
-    assert float(log_odds(sigmoid(value))) == pytest.approx(value, rel=1e-6, abs=1e-12 * math.exp(abs(value)))
-
-
 def test_cross_entropy_by_hand():
     # right at .75 costs -ln .75, wrong at .75 costs -ln .25
     value = mean_cross_entropy([math.log(3), math.log(3)], [True, False])
     assert value == pytest.approx(-(math.log(0.75) + math.log(0.25)) / 2, abs=1e-15)
-
-
-def test_cross_entropy_of_a_confident_mistake_is_finite():
-    assert mean_cross_entropy([1000.0, 1000.0], [True, False]) == 500.0
