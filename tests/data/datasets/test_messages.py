@@ -7,80 +7,47 @@ import polars as pl
 
 from dualread import plugins
 from tests import golden
-from tests.data.datasets import (
-    test_omnimedvqa,
-    test_pmc_vqa,
-    test_rexvqa,
-    test_slake,
-    test_table,
-    test_vqa_med_2019,
-    test_vqa_rad,
-)
+from tests.data.datasets.official import IMAGES_2019, OF_2019, PMC_COLUMNS, RAD, RAD_IMAGES, record, write, write_rows
 from tests.data.datasets.tables import SCHEMA, write_tables
 
-# By loader: how its folder is written with one good row and these, and the rows that it refuses.
+# By loader: rows that it refuses behind a good one, as changes to it.
 ROWS = {
-    "slake": (
-        lambda folder, *rows: test_slake._write(folder, [test_slake._record(qid=6), *rows]),
-        test_slake._record,
-        [
-            *({"answer": None}, {"answer": 3}, {"qid": "7"}, {"answer_type": "HALF"}, {"content_type": "Weather"}),
-            *({"img_name": " "}, {"q_lang": None}),
-        ],
-    ),
-    "vqa_rad": (
-        lambda folder, *rows: test_vqa_rad._write(folder, [test_vqa_rad._record(qid=0), *rows]),
-        test_vqa_rad._record,
-        [
-            *({"qid": None}, {"qid": "x1"}, {"qid": True}, {"answer": None}, {"answer": True}, {"question": 5}),
-            *({"image_organ": None}, {"answer_type": "HALF"}, {"phrase_type": "test"}),
-            *({"question_type": "WEATHER, PRES"}, {"image_name": "../synpic1.jpg"}, {"image_name": "/etc/passwd"}),
-            *({"image_name": ".."}, {"image_name": ""}),
-        ],
-    ),
-    "omnimedvqa": (
-        lambda folder, *rows: test_omnimedvqa._write(folder, [test_omnimedvqa._record(), *rows]),
-        lambda **changes: test_omnimedvqa._record(**{"question_id": "7"} | changes),
-        [
-            *({"question": None}, {"gt_answer": 3}, {"option_B": 3}, {"modality_type": []}, {"question_id": 7}),
-            *({"image_path": "../../x.png"}, {"image_path": "/Images/x.png"}, {"image_path": ""}),
-        ],
-    ),
-    "rexvqa": (
-        lambda folder, row: test_rexvqa._write(folder, {"good": test_rexvqa._record(), "bad": row}),
-        test_rexvqa._record,
-        [
-            *({"question": None}, {"correct_answer": 1}, {"task_name": 1}, {"options": "A. w"}, {"ImagePath": None}),
-            *({"options": ["A. w", None]}, {"ImagePath": []}, {"ImagePath": ["../../secret.png"]}),
-            *({"ImagePath": ["/etc/x.png"]}, {"ImagePath": ["..//etc/x.png"]}, {"ImagePath": ["../"]}),
-            {"ImagePath": ["../deid_png/../../x"]},
-        ],
-    ),
-    "pmc_vqa": (
-        lambda folder, *rows: test_pmc_vqa._write(folder, [test_pmc_vqa._record(), *rows]),
-        test_pmc_vqa._record,
-        [{"Figure_path": path} for path in ("../../etc/passwd", "/etc/passwd", "", "a/../../b.jpg")],
-    ),
-    "table": (
-        lambda folder, *rows: test_table._lines(folder, test_table._record(), *rows),
-        test_table._record,
-        [
-            *({"question": None}, {"question": 3}, {"reference_answers": None}, {"reference_answers": ["a", {}]}),
-            *({"reference_answers": []}, {"reference_answers": float("nan")}, {"image": None}, {"image": "../a.png"}),
-            *({"image": "/a.png"}, {"image": {"path": "a/../../b"}}, {"image": {"bytes": None}}, {"image": 1}),
-            *({"answer_type": "free text"}, {"id": 1.5}, {"id": True}, {"donor_id": ""}, {"options": "a"}),
-            *({"options": ["a", " "]}, {"options": list("abcdefghijk")}, {"modality": 1}, {"answer": "x"}),
-            *({"qestion": "Is it?"}, {"split": "test"}, {"B": "x", "C": "y"}, {"A": "x", "B": None, "C": "y"}),
-            *({"A": "x", "B": "y", "options": ["CT", "MRI"]}, {"options": "['CT', 'CT scan']"}),
-            {"reference_answers": '["CT"]'},
-            # Gold answers beside options: none of them, two, another letter, numbers from 0 or 1.
-            *({"options": ["liver", "lung"], "reference_answers": gold} for gold in ("spleen", "E", "7", "", "1")),
-            {"options": ["liver", "Liver.", "lung"], "reference_answers": "the liver"},
-            {"options": ["?", "lung"], "reference_answers": "? "},
-        ],
-    ),
+    "slake": [
+        *({"answer": None}, {"answer": 3}, {"qid": "7"}, {"answer_type": "HALF"}, {"content_type": "Weather"}),
+        *({"img_name": " "}, {"q_lang": None}),
+    ],
+    "vqa_rad": [
+        *({"qid": None}, {"qid": "x1"}, {"qid": True}, {"answer": None}, {"answer": True}, {"question": 5}),
+        *({"image_organ": None}, {"answer_type": "HALF"}, {"phrase_type": "test"}),
+        *({"question_type": "WEATHER, PRES"}, {"image_name": "../synpic1.jpg"}, {"image_name": "/etc/passwd"}),
+        *({"image_name": ".."}, {"image_name": ""}),
+    ],
+    "omnimedvqa": [
+        *({"question": None}, {"gt_answer": 3}, {"option_B": 3}, {"modality_type": []}, {"question_id": 7}),
+        *({"image_path": "../../x.png"}, {"image_path": "/Images/x.png"}, {"image_path": ""}),
+    ],
+    "rexvqa": [
+        *({"question": None}, {"correct_answer": 1}, {"task_name": 1}, {"options": "A. w"}, {"ImagePath": None}),
+        *({"options": ["A. w", None]}, {"ImagePath": []}, {"ImagePath": ["../../secret.png"]}),
+        *({"ImagePath": ["/etc/x.png"]}, {"ImagePath": ["..//etc/x.png"]}, {"ImagePath": ["../"]}),
+        {"ImagePath": ["../deid_png/../../x"]},
+    ],
+    "pmc_vqa": [{"Figure_path": path} for path in ("../../etc/passwd", "/etc/passwd", "", "a/../../b.jpg")],
+    "table": [
+        *({"question": None}, {"question": 3}, {"reference_answers": None}, {"reference_answers": ["a", {}]}),
+        *({"reference_answers": []}, {"reference_answers": float("nan")}, {"image": None}, {"image": "../a.png"}),
+        *({"image": "/a.png"}, {"image": {"path": "a/../../b"}}, {"image": {"bytes": None}}, {"image": 1}),
+        *({"answer_type": "free text"}, {"id": 1.5}, {"id": True}, {"donor_id": ""}, {"options": "a"}),
+        *({"options": ["a", " "]}, {"options": list("abcdefghijk")}, {"modality": 1}, {"answer": "x"}),
+        *({"qestion": "Is it?"}, {"split": "test"}, {"B": "x", "C": "y"}, {"A": "x", "B": None, "C": "y"}),
+        *({"A": "x", "B": "y", "options": ["CT", "MRI"]}, {"options": "['CT', 'CT scan']"}),
+        {"reference_answers": '["CT"]'},
+        # Gold answers beside options: none of them, two, another letter, numbers from 0 or 1.
+        *({"options": ["liver", "lung"], "reference_answers": gold} for gold in ("spleen", "E", "7", "", "1")),
+        {"options": ["liver", "Liver.", "lung"], "reference_answers": "the liver"},
+        {"options": ["?", "lung"], "reference_answers": "? "},
+    ],
 }
-OF_2019 = test_vqa_med_2019
 LINES = (
     *("synpic1|organ|what?", "just text", "|organ|what?|heart", "../synpic1|organ|what?|heart"),
     *("/etc/synpic1|organ|what?|heart", "synpic1|weather|what?|heart"),
@@ -102,13 +69,13 @@ FILES = {
     "slake: no list": ("slake", {"test.json": "{}"}),
     "slake: a text": ("slake", {"test.json": '["text"]'}),
     "vqa_rad: no file": ("vqa_rad", {}),
-    "vqa_rad: no images": ("vqa_rad", {test_vqa_rad.LIST: "[{"}),
-    "vqa_rad: no JSON": ("vqa_rad", {test_vqa_rad.LIST: "[{", f"{test_vqa_rad.IMAGES}/a": ""}),
-    "vqa_rad: a text": ("vqa_rad", {test_vqa_rad.LIST: '["text"]', f"{test_vqa_rad.IMAGES}/a": ""}),
+    "vqa_rad: no images": ("vqa_rad", {RAD: "[{"}),
+    "vqa_rad: no JSON": ("vqa_rad", {RAD: "[{", f"{RAD_IMAGES}/a": ""}),
+    "vqa_rad: a text": ("vqa_rad", {RAD: '["text"]', f"{RAD_IMAGES}/a": ""}),
     "pmc_vqa: no file": ("pmc_vqa", {}),
     "pmc_vqa: other columns": ("pmc_vqa", {"test_clean.csv": "index,Figure_path,Caption,Question,Answer,split\n"}),
     "pmc_vqa: no text": ("pmc_vqa", {"test_clean.csv": b"Figure_path\xff"}),
-    "pmc_vqa: fields": ("pmc_vqa", {"test_clean.csv": ",".join(test_pmc_vqa.COLUMNS) + "\na,b\na,b,c,d,e,f,g,h,i\n"}),
+    "pmc_vqa: fields": ("pmc_vqa", {"test_clean.csv": ",".join(PMC_COLUMNS) + "\na,b\na,b,c,d,e,f,g,h,i\n"}),
     "omnimedvqa: no file": ("omnimedvqa", {}),
     "omnimedvqa: no list": ("omnimedvqa", {"QA_information/Open-access/a.json": "{}"}),
     "omnimedvqa: a text": ("omnimedvqa", {"QA_information/Open-access/b.json": '["text"]'}),
@@ -147,10 +114,10 @@ FILES = {
         {"rows.csv": "question,reference_answers,image,split,group\n?,a,a.png,test,a\n?,a,a.png,test,b\n"},
     ),
     "vqa_med_2019: no file": ("vqa_med_2019", {}),
-    "vqa_med_2019: no images": ("vqa_med_2019", {OF_2019.FILE: OF_2019.LINE}),
-    "vqa_med_2019: no text": ("vqa_med_2019", {OF_2019.FILE: b"\xff", f"{OF_2019.IMAGES}/a": ""}),
+    "vqa_med_2019: no images": ("vqa_med_2019", {OF_2019: "a|organ|what?|b\n"}),
+    "vqa_med_2019: no text": ("vqa_med_2019", {OF_2019: b"\xff", f"{IMAGES_2019}/a": ""}),
     **{
-        f"vqa_med_2019: {line}": ("vqa_med_2019", {OF_2019.FILE: f"{OF_2019.LINE}{line}\n", f"{OF_2019.IMAGES}/a": ""})
+        f"vqa_med_2019: {line}": ("vqa_med_2019", {OF_2019: f"a|organ|what?|b\n{line}\n", f"{IMAGES_2019}/a": ""})
         for line in LINES
     },
     **{
@@ -193,21 +160,19 @@ def message(loader: str, folder: Path, split: str = "test", settings=None) -> st
 def test_the_messages(tmp_path):
     folders = (tmp_path / str(k) for k in range(1000))
     found = {}
-    for loader, (write, record, rows) in ROWS.items():
+    for loader, rows in ROWS.items():
         for changes in rows:
             (folder := next(folders)).mkdir()
-            write(folder, record(**changes))
+            write_rows(folder, loader, record(loader), record(loader, **changes))
             found[f"{loader}: {json.dumps(changes)}"] = message(loader, folder)
     for name, (loader, files) in FILES.items():
         (folder := next(folders)).mkdir()
-        for file, content in files.items():
-            (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+        write(folder, files)
         found[name] = message(loader, folder)
     for name, (split, settings) in SETTINGS.items():
         (folder := next(folders)).mkdir()
         loader = name.partition(",")[0]
-        ROWS[loader][0](folder)
+        write_rows(folder, loader, record(loader))
         found[f"{name}: {json.dumps(settings)} {split}"] = message(loader, folder, split, settings)
     for name, shards in HUB.items():
         (folder := next(folders)).mkdir()
