@@ -2,8 +2,11 @@
 
 import csv
 import json
+from dataclasses import astuple
 from pathlib import Path
 
+from dualread import plugins
+from tests import golden
 from tests.data.datasets.tables import write_tables
 
 RAD = "VQA_RAD Dataset Public.json"
@@ -93,3 +96,22 @@ def write_rows(folder: Path, loader: str, *rows: dict, name: str | None = None) 
         write(folder, {OF_2019: "\n".join(rows), f"{IMAGES_2019}/a": ""})
     else:
         write(folder, {name or "test.json": list(rows)})
+
+
+def text_of(loaded, folder):
+    """The rows, a line each, and the audit; of what all rows have, the first row has it alone."""
+    lines = [f"file {loaded.file.relative_to(folder)}"]
+    for row in loaded.rows:
+        image = row.image if isinstance(row.image, bytes) else str(row.image.relative_to(folder))
+        shown = astuple(row)
+        lines.append(" · ".join(map(repr, (*shown[:8], image, *shown[9:]))))
+    return "\n".join(
+        [*lines, *(f"{of.step}: {of.kept} kept, {of.dropped} dropped: {of.reason}" for of in loaded.audit)]
+    )
+
+
+def rows_or_refusal(loader, folder, split, settings):
+    loaded = []
+    load_rows = plugins.load("datasets", loader).load_rows
+    refusal = golden.message_of(lambda: loaded.append(load_rows(folder, split, settings)), folder)
+    return text_of(loaded[0], folder) if loaded else refusal

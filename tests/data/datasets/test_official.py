@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from dataclasses import astuple, fields
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,17 @@ from dualread import plugins
 from dualread.data.datasets import slake, vqa_med_2019, vqa_med_2020, vqa_med_2021, vqa_rad
 from dualread.grading.canonical import is_correct
 from tests import golden
-from tests.data.datasets.official import IMAGES_2019, OF_2019, RAD, RAD_IMAGES, VIEW, record, write, write_rows
+from tests.data.datasets.official import (
+    IMAGES_2019,
+    OF_2019,
+    RAD,
+    RAD_IMAGES,
+    VIEW,
+    record,
+    rows_or_refusal,
+    write,
+    write_rows,
+)
 from tests.data.datasets.tables import write_tables
 
 SHARED = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).resolve().parents[3] / ".." / "shared")) / "data"
@@ -240,25 +250,6 @@ def made(folder, content, loader, split):
         name = {("pmc_vqa", "train"): "train.csv", ("path_vqa", "validation"): split}.get((loader, split))
         write_rows(folder, loader, *content, name=name)
     return folder
-
-
-def text_of(loaded, folder):
-    """The rows, a line each, and the audit; of what all rows have, the first row has it alone."""
-    lines = [f"file {loaded.file.relative_to(folder)}"]
-    for row in loaded.rows:
-        image = row.image if isinstance(row.image, bytes) else str(row.image.relative_to(folder))
-        shown = astuple(row)
-        lines.append(" · ".join(map(repr, (*shown[:8], image, *shown[9:]))))
-    return "\n".join(
-        [*lines, *(f"{of.step}: {of.kept} kept, {of.dropped} dropped: {of.reason}" for of in loaded.audit)]
-    )
-
-
-def rows_or_refusal(loader, folder, split, settings):
-    loaded = []
-    load_rows = plugins.load("datasets", loader).load_rows
-    refusal = golden.message_of(lambda: loaded.append(load_rows(folder, split, settings)), folder)
-    return text_of(loaded[0], folder) if loaded else refusal
 
 
 def test_rows_of_official_files(tmp_path):
