@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
-from dualread.readers import psr, question_prior
+from dualread.readers import psr
 from dualread.readers.base import Examples
 from tests.readers import synthetic
 
@@ -59,34 +58,3 @@ def test_the_epoch_with_the_least_stop_loss_is_restored():
         assert (until_best.tensors[name] == array).all(), name
     impatient = fit(examples, max_epochs=1000, patience=3, **fast)
     assert impatient.notes["epochs_run"] == impatient.notes["epoch_restored"] + 3
-
-
-def test_a_signal_is_read_and_labels_shuffled_within_questions_leave_the_question_only():
-    train, test = synthetic.examples(1200, seed=1), synthetic.examples(1500, seed=2, role="test")
-    keys = test.answers.table["question_key"].to_list()
-
-    def confidences(examples: Examples) -> tuple[np.ndarray, np.ndarray]:
-        reader = synthetic.reader("readers.psr", fit(examples))
-        prior = synthetic.reader(
-            "readers.question_prior", question_prior.fit(examples, question_prior.Settings(**synthetic.PRIOR), {}, 0)
-        )
-        return psr.score(reader, test.answers).confidence, question_prior.score(prior, test.answers).confidence
-
-    read, prior = confidences(train)
-    assert auroc(read, test.correct) > auroc(prior, test.correct) + 0.05
-    assert within_question_auroc(read, test.correct, keys) > 0.8
-
-    read, prior = confidences(shuffled_within_questions(train))
-    # The standard error of an AUROC at n = 1500 is about .013; the reader may not be above the null.
-    assert abs(auroc(read, shuffled_within_questions(test).correct) - auroc(prior, test.correct)) < 0.04
-    assert abs(within_question_auroc(read, shuffled_within_questions(test).correct, keys) - 0.5) < 0.05
-
-
-def shuffled_within_questions(examples: Examples) -> Examples:
-    """Permute labels among the answers of one question and one role: every question keeps its difficulty."""
-    correct, rng = examples.correct.copy(), np.random.default_rng(3)
-    table = examples.answers.table
-    for _, rows in table.with_row_index().group_by("question_key", "role", maintain_order=True):
-        index = rows["index"].to_numpy()
-        correct[index] = rng.permutation(correct[index])
-    return Examples(answers=examples.answers, correct=correct)
