@@ -106,4 +106,6 @@ def test_an_answer_without_a_confidence_is_kept_at_no_threshold(value):
         assert decision.keep is False
         assert "it has no answer" in decision.reason
     assert decide(0.6, limit).keep is (None if value is None else True)
+    if value is not None:  # what is on the threshold is kept
+        assert (decide(value, limit).keep, decide(value - 1e-9, limit).keep) == (True, False)
     assert decide(0.6, None).keep is None

@@ -48,6 +48,10 @@ def test_the_loss_by_hand():
     assert found == pytest.approx(likelihood + 0.2 * 0.475, abs=1e-6)
 
 
+def test_a_batch_without_correct_answers_has_no_ranking_loss():
+    assert loss([0.0], [5.0], [0.0], ranking_weight=0.3, margin=0.2) == pytest.approx(np.log(2), abs=1e-6)
+
+
 def test_some_units_are_kept():
     assert bicr.Settings(**{**synthetic.BICR, "dropout": 0.99}).dropout == 0.99
     with pytest.raises(ValueError, match="less than 1"):

@@ -147,6 +147,7 @@ CASES = {
             ["CT", 2.0],
         )
     },
+    "two options, and ten": (asked((["a", "b"], "b"), (list("klmnopqrst"), "t")),),
     "options with an option's letter": (asked((["A. CT", "C. difficile"], "A. CT")),),
     **{
         f"options in {', '.join(of)}": (options_in(*of),)
