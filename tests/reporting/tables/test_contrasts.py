@@ -9,7 +9,6 @@ from dualread.stages import build_table
 from tests.reporting.tables import contrasts
 from tests.reporting.tables.contrasts import row
 from tests.reporting.tables.layouts import TINY, layout, method
-from tests.reporting.tables.reading import label
 from tests.specs import changed
 
 METHODS = [
@@ -163,15 +162,6 @@ def test_both_p_values_where_there_are_several_seeds_and_bold_where_both_are_sma
     found = build("significance", difference("auroc", 0.1, p=None, p_holm=None, low=None, high=None))
     assert found.cells["printed"].to_list() == ["+.100"]
     assert r"RLCR & $+.100$ & " in found.tex
-
-
-def test_every_other_method_has_a_row_and_the_compared_one_is_the_head():
-    other = row("dualread", "auroc", 0.7, baseline="rlcr", contrast="mine")  # which is not shown
-    found = build("significance", other, *(difference("auroc", 0.1, of) for of in ("rlcr", "question_prior")))
-    assert [label(line) for line in body(found)] == [rf"\raisebox{{1.1ex}}[0pt]{{{of}}}" for of in ("RLCR", "Prior")]
-    assert found.cells["mean"].to_list() == [0.1, 0.1]
-    assert any(line.startswith(r"DualRead $-$ & AUROC$\uparrow$") for line in found.tex.splitlines())
-    assert "DualRead minus the method of the row" in found.tex
 
 
 @pytest.mark.parametrize("names", [(), ("c", "mine")])

@@ -22,7 +22,6 @@ from tests.reporting.tables.layouts import (
     over_seeds,
 )
 from tests.reporting.tables.reading import body, printed
-from tests.reporting.tables.synthetic import swapped
 from tests.specs import changed
 
 TWO = [method("dualread", label="DualRead"), method("rlvr", TOKEN, label="Token")]
@@ -166,23 +165,6 @@ def test_counts_that_differ_between_runs_are_undefined():
     assert table.cells.select("printed", "reason").rows() == [("---", "not the same number in every run")]
 
 
-def test_a_study_without_families_has_an_empty_table():
-    table = build("families", over_seeds("rlvr", "accuracy", [0.5] * 3), datasets=STUDY)
-    assert (body(table), len(table.cells)) == ([], 0)
-    assert "PathVQA" not in table.tex
-
-
-def test_swapped_data_sets_exchange_their_counts_and_swapped_methods_and_seeds_nothing():
-    found = [*of_families("slake", organ=12, size=5), *of_families("path_vqa", organ=40, size=41)]
-    swaps = [("dataset", "slake", "path_vqa"), ("method", "rlvr", "dualread"), ("seed", 17, 43)]
-    before, other, *same = (
-        body(build("families", of, datasets=STUDY)) for of in (found, *(swapped(found, *swap) for swap in swaps))
-    )
-    assert before[-1] == r"size & $5$ & $41$ & $4$ \\"
-    assert other[-1] == r"size & $41$ & $5$ & $4$ \\"
-    assert same == [before, before]
-
-
 def measured(name, completions, prompts, prompts_only, replays, read, generated):
     values = {"completions": completions, "prompt_passes": prompts, "prompt_only_passes": prompts_only,
               "replay_passes": replays, "read_tokens": read, "generated_tokens": generated}  # fmt: skip
@@ -215,10 +197,3 @@ def test_a_table_of_costs_says_whether_states_come_from_the_pass_that_answers():
     assert said in table.tex
     assert r"that differ from the paper's: DualRead $t$ (paper: $t+\tau$)." in table.tex
     assert said not in build("costs", rows, cases.COSTLY).tex
-
-
-def test_agreement_on_costs_is_not_mentioned_and_a_method_without_notation_has_a_dash():
-    rows = [*measured("dualread", 1.0, 1.0, 0.0, 1.0, 20.0, 3.0), *measured("null", 1.0, 1.0, 0.0, 0.0, 10.0, 3.0)]
-    table = build("costs", rows, [cases.COSTLY[-1], method("null", "Null", label="Null")])
-    assert "Measured costs that differ" not in table.tex
-    assert r"Null & --- & $1$ & $0$ & " in table.tex

@@ -75,14 +75,6 @@ def test_a_line_of_the_paper(name, line):
     assert any(found.startswith(line) for found in cases.paper(name).tex.splitlines())
 
 
-def test_labels_beside_several_rows():
-    paper = cases.paper("reliability")
-    backbone, places = [label(line) for line in body(paper)], [label(line, 1) for line in body(paper)]
-    qwen, medgemma = (rf"\multirow{{4}}{{*}}{{{name}}}" for name in ("Qwen3VL-2B", "MedGemma1.5-4B"))
-    assert backbone == [qwen, "", "", "", medgemma, "", "", ""] * 2
-    assert places == [r"\multirow{2}{*}{SLAKE-test}", "", r"\multirow{2}{*}{VQA-RAD}", ""] * 4
-
-
 def test_a_line_of_two_rules_for_a_threshold():
     rows = [
         *over_seeds("psr", "threshold_at_risk_05", [0.8, 0.9, 1.0]),
@@ -218,18 +210,6 @@ def test_the_dagger_and_its_note():
     assert r"Of the pairs behind a value, up to 35\% are ties." in table.tex
 
 
-@pytest.mark.parametrize("name", ["fixed_prefix", "strict_same_answer", "shuffled", "strict"])
-def test_a_control_on_few_images_has_a_dagger(name):
-    values = [
-        *over_seeds("psr", f"{name}_ccg_auc", [0.7] * 3),
-        *over_seeds("psr", f"{name}_few_donors", [0.0, 1.0, 0.0]),
-    ]
-    table = build("controls", *values)
-    assert cell(table, "psr", f"{name}_ccg_auc")["printed"] == ".700±.000†d"
-    assert table.cells["printed"].str.contains("†").sum() == 1
-    assert "Underpowered: the decisive pairs have fewer than 30 distinct donor images (d)." in table.tex
-
-
 def test_an_ece_that_chance_explains_has_a_circle_which_the_caption_explains():
     rows = [*over_seeds("psr", "ece15", [0.1] * 3, dataset="pmc_vqa")]
     rows += over_seeds("psr", "ece15_noise_floor", [0.12] * 3, dataset="pmc_vqa")
@@ -247,20 +227,6 @@ def test_a_study_without_ood_data_sets_shows_the_in_distribution_one_in_their_pl
     table = build("ccg_ood", *over_seeds("psr", "strict_ccg_auc", [0.7] * 3), methods=[method("psr")])
     assert body(table) == [r"PSR & --- & $\mathbf{.700}_{\pm.000}$ \\"]
     assert r"\multicolumn{2}{c}{SLAKE-test}" in table.tex
-
-
-def test_sizes_of_the_data_sets_are_in_the_head():
-    rows = [*over_seeds("psr", "accuracy", [0.5] * 3, n=1061),
-            *over_seeds("psr", "accuracy", [0.5] * 3, n=4584, dataset="ood6")]  # fmt: skip
-    assert "SLAKE-test ($n=1061$)" in build("main", *rows).tex
-    assert "OOD averaged ($n=4584$)" in build("main", *rows).tex
-
-
-def test_labels_are_escaped_and_the_study_is_in_the_caption():
-    odd = [method("psr", "A & B", label="P_{state} 100%")]
-    tex = build("main", *over_seeds("psr", "auroc", [0.5] * 3), methods=odd).tex
-    assert r"A \& B & P\_\{state\} 100\%" in tex
-    assert r"study embedded \& small." in tex
 
 
 def test_components_follow_from_the_readers_of_a_method_not_from_its_name():
