@@ -103,7 +103,9 @@ REFUSED = {
         "graded": {**GRADES, "original": pl.concat([GRADES["original"], GRADES["original"][:1]])}
     },
     **{
-        f"{condition}, {of} {value}": {"graded": {**GRADES, condition: GRADES[condition].with_columns(**{of: pl.lit(value, dtype=pl.String)})}}
+        f"{condition}, {of} {value}": {
+            "graded": {**GRADES, condition: GRADES[condition].with_columns(**{of: pl.lit(value, dtype=pl.String)})}
+        }
         for condition, of, value in (
             ("donor", "image_id", "elsewhere"),
             ("donor_fixed_prefix", "image_id", "elsewhere"),
