@@ -45,6 +45,14 @@ def test_answers_that_agree_within_images_count_once():
     assert four_times[0] < once[0] < 0.75 < once[1] < four_times[1]
 
 
+def test_two_images_that_differ():
+    # Two questions each, of which 2 and 1 are right: residuals .5 and -.5, V = 2/1 * .5 / 16 = .0625, as of independent
+    # rows: .75 * .25 / 3. The four rows count in full, and Student's t has one degree of freedom.
+    size = 4 * (scipy.stats.t.ppf(0.975, 3) / scipy.stats.t.ppf(0.975, 1)) ** 2
+    found = share_interval(np.array([True, True, True, False]), np.array([0, 0, 1, 1]))
+    assert found == pytest.approx(clopper_pearson(0.75, size), rel=1e-12)
+
+
 def test_rows_never_count_more_than_once():
     # Each image has one right and one wrong answer, but one has two right ones: the variance is far below that of
     # independent rows.
