@@ -129,11 +129,18 @@ def test_with_many_answers_the_signs_decide(monkeypatch):
     confidence, images = stream.random(60), np.arange(60)
     correct = stream.random(60) < confidence
     both = ece_noise_floor(confidence, correct, images, 60, ("a",))
+    monkeypatch.setattr(calibration_chance, "LABELED_ROWS", 60)
+    assert ece_noise_floor(confidence, correct, images, 60, ("a",)) == both
     monkeypatch.setattr(calibration_chance, "LABELED_ROWS", 59)
     signs = (2.0 * np.unpackbits(_signs(("a",), 60), axis=1)[:, :SIGNS] - 1.0).T
     found = ece_noise_floor(confidence, correct, images, 60, ("a",))
     assert found == pytest.approx(literal_floor(confidence, correct, images, signs), abs=1e-12)
     assert both >= found
+
+
+def test_of_two_images_there_is_a_floor():
+    # The signs are equal in half of the draws: |.5 + .5| / 2, and 0 in the others.
+    assert ece_noise_floor([0.5, 0.5], [True, False], np.array([0, 2]), 3, ("a",)) == 0.5
 
 
 @pytest.mark.parametrize("block", [4, 256])

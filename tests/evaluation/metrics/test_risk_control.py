@@ -108,7 +108,7 @@ def test_the_order_of_the_bets_depends_on_names_alone():
     assert np.array_equal(by_name, by_number)
 
 
-@given(st.lists(st.sampled_from([0.001, 0.015, 0.03, 0.05, 0.09, 0.5]), min_size=1, max_size=12), st.randoms())
+@given(st.lists(st.sampled_from([0.001, 0.02, 0.03, 0.04, 0.09, 0.5]), min_size=1, max_size=12), st.randoms())
 def test_sequences_that_have_not_ended_share_their_levels(p, random):
     levels = sorted((random.choice(range(101)) / 100 for _ in p), reverse=True)
     levels = sorted(set(levels), reverse=True)
@@ -117,6 +117,14 @@ def test_sequences_that_have_not_ended_share_their_levels(p, random):
     for target_risk in (0.1, 0.2, 0.6):
         found = smallest_certified(np.array(levels), np.array(p), target_risk=target_risk, delta=0.1)
         assert found == literal_certified(levels, p, target_risk, 0.1)
+
+
+@pytest.mark.parametrize("n_starts", [1, 2, 3, 4, 5])
+def test_a_p_value_that_is_its_level_passes(n_starts):
+    p = 0.1 / 5 * n_starts
+    for level in (0.99, 0.5, 0.01):
+        found = smallest_certified(np.array([level]), np.array([p]), target_risk=0.1, delta=0.1)
+        assert found == literal_certified([level], [p], 0.1, 0.1)
 
 
 @pytest.mark.parametrize("n_times", [1, 5, 200])
