@@ -79,6 +79,9 @@ CASES = {
     "slope: separated with a tie": lambda: calibration_error.calibration_slope(
         [0.1, 0.5, 0.5, 0.8], [False, False, True, True]
     ),
+    "slope: separated downwards with a tie": lambda: calibration_error.calibration_slope(
+        [0.1, 0.5, 0.5, 0.8], [True, True, False, False]
+    ),
     "squared error: lengths": lambda: calibration_chance.squared_calibration_error(TWO, RIGHT_WRONG, ["a"]),
     "squared error: no rows": lambda: calibration_chance.squared_calibration_error([], [], []),
     "squared error: nan": lambda: calibration_chance.squared_calibration_error(TWO, RIGHT_WRONG, [np.nan, 1.0]),

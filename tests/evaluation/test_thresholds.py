@@ -22,7 +22,7 @@ def values(rows, certified=False):
 
 
 def test_a_threshold_is_chosen_on_validation_and_judged_on_test():
-    test = answers([0.95, 0.91, 0.5, 0.29], [True, False, True, False])
+    test = answers([0.95, 0.9, 0.3, 0.29], [True, False, True, False])
     # 10%: from .9 on, which keeps two answers, one of them wrong; 30%: from .3 on, which keeps three
     assert values(threshold_rows(test, choose(VALIDATION, [10, 30]))) == {
         "threshold_at_risk_10": 0.9,
