@@ -65,16 +65,3 @@ def test_no_number_of_images_is_enough_if_confidence_says_nothing():
     chance = Expected(accuracy=0.6, auroc=0.51)
     assert images_needed(chance, target_risk=0.1) is None
     assert planned(chance, target_risk=0.1) == []
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"accuracy": 1.0}, "accuracy: 1, expected a share between 0 and 1"),
-        ({"auroc": 0.5}, r"auroc: 0.5, expected a number between .5 \(chance\) and 1"),
-        ({"per_image": 3}, r"per_image: 3, expected 1 or more, and not more than max_per_image \(1\)"),
-    ],
-)
-def test_what_nobody_can_expect_is_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        Expected(**{"accuracy": 0.7, "auroc": 0.8, **wrong})
