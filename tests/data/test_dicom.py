@@ -88,10 +88,8 @@ LEVELS = {
     "signed": (dicom(TWELVE - 2048, signed=True, WindowCenter=0, WindowWidth=4096), SHOWN),
     "padding is black": (dicom([[0, 3211, 2000]], **PADDED), [0, 200, 0]),
     "padding of a negative": (dicom([[2000, 4095 - 3211]], photometric="MONOCHROME1", **PADDED), [0, 200]),
-    "a range of padding": (
-        dicom([[5, 10, 11, 3211]], **WHOLE, PixelPaddingValue=5, PixelPaddingRangeLimit=10),
-        [0, 0, 1, 200],
-    ),
+    # 1999 * 255 / 4095 = 124.5 and 2011 * 255 / 4095 = 125.2
+    "a range of padding": (dicom([[1999, 2000, 2010, 2011]], PixelPaddingRangeLimit=2010, **PADDED), [124, 0, 0, 125]),
     "padding of CT": (dicom([[-2000, 0, 4095 - 2048]], signed=True, PixelPaddingValue=-2000), [0, 128, 255]),
 }
 NOTES = {

@@ -174,6 +174,7 @@ def test_a_picture_of_which_nothing_is_seen_is_doubted_but_read(values, said):
 def test_ordinary_pictures_are_not_doubted():
     assert decode(_bytes(Image.fromarray(np.arange(20, dtype=np.uint8)[None] * 10))).doubts == ()
     assert decode(_bytes(Image.fromarray(np.array([SHOWN], dtype=np.uint8)))).doubts == ()
+    assert decode(_bytes(Image.fromarray(np.arange(100, 117, dtype=np.uint8)[None]))).doubts == ()  # 16 levels apart
     unseen = Image.new("RGBA", (2, 2))  # black, and drawn in its transparency alone
     unseen.putalpha(Image.fromarray(np.array([[0, 255], [255, 0]], dtype=np.uint8)))
     assert "a single color" in decode(_bytes(unseen)).doubts[0]

@@ -103,6 +103,10 @@ def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
     assert np.isnan(found["auroc"]).all()
     assert np.isnan(found["aurc"]).all()
     assert np.isnan(found[CE2]).all()
+    two = evaluated.answers["image_id"].is_in(evaluated.answers["image_id"].unique().sort()[:2])
+    of_two = replace(evaluated, answers=evaluated.answers.with_columns(correct=~two))
+    for metric in ("auroc", "aurc", CE2):
+        assert np.isfinite(replicates_of(CellColumns.of(of_two), draws)[metric]).any(), metric
     # As of 12 independent rows: nothing is known of what other wrong answers would add.
     brier = on_repeated_rows("brier", frame, np.ones(len(frame)))
     found = replicates_of(CellColumns.of(replace(evaluated, answers=frame)), replace(draws, replicates=20_000))["brier"]

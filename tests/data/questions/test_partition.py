@@ -36,4 +36,6 @@ def test_a_half_is_rounded_up():
 
 
 def test_one_role_for_all():
-    assert assign_roles(["b", "a"], "test", 0) == {"a": "test", "b": "test"}
+    assert (
+        assign_roles(["b", "a"], "test", 0) == assign_roles(["b", "a"], {"test": 1.0}, 0) == {"a": "test", "b": "test"}
+    )
