@@ -272,7 +272,7 @@ def of_pairs(runs, flags=()):
     return compare(results, [ContrastSpec(name="c", **{**DEFAULT, "datasets": ["slake"]})])
 
 
-@pytest.mark.parametrize(("flag", "expected"), [(0.0, None), (1.0, "donor"), (None, None)])
+@pytest.mark.parametrize(("flag", "expected"), [(0.0, None), (1.0, "donor"), (1 / 6, "donor"), (None, None)])
 def test_one_weak_run_marks_ccg_and_its_difference_with_the_side(flag, expected):
     values = [1.0, 0.0, 1.0, 1.0, 0.5, 0.0]
     flags = [("psr", "natural_few_donors", 0.0), ("other", "natural_few_donors", flag)]
@@ -380,3 +380,15 @@ def test_a_difference_that_few_images_make_lopsided_is_as_far_from_0_as_its_devi
     assert low < 0 < 0.3 < high  # the percentiles are .001 and .3
     assert replace(difference, is_skewed=False).p(estimate).value == pytest.approx(2 / 101)
     assert other.minus(other).p(0.0).value == 1.0
+
+
+def test_few_replicates_and_what_the_images_can_give():
+    few = Resampled(replicates=np.array([0.1, 0.3, np.nan]), n_images=5)
+    assert few.variance().value == pytest.approx(0.02)  # (.1^2 + .1^2) / (2 - 1)
+    assert replace(few, replicates=np.array([0.1, np.nan])).variance() is None
+    # 2 / (3 + 1) is also the smallest that two images can give, 2 x .5^2: it stays a limit.
+    three = Resampled(replicates=np.array([0.1, 0.2, 0.3]), n_images=2)
+    assert three.p(0.2) == P(0.5, at_most=True)
+    assert replace(three, n_images=1).p(0.2) == P(1.0, at_most=False)
+    # An estimate of 0 has no deviation to be away from it.
+    assert replace(three, n_images=50, is_skewed=True).p(0.0) == P(0.5, at_most=True)
