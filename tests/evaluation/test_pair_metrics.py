@@ -111,6 +111,14 @@ def test_a_few_pairs_can_detect_nothing(values):
         detectable(NATURAL)(of_values(values))
 
 
+def test_what_lies_just_below_1_can_be_told():
+    # As by hand above: 12 x (.5 / 11)**2 = .024793, standard error .157459; t(11) has 2.200985 and .875530.
+    # .5 + 3.076515 x .157459 = .984425; of 10 pairs, it would be 1.05.
+    assert detectable(NATURAL)(of_values([1.0, 0.0] * 6)) == pytest.approx(0.984425, abs=1e-5)
+    with pytest.raises(UndefinedMetricError):
+        detectable(NATURAL)(of_values([1.0, 0.0] * 5))
+
+
 def test_one_donor_gives_no_interval():
     rows = of_values([1.0, 0.0, 1.0, 1.0], donors=1)
     assert limits(NATURAL, rows, 0.75) is None

@@ -95,6 +95,16 @@ def test_a_gate_by_hand():
     assert confidences(reader, [0.8]) == pytest.approx([0.551980], abs=1e-6)
 
 
+def test_a_regression_by_hand():
+    notes = {"form": "regression", "a": 1.0, "b": 0.0, "d": 0.0, "mean": 0.0, "scale": 1.0}
+    reader = synthetic.reader(
+        "readers.hac", Weights(notes=notes), {"form": "regression"}, dict.fromkeys(hac.PARENTS, VERBALIZED)
+    )
+    # It gives back the confidence, but for those beyond half a percent, which count as half a percent.
+    assert confidences(reader, [0.9, 0.2, 0.994, 0.006]) == pytest.approx([0.9, 0.2, 0.994, 0.006])
+    assert confidences(reader, [1.0, 0.999, 0.0]) == pytest.approx([0.995, 0.995, 0.005])
+
+
 def test_what_has_no_value_stays_imputed_and_is_no_part_of_the_fit():
     found = score(fitted("isotonic", FIVE), FIVE.answers)
     assert found.imputed.tolist() == [False] * 4 + [True]
