@@ -7,7 +7,7 @@ import pytest
 
 from dualread.progress import track
 from dualread.readers import _network
-from dualread.readers._network import cross_entropy, train
+from dualread.readers._network import _log_odds, cross_entropy, train
 from dualread.readers.settings import NetworkSettings
 from tests.readers import synthetic
 
@@ -37,6 +37,17 @@ def test_dropout_comes_from_the_readers_own_generator():
     assert (torch.get_rng_state() == state).all()
     assert bytes_of(first) == bytes_of(again)
     assert bytes_of(first) != bytes_of(layers())
+
+
+def test_dropout_keeps_the_expectation_of_a_unit():
+    import torch
+
+    # 10,000 units of value 1, averaged; kept with probability .75 they count 1 / .75. The standard error is .0058.
+    n = 10_000
+    ones, zeros = torch.ones(n, 1), torch.zeros(n)
+    parameters = [ones, zeros, torch.full((1, n), 1 / n), torch.zeros(1)]
+    found = _log_odds(torch.ones(1, 1), parameters, 0.25, torch.Generator().manual_seed(0))
+    assert float(found) == pytest.approx(1.0, abs=0.02)
 
 
 def test_the_stop_loss_is_without_dropout():
