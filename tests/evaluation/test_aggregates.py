@@ -78,3 +78,13 @@ def test_a_metric_that_a_study_asks_for_besides_has_a_mean_where_it_is_computed(
     found = aggregate(metrics, ood=["a", "b"], ood_ccg=[])
     assert find(found, "ood6", "e_aurc")["estimate"] == 0.375
     assert "auarc" not in set(found["metric"])
+
+
+def test_seeds_and_methods_stay_apart():
+    metrics = from_rows(
+        [row("a", "auroc", v, seed=s, method=m) for v, s, m in ((0.5, 17, "psr"), (0.6, 29, "psr"), (0.7, 17, "per"))],
+        METRICS,
+    )
+    found = aggregate(metrics, ood=["a"], ood_ccg=[])
+    assert find(found, "ood6", "auroc", seed=29, method="psr")["estimate"] == 0.6
+    assert find(found, "ood6", "auroc", seed=17, method="per")["estimate"] == 0.7

@@ -92,3 +92,16 @@ def test_what_the_process_has_read_before_changes_no_bit_of_an_interval():
             for k in rng.permutation(30):  # of other tables, in which some images of the next one are
                 pl.Series([f"b {table} {k:02d}", *(f"c {table} {k} {j}" for j in range(k % 9))], dtype=pl.Categorical)
         assert found[0] == found[1]
+
+
+def test_equal_texts_are_one_object_and_nulls_stay():
+    texts = [f"answer {i % 300}" for i in range(600)]
+    answers = Columns.of(pl.DataFrame({"answer": [*texts, None]}))["answer"]
+    assert answers.tolist() == [*texts, None]
+    assert answers[0] is answers[300]
+
+
+def test_no_rows_are_rows_too(evaluated, draws):
+    none = Columns.of(evaluated.pairs).where(np.zeros(len(evaluated.pairs), dtype=np.bool_))
+    assert (len(none), none.n_distinct("donor_image_id", all_rows(none))) == (0, 0)
+    assert none.mask(strict_decisive).tolist() == none.cluster("source_image_id", draws).tolist() == []

@@ -392,3 +392,36 @@ def test_few_replicates_and_what_the_images_can_give():
     assert replace(three, n_images=1).p(0.2) == P(1.0, at_most=False)
     # An estimate of 0 has no deviation to be away from it.
     assert replace(three, n_images=50, is_skewed=True).p(0.0) == P(0.5, at_most=True)
+
+
+def test_a_mean_over_seeds_is_that_of_its_pairs():
+    seeds = {17: [1.0, 0.0, 1.0, 1.0, 0.5, 0.0], 29: [1.0, 1.0, 0.0, 1.0, 0.5, 0.5]}
+    both = [(a + b) / 2 for a, b in zip(*seeds.values(), strict=True)]
+    other = [0.5] * 6
+    mean_of = find(
+        of_pairs({**{("psr", k): v for k, v in seeds.items()}, ("other", 17): other}),
+        contrast="c", method="psr", baseline="other",
+    )  # fmt: skip
+    one = find(of_pairs({("psr", 17): both, ("other", 17): other}), contrast="c", method="psr", baseline="other")
+    for name in ("estimate", "low", "high", "p"):
+        assert mean_of[name] == pytest.approx(one[name]), name
+
+
+def test_holm_is_over_the_baselines_of_one_cell(study):
+    names = ["other", "base", "twin"]
+    rows = study.compare(ContrastSpec(name="c", **{**DEFAULT, "baselines": names}))
+    for dataset in ("slake", "ood6"):
+        found = [find(rows, contrast="c", dataset=dataset, metric="brier", method="psr", baseline=n) for n in names]
+        smallest, middle, largest = sorted(found, key=lambda row: row["p"])
+        assert smallest["p_holm"] == pytest.approx(min(1.0, 3 * smallest["p"]))
+        assert middle["p_holm"] == pytest.approx(max(smallest["p_holm"], min(1.0, 2 * middle["p"])))
+        assert largest["p_holm"] == pytest.approx(max(middle["p_holm"], largest["p"]))
+
+
+def test_a_difference_in_auroc_rests_on_the_images_with_wrong_answers():
+    rows = Study(errors_on(0, 1)).compare(ContrastSpec(name="c", **{**DEFAULT, "datasets": ["slake", "ood6"]}))
+    for dataset, images in (("slake", 2), ("ood6", 4)):
+        found = find(rows, contrast="c", dataset=dataset, metric="auroc", method="psr", baseline="other")
+        # Two images in each data set have all of psr's errors: 2 x .5**2 and 2 x .5**4.
+        assert found["p"] >= 2 * 0.5**images
+        assert not found["p_at_most"]

@@ -72,3 +72,10 @@ def test_an_answer_that_a_view_does_not_ask_about_costs_nothing_there():
     asked = generations([("b", 0, 20, 5), ("b", 1, 20, 4)])
     expected = Cost(completions=2, prompt_passes=1, read_tokens=20, generated_tokens=9)
     assert generation_cost(asked, ANSWERS, where="samples") == expected
+
+
+def test_what_is_done_for_the_same_answers_adds_up():
+    # self-consistency over two samples: t + 2t, two encoded prompts
+    cost = generation_cost(GREEDY, ANSWERS, where="x") + generation_cost(SAMPLES, ANSWERS, where="y")
+    assert cost == Cost(completions=6, prompt_passes=4, read_tokens=60, generated_tokens=28)
+    assert cost.per_answer(2)["completions"] == 3.0

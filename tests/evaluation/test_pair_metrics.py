@@ -12,10 +12,12 @@ from dualread.evaluation import controls
 from dualread.evaluation.columns import Columns
 from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import (
+    COMPARABLE,
     NATURAL_CCG_AUC,
     PAIR_METRICS,
     detectable,
     limits,
+    pair_values,
     ties,
 )
 from dualread.evaluation.statistics.jackknife import Variance
@@ -123,3 +125,10 @@ def test_one_donor_gives_no_interval():
     rows = of_values([1.0, 0.0, 1.0, 1.0], donors=1)
     assert limits(NATURAL, rows, 0.75) is None
     assert replace(NATURAL, other="source_image_id").shifts(rows) is not None
+
+
+def test_what_is_kept_for_comparisons_is_pair_by_pair(evaluated):
+    for name in COMPARABLE:
+        kept = pair_values(MEANS[name], Columns.of(evaluated.pairs))
+        assert len(kept.values) == len(kept.source) == len(kept.donor) == len(evaluated.pairs)
+        assert not np.isnan(kept.values).all()

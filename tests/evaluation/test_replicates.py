@@ -139,3 +139,12 @@ def test_few_answers_among_many_images_take_little_memory(evaluated, draws):
     replicates_of(CellColumns.of(evaluated), many)
     assert tracemalloc.get_traced_memory()[1] < 2e7  # all draws at once: 300 * 20,000 * 8 bytes = 48 MB
     tracemalloc.stop()
+
+
+def test_the_parts_of_a_cell_are_resampled_with_it_and_have_their_own_values(evaluated, draws):
+    cell = CellColumns.of(evaluated)
+    parts = {"all": cell, "open": cell.of_type("open"), "closed": cell.of_type("closed")}
+    together = replicates(parts, draws)
+    for name, part in parts.items():
+        for metric, values in replicates_of(part, draws).items():
+            assert values.tobytes() == together[name][metric].tobytes(), (name, metric)

@@ -12,13 +12,11 @@ def test_none_of_20_images_is_wrong_with_high_confidence():
     assert (low, high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 20), rel=1e-12))
 
 
-def test_one_row_per_image_is_the_interval_of_clopper_and_pearson():
-    positive = np.arange(50) < 41
-    expected = scipy.stats.binomtest(41, 50).proportion_ci(0.95, method="exact")
-    assert share_interval(positive, np.arange(50)) == (
-        pytest.approx(expected.low, rel=1e-12),
-        pytest.approx(expected.high, rel=1e-12),
-    )
+@pytest.mark.parametrize(("right", "n"), [(41, 50), (20, 20), (0, 20)])
+def test_one_row_per_image_is_the_interval_of_clopper_and_pearson(right, n):
+    expected = scipy.stats.binomtest(right, n).proportion_ci(0.95, method="exact")
+    found = share_interval(np.arange(n) < right, np.arange(n))
+    assert found == pytest.approx((expected.low, expected.high), rel=1e-12)
 
 
 def test_images_with_several_questions():

@@ -81,3 +81,8 @@ def test_no_p_value_that_the_images_cannot_give() -> None:
     assert difference_p_value(1.0, still, carriers=4) == 0.125 == smallest_p_value(4)
     assert difference_p_value(1.0, Variance(value=1e-9, df=3.0, n=4.0), carriers=4) == 0.125
     assert scipy.stats.binomtest(4, 4).pvalue == pytest.approx(smallest_p_value(4))
+
+
+def test_no_difference_has_a_p_value_of_1() -> None:
+    assert difference_p_value(0.0, Variance(value=0.0, df=3.0, n=4.0), carriers=0) == 1.0
+    assert smallest_p_value(0) == 1.0
