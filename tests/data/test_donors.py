@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dualread.artifacts.tables import from_rows
 from dualread.data import candidates
 from dualread.data.donors import count_pairs, pair
-from dualread.errors import DataError
+from dualread.errors import ConfigError, DataError
 from dualread.grading.canonical import canonical
 from dualread.schema.columns import MANIFEST, PAIRS
 from tests.drawn import examples
@@ -210,3 +210,8 @@ def test_a_named_donor_that_breaks_a_condition_is_refused(changes, problem):
     rows = [_row(0, donor_sample_id="d/test/1"), _row(1, image="b", answers=["mri"]) | changes]
     with pytest.raises(DataError, match=rf"d/test/0: its donor d/test/1 {problem}\. Correct or remove its donor_id"):
         pair(_manifest(*rows), [])
+
+
+def test_an_unknown_column_is_refused():
+    with pytest.raises(ConfigError, match=r"pairing\.match_on: no column 'organ'\. Known: sample_id, dataset"):
+        pair(_manifest(), ["organ"])

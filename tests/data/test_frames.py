@@ -1,3 +1,5 @@
+import io
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -88,7 +90,7 @@ def test_more_pixels_than_one_image_may_have_are_not_decoded_to_compare_frames(t
         shown(path)
     monkeypatch.setattr("dualread.data.images.MAX_IMAGE_PIXELS", 72)  # those of a third frame, too
     assert _level(shown(path)) == 200
-    LIGHT.save(tmp_path / "one.png")
+    LIGHT.copy().save(tmp_path / "one.png")
     for most in (24, 23):
         monkeypatch.setattr("dualread.data.images.MAX_IMAGE_PIXELS", most)
         if most == 24:
@@ -96,3 +98,10 @@ def test_more_pixels_than_one_image_may_have_are_not_decoded_to_compare_frames(t
         else:
             with pytest.raises(DataError, match="too large"):
                 shown(tmp_path / "one.png")
+
+
+def test_a_picture_in_memory_shows_the_frame_that_it_is_at(tmp_path):
+    with Image.open(_saved(tmp_path, "TIFF", [DARK, LIGHT])) as image:
+        image.seek(1)
+        assert _level(read(image).image) == 200
+    assert read(Image.open(io.BytesIO(_saved(tmp_path, "PNG", [LIGHT]).read_bytes()))).notes == ()

@@ -81,3 +81,9 @@ def test_what_cannot_be_read_is_found_in_many_files_and_said_in_few_sentences(tm
     black.write_bytes(_png(GRAY * 0))
     assert unreadable([black]) == [f"{black}: the picture has a single color (0, 0, 0)"]
     assert len(unreadable([tmp_path / f"absent{i}.png" for i in range(100)])) == 5
+
+
+def test_a_file_object_is_read_from_where_it_is():
+    file = io.BytesIO(b"skipped" + _png())
+    file.seek(7)
+    assert np.array_equal(np.asarray(read(file).image)[..., 0], GRAY)

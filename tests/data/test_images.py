@@ -98,3 +98,16 @@ def test_content_is_a_file_s_bytes_or_a_decoded_image_s_pixels(tmp_path):
     as_png, as_bmp = _saved(tmp_path, image), _saved(tmp_path, image, "x.bmp")
     assert content_sha256(as_png) == hashlib.sha256(as_png.read_bytes()).hexdigest() != content_sha256(as_bmp)
     assert content_sha256(image) == pixel_sha256(image)
+
+
+def test_32_bit_values_have_no_known_range(tmp_path):
+    path = _saved(tmp_path, Image.fromarray(np.array([[0.5]], dtype=np.float32)), "x.tiff")
+    with pytest.raises(DataError, match=r"x\.tiff: 32-bit values 0\.5\.\.0\.5"):
+        open_image(path)
+
+
+def test_cmyk_becomes_rgb(tmp_path):
+    path = _saved(tmp_path, Image.new("CMYK", (8, 8), (0, 255, 255, 0)), "x.jpg", quality=95)
+    red, green, blue = np.asarray(open_image(path), dtype=int)[4, 4]
+    assert red > 200
+    assert max(green, blue) < 60

@@ -178,3 +178,9 @@ def test_ordinary_pictures_are_not_doubted():
     unseen = Image.new("RGBA", (2, 2))  # black, and drawn in its transparency alone
     unseen.putalpha(Image.fromarray(np.array([[0, 255], [255, 0]], dtype=np.uint8)))
     assert "a single color" in decode(_bytes(unseen)).doubts[0]
+
+
+def test_a_picture_in_memory_has_the_same_rule():
+    with pytest.raises(DataError, match="the image: its 16-bit gray values end at 3211"):
+        decode(Image.fromarray(TWELVE))
+    assert np.asarray(decode(Image.fromarray(TWELVE), bits=12).image)[0, :, 0].tolist() == SHOWN

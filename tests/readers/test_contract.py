@@ -275,3 +275,10 @@ def test_one_class_partitions_are_named_with_their_counts(name, role, labels, me
     correct = np.where((given.answers.table["role"] == role).to_numpy(), labels, given.correct)
     with pytest.raises(DualReadError, match=message):
         fitted(name, type(given)(answers=given.answers, correct=correct))
+
+
+def test_an_empty_stop_partition_is_named():
+    given = synthetic.examples()
+    kept = np.flatnonzero((given.answers.table["role"] != "stop").to_numpy())
+    with pytest.raises(DualReadError, match=r"partition 'stop': 0 correct of 0 answers"):
+        fitted("psr", type(given)(answers=given.answers.take(kept), correct=given.correct[kept]))

@@ -38,3 +38,12 @@ def test_equal_shares_give_the_float_nearest_to_the_mean(percents):
     log_probs = flat(-2000.0, n=1)
     log_probs |= {str(percent): np.array([-1.5]) for percent in percents}
     assert confidence(log_probs, n=1).tolist() == [float(Fraction(sum(percents), 100 * len(percents)))]
+
+
+def test_the_ends_are_reached_and_not_exceeded():
+    log_probs = flat(-2000.0)
+    log_probs["100"], log_probs["0"] = np.array([-1e-9, -1500.0, -900.0]), np.array([-1500.0, 0.0, -900.0])
+    assert confidence(log_probs).tolist() == [1.0, 0.0, 0.5]
+    # 100 + 99e-16 is rounded up, 1 + 1e-16 down
+    log_probs["99"] = np.log([1e-16, 1e-16, 1e-16])
+    assert confidence(log_probs)[0] == 1.0

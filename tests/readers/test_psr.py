@@ -58,3 +58,12 @@ def test_the_epoch_with_the_least_stop_loss_is_restored():
         assert (until_best.tensors[name] == array).all(), name
     impatient = fit(examples, max_epochs=1000, patience=3, **fast)
     assert impatient.notes["epochs_run"] == impatient.notes["epoch_restored"] + 3
+
+
+def test_the_stop_loss_is_the_class_weighted_cross_entropy():
+    examples = synthetic.examples()
+    weights, stop = fit(examples), examples.partition("stop")
+    log_odds = psr.score(synthetic.reader("readers.psr", weights), stop.answers).score
+    weight = np.where(stop.correct, weights.notes["pos_weight"], 1.0)
+    literal = np.mean(weight * np.logaddexp(0, np.where(stop.correct, -log_odds, log_odds)))
+    assert weights.notes["stop_loss"] == pytest.approx(literal, abs=1e-5)

@@ -71,3 +71,16 @@ def test_a_network_that_never_has_a_loss_does_not_keep_its_first_weights():
     loss = _network.cross_entropy(1.0)
     with pytest.raises(UnfittedError, match="no finite number in any of"):
         _network.train((x, labels), (x, labels), NetworkSettings(**synthetic.PSR), 0, loss=loss, stop_loss=loss)
+
+
+@pytest.mark.parametrize("name", ["psr", "p_state"])
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_a_loss_that_is_not_a_number_is_a_reason(name):
+    found = reader_of(name, without_states(training(name)))
+    assert found.unfitted is not None
+
+
+def without_states(given: Examples) -> Examples:
+    """States as an overflow leaves them."""
+    source = given.answers.source
+    return replace(given, answers=replace(given.answers, source=lambda name: np.full_like(source(name), np.inf)))

@@ -393,3 +393,14 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch, capsys):
     (tmp_path / "a.eval").write_bytes(b"PK")
     assert program.main(["evaluate", str(tmp_path / "a.eval"), "--from", "inspect"]) == 1
     assert "inspect-ai is not installed. Run: pip install" in capsys.readouterr().err
+
+
+def test_draws_may_be_true_and_false(tmp_path):
+    row = rows(SUMS)[0] | {"resps": [["1", "True"]], "filtered_resps": [["1", "True"]]}
+    (read,) = lm_eval.read_log(written(tmp_path, [row])).samples
+    assert (read.completions, read.choice_likelihoods) == (["1", "True"], {})
+
+
+def test_a_log_is_no_table_in_memory():
+    with pytest.raises(ConfigError, match="is given by its path"):
+        evaluated(pl.DataFrame({"a": [1]}), "inspect")

@@ -1,6 +1,7 @@
 """A table in memory or on the hub means what the same table means in a file."""
 
 import decimal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -185,3 +186,16 @@ def test_files_of_different_columns_are_refused(hub):
     hub("data/test-00001-of-00002.parquet", TABLE.rename({"correct": "label"}))
     with pytest.raises(DataError, match="its 2 files have different columns"):
         dualread.evaluate("hf://me/mine/data/test")
+
+
+def test_a_log_on_the_hub_is_read(hub):
+    made = Path(__file__).parents[1] / "logs/made/samples_organs.jsonl"
+    hub("logs/a.csv").with_name("samples.jsonl").write_bytes(made.read_bytes())
+    found = dualread.evaluate("hf://me/mine/logs/samples.jsonl", log_format="lm-eval", score="acc", replicates=0)
+    assert found.parts[0].methods["choice_likelihood"].answers.height == 3
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(DataError, match=r"huggingface-hub is not installed\. Run: pip install 'dualread\[logs\]'\."):
+        dualread.evaluate("hf://me/mine")

@@ -30,3 +30,7 @@ def test_cross_entropy_by_hand():
     # right at .75 costs -ln .75, wrong at .75 costs -ln .25
     value = mean_cross_entropy([math.log(3), math.log(3)], [True, False])
     assert value == pytest.approx(-(math.log(0.75) + math.log(0.25)) / 2, abs=1e-15)
+
+
+def test_cross_entropy_of_a_confident_mistake_is_finite():
+    assert mean_cross_entropy([1000.0, 1000.0], [True, False]) == 500.0

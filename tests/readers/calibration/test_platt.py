@@ -37,3 +37,9 @@ def test_scores_of_any_unit_are_clipped_alike_and_stay_distinct(unit):
     right_way = fit_platt(score, [True] + [False] * 3 + [True] * 3 + [False])
     assert not right_way.clipped
     assert right_way.slope * unit == pytest.approx(2 * np.log(3), abs=1e-9)
+
+
+def test_a_constant_score_becomes_the_base_rate():
+    found = fit_platt([5.0] * 4, [True, True, True, False])
+    assert found.clipped
+    assert found.confidence([5.0]) == pytest.approx([0.75], abs=1e-12)
