@@ -161,6 +161,17 @@ def test_a_large_group_has_the_next_in_the_ring_and_the_audit_says_so(n_golds):
     assert audit["rule"].to_list() == [rule]
 
 
+@pytest.mark.parametrize(("n", "choose"), [(3, _smallest_digest), (4, _next_in_the_ring)])
+def test_a_group_is_large_beyond_the_limit(monkeypatch, n, choose):
+    monkeypatch.setattr(candidates, "LARGEST_COMPARED", 3)
+    rows = [_row(i, image=f"b{i}", answers=[f"g{i}"]) for i in range(n)]
+    pairs, audit = pair(_manifest(*rows), ["modality"])
+    names = [row["sample_id"] for row in rows]
+    expected = {source: choose(source, [of for of in names if of != source]) for source in names}
+    assert dict(pairs.select("sample_id", "donor_sample_id").iter_rows()) == expected
+    assert ("in 1 group of more than 3 questions" in audit["rule"][0]) is (n > 3)
+
+
 def test_audit_counts():
     # Rows 0 and 1 pair, with one candidate each; row 2 has no gold and row 3 no modality, so 2 of 4 are eligible.
     rows = [
