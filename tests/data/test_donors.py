@@ -134,16 +134,6 @@ def test_a_pair_needs_another_answer_and_another_image():
     assert _found([_row(0), _row(1, image="b", answers=["mri"], pixel_sha256="pixels a")]) == set()
 
 
-def test_answers_that_share_one_form_do_not_differ():
-    assert _found([_row(0, answers=["ct", "mri"]), _row(1, image="b", answers=["mri"])]) == set()
-    assert _found([_row(0, answers=["lung, heart"]), _row(1, image="b", answers=["Heart, Lung"])]) == set()
-
-
-def test_a_question_with_an_empty_answer_is_neither_source_nor_donor():
-    assert _found([_row(0, answers=[""]), _row(1, image="b")]) == set()
-    assert _found([_row(0, answers=[" . "]), _row(1, image="b")]) == set()
-
-
 @pytest.mark.parametrize("column", ["question_key", "split", "dataset", "modality"])
 def test_a_pair_agrees_in_what_it_must_share(column):
     assert _found([_row(0), _row(1, image="b", answers=["mri"], **{column: "other"})]) == set()
@@ -153,16 +143,6 @@ def test_a_null_modality_matches_nothing_unless_modality_is_not_asked_for():
     rows = [_row(0, modality=None), _row(1, image="b", answers=["mri"], modality=None)]
     assert _found(rows) == set()
     assert _found(rows, ()) == BOTH
-
-
-def test_the_donor_with_the_smallest_digest_is_taken():
-    rows = [_row(0), *[_row(i, image=f"b{i}", answers=["mri"]) for i in range(1, 6)]]
-    digests = {i: hashlib.sha256(f"d/test/0|d/test/{i}".encode()).digest() for i in range(1, 6)}
-    pairs, _ = pair(_manifest(*rows), ["modality"])
-    first = pairs.row(0, named=True)
-    assert first["donor_sample_id"] == f"d/test/{min(digests, key=digests.__getitem__)}"
-    assert first["n_candidates"] == 5
-    assert (first["source_image_id"], first["question_key"]) == ("a", "what is it")
 
 
 @pytest.mark.parametrize("n_golds", [2, 3_000])
@@ -179,6 +159,17 @@ def test_a_large_group_has_the_next_in_the_ring_and_the_audit_says_so(n_golds):
         assert (donor, n) == (_next_in_the_ring(source, candidates), len(candidates))
     rule = "match on modality; in 1 group of more than 2,000 questions, the next candidate by sha256 of its id"
     assert audit["rule"].to_list() == [rule]
+
+
+@pytest.mark.parametrize(("n", "choose"), [(3, _smallest_digest), (4, _next_in_the_ring)])
+def test_a_group_is_large_beyond_the_limit(monkeypatch, n, choose):
+    monkeypatch.setattr(candidates, "LARGEST_COMPARED", 3)
+    rows = [_row(i, image=f"b{i}", answers=[f"g{i}"]) for i in range(n)]
+    pairs, audit = pair(_manifest(*rows), ["modality"])
+    names = [row["sample_id"] for row in rows]
+    expected = {source: choose(source, [of for of in names if of != source]) for source in names}
+    assert dict(pairs.select("sample_id", "donor_sample_id").iter_rows()) == expected
+    assert ("in 1 group of more than 3 questions" in audit["rule"][0]) is (n > 3)
 
 
 def test_audit_counts():

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dualread.data.given_images import read, stored, unreadable
-from dualread.data.images import open_image
+from dualread.data.given_images import read, unreadable
 from dualread.errors import DataError
 from tests.data.dicoms import dicom
 
@@ -63,19 +62,6 @@ def test_a_closed_file_object_and_a_truncated_picture_in_memory(tmp_path):
         read(lazy)
 
 
-def test_a_file_object_is_read_from_where_it_is():
-    file = io.BytesIO(b"skipped" + _png())
-    file.seek(7)
-    assert np.array_equal(np.asarray(read(file).image)[..., 0], GRAY)
-
-
-def test_a_file_s_own_bytes_are_stored_where_they_show_the_picture():
-    assert stored(read(_png())) is None
-    sixteen = _png(GRAY.astype(np.uint16) * 16)
-    png = stored(read(sixteen, bits=12))
-    assert np.array_equal(np.asarray(open_image(png)), np.asarray(read(sixteen, bits=12).image))
-
-
 def test_what_cannot_be_read_is_found_in_many_files_and_said_in_few_sentences(tmp_path):
     good, dark = tmp_path / "good.png", tmp_path / "dark.png"
     good.write_bytes(_png())
@@ -95,3 +81,9 @@ def test_what_cannot_be_read_is_found_in_many_files_and_said_in_few_sentences(tm
     black.write_bytes(_png(GRAY * 0))
     assert unreadable([black]) == [f"{black}: the picture has a single color (0, 0, 0)"]
     assert len(unreadable([tmp_path / f"absent{i}.png" for i in range(100)])) == 5
+
+
+def test_a_file_object_is_read_from_where_it_is():
+    file = io.BytesIO(b"skipped" + _png())
+    file.seek(7)
+    assert np.array_equal(np.asarray(read(file).image)[..., 0], GRAY)

@@ -17,12 +17,6 @@ def test_every_level_is_rounded_half_up(bits):
     assert _levels(list(range(top + 1)), stated=bits) == expected
 
 
-def test_bits_by_the_file_or_by_the_user_give_the_same_levels_whatever_the_picture_holds():
-    # 12 bits: 4095 -> 255; 3212 * 255 / 4095 = 200.01; 321 -> 19.99
-    assert _levels([0, 321, 3212, 4095], stated=12) == _levels([0, 321, 3212, 4095], given=12) == [0, 20, 200, 255]
-    assert _levels([0, 321], given=12) == [0, 20]
-
-
 @pytest.mark.parametrize("top", [300, 1023, 4095, 16383])
 def test_a_small_part_of_16_bits_is_refused_with_the_bits_that_would_fit(top):
     likely = {300: 10, 1023: 10, 4095: 12, 16383: 14}[top]
@@ -50,6 +44,12 @@ def test_a_few_bright_pixels_do_not_make_a_dark_picture_bright(top, bright, n):
     assert _levels([*values, *[bright] * 5])  # one in a hundred is a part of the picture
     assert _levels([0] * 1000 + [bright])  # black, and a mark
     assert _levels([257 * 3] * 1000 + [65535])  # 8 bits over 16
+
+
+def test_one_bright_pixel_of_two_hundred_is_a_mark_and_one_of_fewer_is_not():
+    with pytest.raises(DataError, match="end at 4095"):
+        _levels([1, 4095, *[2000] * 197, 65535])
+    assert _levels([1, 4095, *[2000] * 196, 65535])[-1] == 255
 
 
 def test_more_than_the_bits_hold_is_refused():

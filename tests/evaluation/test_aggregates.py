@@ -73,6 +73,13 @@ def test_every_rate_of_donor_pairs_has_a_mean_over_domains_and_no_count_has():
     assert not {"decisive_pairs", "strict_donor_images"} & set(RATES["ood_ccg"])
 
 
+def test_a_metric_that_a_study_asks_for_besides_has_a_mean_where_it_is_computed():
+    metrics = from_rows([row("a", "e_aurc", 0.5), row("b", "e_aurc", 0.25)], METRICS)
+    found = aggregate(metrics, ood=["a", "b"], ood_ccg=[])
+    assert find(found, "ood6", "e_aurc")["estimate"] == 0.375
+    assert "auarc" not in set(found["metric"])
+
+
 def test_seeds_and_methods_stay_apart():
     metrics = from_rows(
         [row("a", "auroc", v, seed=s, method=m) for v, s, m in ((0.5, 17, "psr"), (0.6, 29, "psr"), (0.7, 17, "per"))],
@@ -81,10 +88,3 @@ def test_seeds_and_methods_stay_apart():
     found = aggregate(metrics, ood=["a"], ood_ccg=[])
     assert find(found, "ood6", "auroc", seed=29, method="psr")["estimate"] == 0.6
     assert find(found, "ood6", "auroc", seed=17, method="per")["estimate"] == 0.7
-
-
-def test_a_metric_that_a_study_asks_for_besides_has_a_mean_where_it_is_computed():
-    metrics = from_rows([row("a", "e_aurc", 0.5), row("b", "e_aurc", 0.25)], METRICS)
-    found = aggregate(metrics, ood=["a", "b"], ood_ccg=[])
-    assert find(found, "ood6", "e_aurc")["estimate"] == 0.375
-    assert "auarc" not in set(found["metric"])

@@ -61,51 +61,10 @@ def test_rows_of_a_mask_and_of_a_type_are_those_of_the_frame(evaluated, draws, n
     assert len(chosen_rows(evaluated.fixed, name)) > 0
 
 
-def test_every_column_of_a_subset_is_that_of_the_frame(evaluated):
-    for rows, frame in of_types(evaluated):
-        for name in frame.columns:
-            assert rows[name].tolist() == frame[name].to_list()
-
-
-def test_no_rows_are_rows_too(evaluated, draws):
-    none = Columns.of(evaluated.pairs).where(np.zeros(len(evaluated.pairs), dtype=np.bool_))
-    assert (len(none), none.n_distinct("donor_image_id", all_rows(none))) == (0, 0)
-    assert none.mask(strict_decisive).tolist() == none.cluster("source_image_id", draws).tolist() == []
-
-
 def test_what_there_is_no_table_of_stays_a_reason(evaluated):
     cell = CellColumns.of(Joined(answers=evaluated.answers, pairs=NO_DONORS, fixed=NO_DONORS, shuffled="none"))
     assert (cell.pairs, cell.fixed, cell.shuffled) == (NO_DONORS, NO_DONORS, "none")
     assert cell.of_type("open").pairs == NO_DONORS
-
-
-def test_the_frame_is_asked_once_whatever_reads_a_column_a_mask_or_a_subset(evaluated, draws):
-    asked = []
-    whole = Columns.of(evaluated.pairs)
-    rows = Columns(
-        len(whole),
-        lambda name: asked.append(name) or whole[name],
-        lambda name: asked.append(f"codes of {name}") or whole.codes(name),
-        lambda name, draws: asked.append(f"cluster of {name}") or whole.cluster(name, draws),
-        lambda names: asked.append(f"images of {', '.join(names)}") or whole.image_numbers(*names),
-    )
-    worked_out = []
-    mask = lambda rows: worked_out.append(len(rows)) or decisive("donor")(rows)  # noqa: E731
-    half = rows.where(np.arange(len(rows)) % 2 == 0)
-    for _ in range(3):
-        for part in (rows, half):
-            part.mask(mask), part.codes("donor_image_id"), part.cluster("donor_image_id", draws)
-    assert sorted(asked) == sorted(
-        ["correct_real", "correct_donor", "codes of donor_image_id", "cluster of donor_image_id"]
-    )
-    assert worked_out == [len(rows), len(half)]
-
-
-def test_equal_texts_are_one_object_and_nulls_stay():
-    texts = [f"answer {i % 300}" for i in range(600)]
-    answers = Columns.of(pl.DataFrame({"answer": [*texts, None]}))["answer"]
-    assert answers.tolist() == [*texts, None]
-    assert answers[0] is answers[300]
 
 
 def test_columns_are_freed_when_nobody_needs_them(evaluated, draws):
@@ -133,3 +92,16 @@ def test_what_the_process_has_read_before_changes_no_bit_of_an_interval():
             for k in rng.permutation(30):  # of other tables, in which some images of the next one are
                 pl.Series([f"b {table} {k:02d}", *(f"c {table} {k} {j}" for j in range(k % 9))], dtype=pl.Categorical)
         assert found[0] == found[1]
+
+
+def test_equal_texts_are_one_object_and_nulls_stay():
+    texts = [f"answer {i % 300}" for i in range(600)]
+    answers = Columns.of(pl.DataFrame({"answer": [*texts, None]}))["answer"]
+    assert answers.tolist() == [*texts, None]
+    assert answers[0] is answers[300]
+
+
+def test_no_rows_are_rows_too(evaluated, draws):
+    none = Columns.of(evaluated.pairs).where(np.zeros(len(evaluated.pairs), dtype=np.bool_))
+    assert (len(none), none.n_distinct("donor_image_id", all_rows(none))) == (0, 0)
+    assert none.mask(strict_decisive).tolist() == none.cluster("source_image_id", draws).tolist() == []

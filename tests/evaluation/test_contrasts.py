@@ -166,27 +166,6 @@ def test_a_method_against_its_twin_differs_by_exactly_nothing(study):
         assert (row["p"], row["p_holm"]) == (1.0, 1.0)
 
 
-def test_exchanging_the_two_turns_the_sign_and_keeps_the_p_value(study):
-    one = study.compare(ContrastSpec(name="c", **DEFAULT))
-    other = study.compare(ContrastSpec(name="c", **{**DEFAULT, "method": "other", "baselines": ["psr"]}))
-    for metric in METRIC_NAMES:
-        there = find(one, contrast="c", dataset="ood6", metric=metric, method="psr", baseline="other")
-        back = find(other, contrast="c", dataset="ood6", metric=metric, method="other", baseline="psr")
-        assert (there["estimate"], there["p"]) == (-back["estimate"], back["p"])
-        assert (there["low"], there["high"]) == pytest.approx((-back["high"], -back["low"]), abs=1e-15)
-
-
-def test_holm_is_over_the_baselines_of_one_cell(study):
-    names = ["other", "base", "twin"]
-    rows = study.compare(ContrastSpec(name="c", **{**DEFAULT, "baselines": names}))
-    for dataset in ("slake", "ood6"):
-        found = [find(rows, contrast="c", dataset=dataset, metric="brier", method="psr", baseline=n) for n in names]
-        smallest, middle, largest = sorted(found, key=lambda row: row["p"])
-        assert smallest["p_holm"] == pytest.approx(min(1.0, 3 * smallest["p"]))
-        assert middle["p_holm"] == pytest.approx(max(smallest["p_holm"], min(1.0, 2 * middle["p"])))
-        assert largest["p_holm"] == pytest.approx(max(middle["p_holm"], largest["p"]))
-
-
 def test_holm_of_three_differences_by_hand():
     def difference(p):
         known = {"p": P(p, at_most=False), "limits": None, "variance": None, "n_undefined": 0}
@@ -222,15 +201,6 @@ def errors_on(*images):
         return frame.with_columns(correct=~wrong) if method == "psr" else frame
 
     return change
-
-
-def test_a_difference_in_auroc_rests_on_the_images_with_wrong_answers():
-    rows = Study(errors_on(0, 1)).compare(ContrastSpec(name="c", **{**DEFAULT, "datasets": ["slake", "ood6"]}))
-    for dataset, images in (("slake", 2), ("ood6", 4)):
-        found = find(rows, contrast="c", dataset=dataset, metric="auroc", method="psr", baseline="other")
-        # Two images in each data set have all of psr's errors: 2 x .5**2 and 2 x .5**4.
-        assert found["p"] >= 2 * 0.5**images
-        assert not found["p_at_most"]
 
 
 def test_errors_on_one_image_leave_no_interval_of_the_auroc():
@@ -302,7 +272,7 @@ def of_pairs(runs, flags=()):
     return compare(results, [ContrastSpec(name="c", **{**DEFAULT, "datasets": ["slake"]})])
 
 
-@pytest.mark.parametrize(("flag", "expected"), [(0.0, None), (1.0, "donor"), (None, None)])
+@pytest.mark.parametrize(("flag", "expected"), [(0.0, None), (1.0, "donor"), (1 / 6, "donor"), (None, None)])
 def test_one_weak_run_marks_ccg_and_its_difference_with_the_side(flag, expected):
     values = [1.0, 0.0, 1.0, 1.0, 0.5, 0.0]
     flags = [("psr", "natural_few_donors", 0.0), ("other", "natural_few_donors", flag)]
@@ -334,19 +304,6 @@ def test_no_p_value_that_the_pairs_cannot_give():
     )
     assert row["p"] == 2 * 0.5**6
     assert row["low"] < row["estimate"] == row["high"] == 1.0
-
-
-def test_a_mean_over_seeds_is_that_of_its_pairs():
-    seeds = {17: [1.0, 0.0, 1.0, 1.0, 0.5, 0.0], 29: [1.0, 1.0, 0.0, 1.0, 0.5, 0.5]}
-    both = [(a + b) / 2 for a, b in zip(*seeds.values(), strict=True)]
-    other = [0.5] * 6
-    mean_of = find(
-        of_pairs({**{("psr", k): v for k, v in seeds.items()}, ("other", 17): other}),
-        contrast="c", method="psr", baseline="other",
-    )  # fmt: skip
-    one = find(of_pairs({("psr", 17): both, ("other", 17): other}), contrast="c", method="psr", baseline="other")
-    for name in ("estimate", "low", "high", "p"):
-        assert mean_of[name] == pytest.approx(one[name]), name
 
 
 @pytest.mark.parametrize("baseline", ["other", "base"])
@@ -408,13 +365,6 @@ def test_the_squared_error_may_be_below_0_and_its_differences_are_paired(study):
     assert find(rows, contrast="c", dataset="slake", metric=metric, method="psr", baseline="twin")["p"] == 1.0
 
 
-def test_a_constant_confidence_has_one_brier_score_whoever_is_retrained():
-    constant = Study(lambda frame, *_: frame.with_columns(confidence=pl.lit(0.5)))
-    row = find(constant.compare(ContrastSpec(name="c", **DEFAULT)), dataset="ood6", metric="brier", method="psr")
-    ends = [row[name] for name in ("low", "high", "low_retrained", "high_retrained")]
-    assert ends == pytest.approx([0.25] * 4, abs=1e-12)
-
-
 def test_a_difference_that_few_images_make_lopsided_is_as_far_from_0_as_its_deviation_demands():
     # All replicates lie above 0, as where few images hold wrong answers, but their deviation is larger.
     replicates = np.array([0.001] * 50 + [0.1] * 30 + [0.3] * 20)
@@ -430,3 +380,48 @@ def test_a_difference_that_few_images_make_lopsided_is_as_far_from_0_as_its_devi
     assert low < 0 < 0.3 < high  # the percentiles are .001 and .3
     assert replace(difference, is_skewed=False).p(estimate).value == pytest.approx(2 / 101)
     assert other.minus(other).p(0.0).value == 1.0
+
+
+def test_few_replicates_and_what_the_images_can_give():
+    few = Resampled(replicates=np.array([0.1, 0.3, np.nan]), n_images=5)
+    assert few.variance().value == pytest.approx(0.02)  # (.1^2 + .1^2) / (2 - 1)
+    assert replace(few, replicates=np.array([0.1, np.nan])).variance() is None
+    # 2 / (3 + 1) is also the smallest that two images can give, 2 x .5^2: it stays a limit.
+    three = Resampled(replicates=np.array([0.1, 0.2, 0.3]), n_images=2)
+    assert three.p(0.2) == P(0.5, at_most=True)
+    assert replace(three, n_images=1).p(0.2) == P(1.0, at_most=False)
+    # An estimate of 0 has no deviation to be away from it.
+    assert replace(three, n_images=50, is_skewed=True).p(0.0) == P(0.5, at_most=True)
+
+
+def test_a_mean_over_seeds_is_that_of_its_pairs():
+    seeds = {17: [1.0, 0.0, 1.0, 1.0, 0.5, 0.0], 29: [1.0, 1.0, 0.0, 1.0, 0.5, 0.5]}
+    both = [(a + b) / 2 for a, b in zip(*seeds.values(), strict=True)]
+    other = [0.5] * 6
+    mean_of = find(
+        of_pairs({**{("psr", k): v for k, v in seeds.items()}, ("other", 17): other}),
+        contrast="c", method="psr", baseline="other",
+    )  # fmt: skip
+    one = find(of_pairs({("psr", 17): both, ("other", 17): other}), contrast="c", method="psr", baseline="other")
+    for name in ("estimate", "low", "high", "p"):
+        assert mean_of[name] == pytest.approx(one[name]), name
+
+
+def test_holm_is_over_the_baselines_of_one_cell(study):
+    names = ["other", "base", "twin"]
+    rows = study.compare(ContrastSpec(name="c", **{**DEFAULT, "baselines": names}))
+    for dataset in ("slake", "ood6"):
+        found = [find(rows, contrast="c", dataset=dataset, metric="brier", method="psr", baseline=n) for n in names]
+        smallest, middle, largest = sorted(found, key=lambda row: row["p"])
+        assert smallest["p_holm"] == pytest.approx(min(1.0, 3 * smallest["p"]))
+        assert middle["p_holm"] == pytest.approx(max(smallest["p_holm"], min(1.0, 2 * middle["p"])))
+        assert largest["p_holm"] == pytest.approx(max(middle["p_holm"], largest["p"]))
+
+
+def test_a_difference_in_auroc_rests_on_the_images_with_wrong_answers():
+    rows = Study(errors_on(0, 1)).compare(ContrastSpec(name="c", **{**DEFAULT, "datasets": ["slake", "ood6"]}))
+    for dataset, images in (("slake", 2), ("ood6", 4)):
+        found = find(rows, contrast="c", dataset=dataset, metric="auroc", method="psr", baseline="other")
+        # Two images in each data set have all of psr's errors: 2 x .5**2 and 2 x .5**4.
+        assert found["p"] >= 2 * 0.5**images
+        assert not found["p_at_most"]

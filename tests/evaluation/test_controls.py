@@ -1,17 +1,12 @@
 from dataclasses import replace
 
-import numpy as np
 import polars as pl
 import pytest
 
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import estimate
-from dualread.evaluation.join import Joined, join
+from dualread.evaluation.join import Joined
 from dualread.evaluation.statistics.bootstrap import ImageDraws
-from dualread.readers import verbalized
-from dualread.readers.base import Answers, FittedReader, Weights
-from dualread.schema.plugin_settings import NoSettings
-from tests.evaluation.cells import control_cell, predictions
 
 # correct on the source, on the donor, of the source's answer on the donor; canonical answer on both; confidences
 PAIRS = [
@@ -95,12 +90,6 @@ def test_values_by_hand():
     assert found["shuffled_decisive_pairs"] == 3.0
 
 
-def test_what_a_value_rests_on():
-    rows = rows_of(cell())
-    assert (rows["fixed_prefix_ccg_auc"]["n"], rows["fixed_prefix_ccg_auc"]["n_clusters"]) == (5, 5)
-    assert (rows["shuffled_accuracy"]["n"], rows["shuffled_ccg_auc"]["n"]) == (6, 3)
-
-
 @pytest.mark.parametrize(("images", "weak"), [(29, 1.0), (30, 0.0)])
 def test_a_set_on_few_images_is_underpowered(images, weak):
     fixed = fixed_rows([PAIRS[0]] * 40).with_columns(
@@ -115,32 +104,6 @@ def test_a_set_on_few_images_is_underpowered(images, weak):
 
 
 CCG = {"fixed_prefix_ccg_auc": "fixed", "strict_same_answer_ccg_auc": "fixed", "shuffled_ccg_auc": "shuffled"}
-
-
-def test_a_against_a_is_exactly_one_half():
-    same = cell(
-        fixed_rows().with_columns(confidence_fixed="confidence_real"),
-        shuffled_rows().with_columns(confidence_shuffled="confidence_real"),
-    )
-    found = rows_of(same, replicates=200)
-    for name in CCG:
-        assert found[name]["estimate"] == 0.5
-        assert found[name]["low"] == pytest.approx(1.0 - found[name]["high"])
-
-
-def test_exchanging_the_two_confidences_mirrors_the_share():
-    def exchanged(frame, other):
-        return frame.with_columns(pl.col("confidence_real").alias(other), pl.col(other).alias("confidence_real"))
-
-    mirrored = cell(exchanged(fixed_rows(), "confidence_fixed"), exchanged(shuffled_rows(), "confidence_shuffled"))
-    found, expected = rows_of(mirrored), rows_of(cell())
-    for name in CCG:
-        assert found[name]["estimate"] == pytest.approx(1 - expected[name]["estimate"])
-
-
-def test_the_order_of_rows_does_not_matter():
-    reversed_rows = cell(fixed_rows().reverse(), shuffled_rows().reverse())
-    assert rows_of(reversed_rows, replicates=50) == rows_of(cell(), replicates=50)
 
 
 def test_every_control_with_an_interval_has_one():
@@ -172,31 +135,3 @@ def test_without_a_decisive_row_the_preference_is_undefined_and_the_rest_is_not(
     assert found["shuffled_accuracy"]["estimate"] == 0.0
     assert found["fixed_prefix_ccg_auc"]["low"] is None
     assert rows_of(wrong, subset="closed")["shuffled_accuracy"]["reason"] == "no rows"
-
-
-def test_a_stated_confidence_ties_under_a_fixed_prefix():
-    """The token is a part of the forced answer, so that it cannot react to the image."""
-    questions, donors, grades, predicted = control_cell()
-    stated = pl.Series(np.random.default_rng(3).integers(0, 101, len(questions)) / 100)
-    tokens = dict(zip(questions["sample_id"], stated, strict=True))
-    for condition, table in grades.items():
-        said = pl.Series([tokens[name] for name in table["sample_id"]])
-        grades[condition] = table.with_columns(
-            verbalized_confidence=said if condition in ("original", "donor_fixed_prefix") else said[::-1]
-        )
-        answers = Answers(
-            table=grades[condition].select(
-                "sample_id", *(pl.lit("x").alias(name) for name in ("dataset", "split", "role")), "condition",
-                pl.lit("q").alias("question_key"), "canonical_answer", "verbalized_confidence", "parse_status",
-            ),
-            source={}.__getitem__,
-            rows=np.arange(len(table)),
-        )  # fmt: skip
-        reader = FittedReader(module="readers.verbalized", settings=NoSettings(), weights=Weights())
-        scores = verbalized.score(reader, answers)
-        predicted[condition] = predictions(table).with_columns(confidence=pl.Series(scores.confidence))
-    found = rows_of(join(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predicted))
-    for name in ("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc"):
-        assert found[name]["n"] > 0
-        assert found[name]["estimate"] == 0.5
-    assert found["natural_ccg_auc"]["estimate"] != 0.5

@@ -66,20 +66,16 @@ def test_a_view_of_states_costs_a_replay_and_a_measure_its_passes():
     assert states_cost(index, 2) == Cost(replay_passes=4, read_tokens=2 * (30 + 8))
 
 
-def test_what_is_done_for_the_same_answers_adds_up():
-    # self-consistency over two samples: t + 2t, two encoded prompts
-    cost = generation_cost(GREEDY, ANSWERS, where="x") + generation_cost(SAMPLES, ANSWERS, where="y")
-    assert cost == Cost(completions=6, prompt_passes=4, read_tokens=60, generated_tokens=28)
-    assert cost.per_answer(2)["completions"] == 3.0
-
-
-def test_the_order_of_rows_does_not_matter():
-    assert generation_cost(SAMPLES.reverse(), ANSWERS, where="x") == generation_cost(SAMPLES, ANSWERS, where="x")
-
-
 def test_an_answer_that_a_view_does_not_ask_about_costs_nothing_there():
     choices = pl.DataFrame({"sample_id": ["a", "a"], "n_prompt_tokens": [12, 12]})
     assert scoring_cost(choices, ANSWERS, where="p_true") == Cost(prompt_passes=1, prompt_only_passes=1, read_tokens=12)
     asked = generations([("b", 0, 20, 5), ("b", 1, 20, 4)])
     expected = Cost(completions=2, prompt_passes=1, read_tokens=20, generated_tokens=9)
     assert generation_cost(asked, ANSWERS, where="samples") == expected
+
+
+def test_what_is_done_for_the_same_answers_adds_up():
+    # self-consistency over two samples: t + 2t, two encoded prompts
+    cost = generation_cost(GREEDY, ANSWERS, where="x") + generation_cost(SAMPLES, ANSWERS, where="y")
+    assert cost == Cost(completions=6, prompt_passes=4, read_tokens=60, generated_tokens=28)
+    assert cost.per_answer(2)["completions"] == 3.0

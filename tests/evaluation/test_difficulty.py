@@ -92,20 +92,6 @@ def test_values_are_those_of_scikit_learn():
     assert row(rows, metric="accuracy_clear")["n_clusters"] == 75
 
 
-def test_the_interval_of_an_accuracy_is_that_of_a_share():
-    run = replace(study(8, n_images=40, n_questions=1), haze=np.zeros(40), correct=np.ones(40, dtype=bool))
-    found = row(controls([run], NULLS, draws_of(run)), metric="accuracy_clear")
-    # Clopper and Pearson for 40 of 40: .025^(1/40) = exp(ln(.025) / 40) = exp(-3.6889 / 40) = .9119
-    assert (found["low"], found["high"]) == (pytest.approx(0.9119, abs=1e-4), 1.0)
-
-
-def test_a_null_is_the_same_with_both_readings():
-    """It sees only the question, and exchanged answers have equal questions."""
-    run = study(2)
-    rows = controls([run], NULLS, draws_of(run))
-    assert row(rows, method="prior")["estimate"] == row(rows, reading="exchanged", method="prior")["estimate"]
-
-
 def test_the_positive_control_finds_what_is_there_and_the_negative_one_nothing():
     found = {"own": 0, "exchanged": 0}
     for seed in range(40):
@@ -156,3 +142,10 @@ def test_without_hazy_images_their_accuracy_is_undefined():
     rows = controls([run], NULLS, draws_of(run, 10))
     assert row(rows, metric="accuracy_hazy")["estimate"] is None
     assert row(rows)["estimate"] == 0.5  # all images are equally hard
+
+
+def test_the_interval_of_an_accuracy_is_that_of_a_share():
+    run = replace(study(8, n_images=40, n_questions=1), haze=np.zeros(40), correct=np.ones(40, dtype=bool))
+    found = row(controls([run], NULLS, draws_of(run)), metric="accuracy_clear")
+    # Clopper and Pearson for 40 of 40: .025^(1/40) = exp(ln(.025) / 40) = exp(-3.6889 / 40) = .9119
+    assert (found["low"], found["high"]) == (pytest.approx(0.9119, abs=1e-4), 1.0)

@@ -73,24 +73,6 @@ def test_counts_of_what_a_value_rests_on(rows, evaluated):
     assert (rows["all", "vrs"]["n"], rows["all", "auroc"]["n"], rows["all", "auroc"]["n_clusters"]) == (32, 40, 12)
 
 
-def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
-    answers, draws = evaluated.answers, draws_of(evaluated)
-    rows_of = {image: np.flatnonzero(answers["image_id"].to_numpy() == image) for image in draws.image_ids}
-    confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
-    values = []
-    for weights in np.concatenate([chunk.T for chunk in draws.weights()]):
-        drawn = np.concatenate(
-            [np.tile(rows_of[i], int(w)) for i, w in zip(draws.image_ids, weights, strict=True) if w]
-        )
-        values.append(auroc(confidence[drawn], correct[drawn]))
-    found = rows["all", "auroc"]
-    fewer = min(len(set(answers.filter(kind)["image_id"])) for kind in (answers["correct"], ~answers["correct"]))
-    expected = np.percentile(spread_as_t(values, found["estimate"], fewer, 12), [2.5, 97.5])
-    assert (found["low"], found["high"]) == pytest.approx(tuple(expected), abs=1e-12)
-    assert found["low"] <= found["estimate"] <= found["high"]
-    assert rows["all", "auroc_undefined_replicates"]["estimate"] == 0.0
-
-
 def test_rates_have_the_interval_of_shares_and_the_ece_has_none(rows, evaluated):
     answers = evaluated.answers
     image = answers["image_id"].cast(pl.Categorical).to_physical().to_numpy()
@@ -160,3 +142,21 @@ def test_without_replicates_there_are_no_percentile_intervals(evaluated):
     assert rows["all", "accuracy"]["low"] is None
     assert rows["all", "auroc"]["estimate"] is not None
     assert rows["all", "auroc_undefined_replicates"]["reason"] == "no replicates were asked for"
+
+
+def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
+    answers, draws = evaluated.answers, draws_of(evaluated)
+    rows_of = {image: np.flatnonzero(answers["image_id"].to_numpy() == image) for image in draws.image_ids}
+    confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
+    values = []
+    for weights in np.concatenate([chunk.T for chunk in draws.weights()]):
+        drawn = np.concatenate(
+            [np.tile(rows_of[i], int(w)) for i, w in zip(draws.image_ids, weights, strict=True) if w]
+        )
+        values.append(auroc(confidence[drawn], correct[drawn]))
+    found = rows["all", "auroc"]
+    fewer = min(len(set(answers.filter(kind)["image_id"])) for kind in (answers["correct"], ~answers["correct"]))
+    expected = np.percentile(spread_as_t(values, found["estimate"], fewer, 12), [2.5, 97.5])
+    assert (found["low"], found["high"]) == pytest.approx(tuple(expected), abs=1e-12)
+    assert found["low"] <= found["estimate"] <= found["high"]
+    assert rows["all", "auroc_undefined_replicates"]["estimate"] == 0.0

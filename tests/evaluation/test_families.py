@@ -35,10 +35,5 @@ def test_values_and_sizes_by_hand():
     assert found["family:organ", "ece15_noise_floor"]["reason"] == "all rows are of one image"
 
 
-def test_the_order_of_the_rows_does_not_matter():
-    families = manifest(a="organ", b="organ", c="color", d="color")
-    assert family_rows(ANSWERS.reverse(), families.reverse(), DRAWS) == family_rows(ANSWERS, families, DRAWS)
-
-
 def test_a_data_set_without_families_has_no_rows():
     assert family_rows(ANSWERS, manifest(a=None, b=None, c=None, d=None), DRAWS) == []

@@ -12,6 +12,7 @@ from dualread.evaluation.costs import generation_cost, scoring_cost
 from dualread.evaluation.decimals import as_float64
 from dualread.evaluation.metrics import calibration_chance, calibration_error, grounding, selective
 from dualread.evaluation.metrics.risk_control import certified_threshold
+from dualread.evaluation.planning import Expected
 from dualread.evaluation.statistics import kernels
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds, pair_shifts
@@ -79,6 +80,9 @@ CASES = {
     "slope: separated with a tie": lambda: calibration_error.calibration_slope(
         [0.1, 0.5, 0.5, 0.8], [False, False, True, True]
     ),
+    "slope: separated downwards with a tie": lambda: calibration_error.calibration_slope(
+        [0.1, 0.5, 0.5, 0.8], [True, True, False, False]
+    ),
     "squared error: lengths": lambda: calibration_chance.squared_calibration_error(TWO, RIGHT_WRONG, ["a"]),
     "squared error: no rows": lambda: calibration_chance.squared_calibration_error([], [], []),
     "squared error: nan": lambda: calibration_chance.squared_calibration_error(TWO, RIGHT_WRONG, [np.nan, 1.0]),
@@ -117,6 +121,13 @@ CASES = {
     "draws: another image": lambda: DRAWS.cluster_of(["elsewhere"]),
     "jackknife: no pair": lambda: pair_shifts(np.array([np.nan]), np.array([0]), np.array([1])),
     "jackknife: one seed": lambda: over_retrained_seeds(Variance(value=0.02, df=20.0, n=21.0), [0.1]),
+    **{
+        f"planned: {wrong}": lambda wrong=wrong: Expected(**{"accuracy": 0.7, "auroc": 0.8, **wrong})
+        for wrong in (
+            *({"accuracy": 0.0}, {"accuracy": 1.0}, {"auroc": 0.5}, {"auroc": 1.0}, {"per_image": 0}, {"per_image": 3}),
+            {"per_image": 2, "max_per_image": 2},
+        )
+    },
     "cost: another answer": lambda: cost(("a", 0, 10, 3), ("b", 0, 20, 5), ("c", 0, 20, 5), n_samples=1),
     "cost: one sample of two": lambda: cost(("a", 0, 10, 3), ("b", 0, 20, 5), n_samples=2),
     "cost: two and one": lambda: cost(("a", 0, 10, 3), ("a", 1, 10, 3), ("b", 0, 20, 5)),

@@ -1,6 +1,5 @@
 """What is declared of metrics."""
 
-import re
 from typing import get_args
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import (
     ANSWER_METRICS,
-    ECE_NOISE_FLOOR,
     NOISE_FLOOR,
     SQUARED_CALIBRATION_ERROR,
 )
@@ -18,7 +16,6 @@ from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.schema.metrics import FurtherMetric
-from tests.test_docs import read
 
 ALL = [*ANSWER_METRICS.values(), *FURTHER_METRICS.values(), *PAIR_METRICS.values()]
 ALL += [*controls.FIXED_METRICS.values(), *controls.SHUFFLED_METRICS.values()]
@@ -59,11 +56,3 @@ def test_what_is_compared_can_be_and_has_a_head_in_tables():
             assert metric.head, metric.name
             assert metric.better, metric.name
             assert getattr(metric, "kernel", None) or getattr(metric, "of_pairs", None), metric.name
-
-
-def test_the_page_about_evaluate_says_what_is_better_as_the_declarations_do():
-    rows = re.findall(r"^\| `(\w+)` \| .+ \| (.*) \|$", read("docs/evaluate.md"), re.MULTILINE)
-    better = {metric.name: metric.better or "" for metric in (*ALL, ECE_NOISE_FLOOR)}
-    described = {name: text.partition(";")[0].strip() for name, text in rows if name in better}
-    assert described == {name: better[name] for name in described}
-    assert {metric.name for metric in ALL if getattr(metric, "is_stored", False)} <= set(described)

@@ -22,9 +22,9 @@ def test_the_simulated_confidences_have_the_accuracy_and_the_auroc(accuracy, aur
 
 
 def certified_share(n_images, per_image, mean, deviation, target_risk):
-    """Return how many of 200 new sets certify something; a quarter of each variance is the image's."""
+    """Return how many of 100 new sets certify something; a quarter of each variance is the image's."""
     rng, found = np.random.default_rng([n_images, per_image]), 0
-    for _ in range(200):
+    for _ in range(100):
         own, luck = (
             0.5 * rng.standard_normal((n_images, 1)) + 0.75**0.5 * rng.standard_normal((n_images, per_image))
             for _ in range(2)
@@ -36,11 +36,11 @@ def certified_share(n_images, per_image, mean, deviation, target_risk):
             found += 1
         except UndefinedMetricError:
             pass
-    return found / 200
+    return found / 100
 
 
-@pytest.mark.parametrize("per_image", [1, 4])
-def test_the_number_of_images_is_where_four_in_five_sets_certify_something(per_image):
+def test_the_number_of_images_is_where_four_in_five_sets_certify_something():
+    per_image = 4
     expected = Expected(accuracy=0.75, auroc=0.8, per_image=per_image, max_per_image=per_image)
     n = images_needed(expected, target_risk=0.2)
     mean, deviation = _log_odds(0.75, 0.8)
@@ -65,16 +65,3 @@ def test_no_number_of_images_is_enough_if_confidence_says_nothing():
     chance = Expected(accuracy=0.6, auroc=0.51)
     assert images_needed(chance, target_risk=0.1) is None
     assert planned(chance, target_risk=0.1) == []
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"accuracy": 1.0}, "accuracy: 1, expected a share between 0 and 1"),
-        ({"auroc": 0.5}, r"auroc: 0.5, expected a number between .5 \(chance\) and 1"),
-        ({"per_image": 3}, r"per_image: 3, expected 1 or more, and not more than max_per_image \(1\)"),
-    ],
-)
-def test_what_nobody_can_expect_is_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        Expected(**{"accuracy": 0.7, "auroc": 0.8, **wrong})

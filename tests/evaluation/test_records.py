@@ -98,8 +98,3 @@ def test_the_decomposition_by_domain():
     assert (mean["natural_few_donors"], mean["strict_few_donors"], mean["decisive_pairs"]) == (False, True, None)
     value = summarize(metrics, seeds={"tiny": (17,)})[Key("tiny", "ood_ccg", "all", "psr", "strict_ccg_auc")]
     assert (value.mean, value.short) == (0.5, ("source", "donor"))
-
-
-def test_the_order_of_rows_changes_nothing():
-    shuffled = ANSWERED.sample(fraction=1.0, shuffle=True, seed=1)
-    assert method_domain_seed(shuffled, DOMAINS).equals(method_domain_seed(ANSWERED, DOMAINS))

@@ -103,6 +103,10 @@ def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
     assert np.isnan(found["auroc"]).all()
     assert np.isnan(found["aurc"]).all()
     assert np.isnan(found[CE2]).all()
+    two = evaluated.answers["image_id"].is_in(evaluated.answers["image_id"].unique().sort()[:2])
+    of_two = replace(evaluated, answers=evaluated.answers.with_columns(correct=~two))
+    for metric in ("auroc", "aurc", CE2):
+        assert np.isfinite(replicates_of(CellColumns.of(of_two), draws)[metric]).any(), metric
     # As of 12 independent rows: nothing is known of what other wrong answers would add.
     brier = on_repeated_rows("brier", frame, np.ones(len(frame)))
     found = replicates_of(CellColumns.of(replace(evaluated, answers=frame)), replace(draws, replicates=20_000))["brier"]
@@ -119,11 +123,6 @@ def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(e
         assert values.tobytes() == found[name].tobytes(), name
 
 
-def test_without_shuffled_images_there_are_no_replicates_of_them(evaluated, draws):
-    found = replicates_of(CellColumns.of(replace(evaluated, shuffled="none")), draws)
-    assert set(found) == set(WITH_REPLICATES)
-
-
 def test_without_answers_nothing_is_drawn(evaluated, draws):
     """Drawing them would take minutes, and 30 GB."""
     nothing = Joined(**{name: frame.clear() for name, frame in evaluated.__dict__.items()})
@@ -133,15 +132,6 @@ def test_without_answers_nothing_is_drawn(evaluated, draws):
     assert all(len(values) == 1_000_000 and np.isnan(values).all() for values in found.values())
 
 
-def test_the_parts_of_a_cell_are_resampled_with_it_and_have_their_own_values(evaluated, draws):
-    cell = CellColumns.of(evaluated)
-    parts = {"all": cell, "open": cell.of_type("open"), "closed": cell.of_type("closed")}
-    together = replicates(parts, draws)
-    for name, part in parts.items():
-        for metric, values in replicates_of(part, draws).items():
-            assert values.tobytes() == together[name][metric].tobytes(), (name, metric)
-
-
 def test_few_answers_among_many_images_take_little_memory(evaluated, draws):
     others = {f"other-{k:05d}" for k in range(20_000)}
     many = replace(draws, image_ids=tuple(sorted({*draws.image_ids, *others})), replicates=300)
@@ -149,3 +139,12 @@ def test_few_answers_among_many_images_take_little_memory(evaluated, draws):
     replicates_of(CellColumns.of(evaluated), many)
     assert tracemalloc.get_traced_memory()[1] < 2e7  # all draws at once: 300 * 20,000 * 8 bytes = 48 MB
     tracemalloc.stop()
+
+
+def test_the_parts_of_a_cell_are_resampled_with_it_and_have_their_own_values(evaluated, draws):
+    cell = CellColumns.of(evaluated)
+    parts = {"all": cell, "open": cell.of_type("open"), "closed": cell.of_type("closed")}
+    together = replicates(parts, draws)
+    for name, part in parts.items():
+        for metric, values in replicates_of(part, draws).items():
+            assert values.tobytes() == together[name][metric].tobytes(), (name, metric)

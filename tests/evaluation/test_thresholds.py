@@ -22,7 +22,7 @@ def values(rows, certified=False):
 
 
 def test_a_threshold_is_chosen_on_validation_and_judged_on_test():
-    test = answers([0.95, 0.91, 0.5, 0.29], [True, False, True, False])
+    test = answers([0.95, 0.9, 0.3, 0.29], [True, False, True, False])
     # 10%: from .9 on, which keeps two answers, one of them wrong; 30%: from .3 on, which keeps three
     assert values(threshold_rows(test, choose(VALIDATION, [10, 30]))) == {
         "threshold_at_risk_10": 0.9,
@@ -106,4 +106,6 @@ def test_an_answer_without_a_confidence_is_kept_at_no_threshold(value):
         assert decision.keep is False
         assert "it has no answer" in decision.reason
     assert decide(0.6, limit).keep is (None if value is None else True)
+    if value is not None:  # what is on the threshold is kept
+        assert (decide(value, limit).keep, decide(value - 1e-9, limit).keep) == (True, False)
     assert decide(0.6, None).keep is None

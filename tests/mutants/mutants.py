@@ -284,6 +284,34 @@ MUTANTS = (
         "held = self.rows >= 0  #",
         ("evaluation/statistics/test_proportion.py", "evaluation/test_columns.py"),
     ),
+    Mutant(
+        "a loss that five images carry spreads as a share",
+        "evaluation/statistics/t_replicates.py",
+        "if images.n_rarer < _FEWEST_IMAGES and",
+        "if images.n_rarer <= _FEWEST_IMAGES and",
+        ("evaluation/statistics/test_t_replicates.py",),
+    ),
+    Mutant(
+        "a hundred images are uneven from fifty on",
+        "evaluation/statistics/clusters.py",
+        "_EVEN_SHARE, _MANY = 0.75, 100.0",
+        "_EVEN_SHARE, _MANY = 0.75, 50.0",
+        ("evaluation/statistics/test_clusters.py",),
+    ),
+    Mutant(
+        "a forced answer that is none passes for any",
+        "evaluation/join.py",
+        'other = fixed["canonical_answer"].ne_missing(pairs["canonical_answer_real"])',
+        'other = fixed["canonical_answer"].ne(pairs["canonical_answer_real"])',
+        ("evaluation/test_join.py",),
+    ),
+    Mutant(
+        "an answer on the threshold is not kept",
+        "evaluation/thresholds.py",
+        "keep = confidence >= value",
+        "keep = confidence > value",
+        ("evaluation/test_thresholds.py",),
+    ),
     # --- tables of other people
     Mutant(
         "a probability of 1 is none",

@@ -7,28 +7,17 @@ from dualread.limits import UntrustedNameError
 from dualread.readers.artifact import features_read, load_reader, save_reader
 from dualread.readers.base import score
 from tests.readers import synthetic
-from tests.readers.test_contract import EVERY, fitted, held_out, training
+from tests.readers.test_contract import EVERY, fitted_once, held_out
 
 
 @pytest.fixture(scope="module")
 def reader():
-    return fitted("dualread", synthetic.examples())
-
-
-def test_one_file_is_enough_to_score_again(tmp_path, reader):
-    save_reader(tmp_path / "reader.safetensors", reader)
-    loaded = load_reader(tmp_path / "reader.safetensors")
-    answers = synthetic.examples(50, seed=9).answers
-    assert (score(loaded, answers).confidence == score(reader, answers).confidence).all()
-    assert (
-        loaded.parents["post"].parents["state"].weights.notes == reader.parents["post"].parents["state"].weights.notes
-    )
-    assert "post.state.weight" in read_tensors(tmp_path / "reader.safetensors")
+    return fitted_once("dualread")
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_reader_survives_the_file_and_its_bytes_repeat(tmp_path, name):
-    one = fitted(name, training(name))
+    one = fitted_once(name)
     save_reader(tmp_path / "a", one)
     save_reader(tmp_path / "b", load_reader(tmp_path / "a"))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -50,3 +39,14 @@ def test_a_file_names_readers_of_packages_that_were_named_alone(tmp_path, reader
         save_reader(tmp_path / "a", one)
         with pytest.raises(UntrustedNameError, match=f"a: {place}: 'chest_reader.a'"):
             load_reader(tmp_path / "a", plugins=named)
+
+
+def test_one_file_is_enough_to_score_again(tmp_path, reader):
+    save_reader(tmp_path / "reader.safetensors", reader)
+    loaded = load_reader(tmp_path / "reader.safetensors")
+    answers = synthetic.examples(50, seed=9).answers
+    assert (score(loaded, answers).confidence == score(reader, answers).confidence).all()
+    assert (
+        loaded.parents["post"].parents["state"].weights.notes == reader.parents["post"].parents["state"].weights.notes
+    )
+    assert "post.state.weight" in read_tensors(tmp_path / "reader.safetensors")

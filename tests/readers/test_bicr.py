@@ -4,7 +4,6 @@ from types import MappingProxyType, SimpleNamespace
 import numpy as np
 import pytest
 
-from dualread.evaluation.metrics.discrimination import auroc
 from dualread.readers import bicr, psr
 from dualread.readers._linear import standardized
 from dualread.readers._network import cross_entropy, pos_weight, train
@@ -73,7 +72,7 @@ def test_without_its_additions_it_is_psr():
 )
 def test_every_addition_changes_the_weights(change):
     given = examples()
-    assert bytes_of(fit(given, **change).tensors) != bytes_of(fit(given).tensors)
+    assert bytes_of(fit(given, max_epochs=12, **change).tensors) != bytes_of(fit(given, max_epochs=12).tensors)
 
 
 def test_weight_decay_is_adams():
@@ -128,12 +127,6 @@ def test_ranking_lowers_the_confidence_in_black_images():
     assert trust[3.0] > trust[0.0] + 0.02
 
 
-def test_a_signal_is_read():
-    reader = synthetic.reader("readers.bicr", fit(examples(1200, seed=1)))
-    test = synthetic.examples(1000, seed=2, role="test")
-    assert auroc(bicr.score(reader, test.answers).confidence, test.correct) > 0.85
-
-
 def test_early_stopping_watches_the_class_weighted_cross_entropy_of_the_real_states():
     given = examples()
     weights, stop = fit(given, ranking_weight=2.0, brier_weight=2.0), given.partition("stop")
@@ -141,8 +134,3 @@ def test_early_stopping_watches_the_class_weighted_cross_entropy_of_the_real_sta
     weight = np.where(stop.correct, weights.notes["pos_weight"], 1.0)
     literal = np.mean(weight * np.logaddexp(0, np.where(stop.correct, -log_odds, log_odds)))
     assert weights.notes["stop_loss"] == pytest.approx(literal, abs=1e-5)
-
-
-def test_every_tuned_setting_is_a_setting():
-
-    assert set(bicr.SPACE) < set(bicr.Settings.model_fields)

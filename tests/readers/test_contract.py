@@ -1,5 +1,6 @@
 """What every reader keeps, whatever it is: parametrized over all of them."""
 
+import functools
 import importlib.util
 import inspect
 from pathlib import Path
@@ -32,16 +33,17 @@ EVERY = [
         for name in ELSEWHERE
     ),
 ]
+FEW_EPOCHS = {**synthetic.PSR, "max_epochs": 10}
 SETTINGS = {
     "verbalized": {},
     "question_prior": synthetic.PRIOR,
     "question_answer_prior": synthetic.PRIOR,
-    "psr": synthetic.PSR,
+    "psr": FEW_EPOCHS,
     "p_state": synthetic.P_STATE,
     "p_visual": synthetic.P_VISUAL,
     "dualread": {},
-    "saplma": synthetic.SAPLMA,
-    "bicr": synthetic.BICR,
+    "saplma": {**FEW_EPOCHS, "hidden": [16, 8, 4]},
+    "bicr": {**synthetic.BICR, "max_epochs": 10},
     "sequence_likelihood": {},
     "p_true": {},
     "self_probing": {},
@@ -111,9 +113,9 @@ def fitted(name: str, examples: Examples, seed: int = 17) -> FittedReader:
     return FittedReader(module=module, settings=settings_of(module, SETTINGS[name]), weights=weights, parents=parents)
 
 
-@pytest.fixture(scope="module")
-def readers():
-    return {name: fitted(name, training(name)) for name in NAMES}
+@functools.cache
+def fitted_once(name: str) -> FittedReader:
+    return fitted(name, training(name))
 
 
 def bytes_of(reader: FittedReader) -> dict[str, bytes]:
@@ -145,8 +147,8 @@ def test_signatures(name):
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_scores_are_finite_float64_probabilities(name, readers):
-    scores = score(readers[name], held_out(name))
+def test_scores_are_finite_float64_probabilities(name):
+    scores = score(fitted_once(name), held_out(name))
     assert scores.score.dtype == scores.confidence.dtype == np.float64
     assert scores.imputed.dtype == np.bool_
     assert scores.score.shape == scores.confidence.shape == scores.imputed.shape == (200,)
@@ -155,13 +157,13 @@ def test_scores_are_finite_float64_probabilities(name, readers):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_score_does_not_depend_on_the_other_rows(name, readers):
+def test_a_score_does_not_depend_on_the_other_rows(name):
     answers = held_out(name)
-    whole = score(readers[name], answers)
+    whole = score(fitted_once(name), answers)
     order = np.random.default_rng(0).permutation(200)
-    shuffled = score(readers[name], answers.take(order))
-    alone = score(readers[name], answers.take(np.array([7])))
-    copies = score(readers[name], answers.take(np.full(67, 7)))  # at the end of a vector register and past it
+    shuffled = score(fitted_once(name), answers.take(order))
+    alone = score(fitted_once(name), answers.take(np.array([7])))
+    copies = score(fitted_once(name), answers.take(np.full(67, 7)))  # at the end of a vector register and past it
     assert (shuffled.confidence == whole.confidence[order]).all()
     assert (shuffled.score == whole.score[order]).all()
     assert (shuffled.imputed == whole.imputed[order]).all()
@@ -170,17 +172,10 @@ def test_a_score_does_not_depend_on_the_other_rows(name, readers):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_fitting_twice_gives_the_same_bytes(name, readers):
-    again = fitted(name, training(name))
-    assert bytes_of(again) == bytes_of(readers[name])
-    assert again.weights.notes == readers[name].weights.notes
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_calibration_labels_change_the_map_only(name, readers):
+def test_calibration_labels_change_the_map_only(name):
     other = fitted(name, synthetic.relabeled(training(name), "calibration"))
-    assert bytes_of(other) == bytes_of(readers[name])
-    changed = {key for key, value in other.weights.notes.items() if value != readers[name].weights.notes[key]}
+    assert bytes_of(other) == bytes_of(fitted_once(name))
+    changed = {key for key, value in other.weights.notes.items() if value != fitted_once(name).weights.notes[key]}
     if name in ON_CALIBRATION:
         assert changed
         assert changed <= {"platt_slope", "platt_intercept", "platt_clipped"}
@@ -190,55 +185,55 @@ def test_calibration_labels_change_the_map_only(name, readers):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_stop_labels_reach_the_networks_only(name, readers):
+def test_stop_labels_reach_the_networks_only(name):
     other = fitted(name, synthetic.relabeled(training(name), "stop"))
-    assert (bytes_of(other) != bytes_of(readers[name])) == (name in STOPPED_EARLY)
+    assert (bytes_of(other) != bytes_of(fitted_once(name))) == (name in STOPPED_EARLY)
     if name in STOPPED_EARLY and not PARENTS.get(name):
-        assert other.weights.notes["epoch_restored"] != readers[name].weights.notes["epoch_restored"]
-        assert (other.weights.tensors["mean"] == readers[name].weights.tensors["mean"]).all()
+        assert other.weights.notes["epoch_restored"] != fitted_once(name).weights.notes["epoch_restored"]
+        assert (other.weights.tensors["mean"] == fitted_once(name).weights.tensors["mean"]).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_validation_labels_change_the_platt_map_only(name, readers):
+def test_validation_labels_change_the_platt_map_only(name):
     other = fitted(name, synthetic.relabeled(training(name), "validation"))
     if name in MAPS:
-        before = (bytes_of(readers[name]), readers[name].weights.notes)
+        before = (bytes_of(fitted_once(name)), fitted_once(name).weights.notes)
         # Without a signal in the labels the best temperature may be a bound.
         assert (bytes_of(other), other.weights.notes) != before or other.weights.notes.get("divisor_at_bound")
         return
-    assert bytes_of(other) == bytes_of(readers[name])
-    changed = {key for key, value in other.weights.notes.items() if value != readers[name].weights.notes[key]}
+    assert bytes_of(other) == bytes_of(fitted_once(name))
+    changed = {key for key, value in other.weights.notes.items() if value != fitted_once(name).weights.notes[key]}
     assert changed <= {"platt_slope", "platt_intercept", "platt_clipped"}
     assert (len(changed) > 0) == (name in ON_VALIDATION)
     answers = held_out(name)
-    assert (score(other, answers).score == score(readers[name], answers).score).all()
+    assert (score(other, answers).score == score(fitted_once(name), answers).score).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_other_roles_are_never_seen(name, readers):
+def test_other_roles_are_never_seen(name):
     own = training(name)
     roles = {"fit", "stop", "calibration", "validation", "test"} - set(own.answers.table["role"])
     foreign = [training(name, 50, seed=3, role=role) for role in sorted(roles)]
     both = fitted(name, synthetic.joined(*foreign, own))
-    assert bytes_of(both) == bytes_of(readers[name])
-    assert both.weights.notes == readers[name].weights.notes
+    assert bytes_of(both) == bytes_of(fitted_once(name))
+    assert both.weights.notes == fitted_once(name).weights.notes
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_seed_reaches_the_networks_only(name, readers):
+def test_a_seed_reaches_the_networks_only(name):
     other = fitted(name, training(name), seed=18)
-    assert (bytes_of(other) != bytes_of(readers[name])) == (name in STOPPED_EARLY)
+    assert (bytes_of(other) != bytes_of(fitted_once(name))) == (name in STOPPED_EARLY)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name in VIEWS])
-def test_a_missing_view_is_named(name, readers):
+def test_a_missing_view_is_named(name):
     given = synthetic.with_views(training(name), ())
 
     def read():
         return (
             fitted(name, given)
             if declared(module_of("readers", name), "VIEWS") == "fit"
-            else score(readers[name], given.answers)
+            else score(fitted_once(name), given.answers)
         )
 
     with pytest.raises(ConfigError, match=r"views: none; this reader needs"):

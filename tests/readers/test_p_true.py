@@ -23,11 +23,6 @@ def test_by_hand():
     assert not found.imputed.any()
 
 
-def test_log_probabilities_whose_probabilities_are_zero():
-    view = ViewAnswers(name="yes_no", log_probs={"Yes": np.full(3, -900.0), "No": np.full(3, -901.0)})
-    assert p_true.score(READER, answers(view)).score.tolist() == [1.0] * 3
-
-
 def test_an_answer_that_was_not_shown_keeps_a_half_and_is_marked():
     view = ViewAnswers(
         name="yes_no", log_probs={"Yes": np.array([-1.0, np.nan, -2.0]), "No": np.array([-2.0, np.nan, -1.0])}
@@ -38,3 +33,8 @@ def test_an_answer_that_was_not_shown_keeps_a_half_and_is_marked():
     nobody = p_true.score(READER, answers(ViewAnswers(name="yes_no", log_probs={})))
     assert nobody.imputed.all()
     assert (nobody.confidence == 0.5).all()
+
+
+def test_log_probabilities_whose_probabilities_are_zero():
+    view = ViewAnswers(name="yes_no", log_probs={"Yes": np.full(3, -900.0), "No": np.full(3, -901.0)})
+    assert p_true.score(READER, answers(view)).score.tolist() == [1.0] * 3

@@ -6,12 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.optimize import minimize
-from sklearn.isotonic import IsotonicRegression
 
 from dualread.errors import ReaderError, UnfittedError
 from dualread.readers import hac
 from dualread.readers.base import Answers, Examples, FittedReader, Weights, fit, score
-from dualread.readers.calibration.platt import fit_platt
 from tests.readers import synthetic
 
 
@@ -47,16 +45,6 @@ def test_isotonic_by_hand():
     assert confidences(reader, [0.1, 0.2, 0.3, 0.5, 0.7, 0.9]) == pytest.approx([0.0, 0.0, 0.25, 0.5, 0.75, 1.0])
 
 
-def test_isotonic_is_scikit_learns():
-    given = synthetic.examples(200, role="validation")
-    reader = fitted("isotonic", given)
-    scores = score(VERBALIZED, given.answers)
-    known = ~scores.imputed
-    model = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(scores.score[known], given.correct[known])
-    expected = np.where(known, model.predict(scores.score), 0.5)
-    assert score(reader, given.answers).confidence == pytest.approx(expected)
-
-
 def test_bins_by_hand():
     # Two bins, split at the quantile .6: .2, .4 have 1 right of 2, and .6, .8 too; four bins are one answer each.
     assert confidences(fitted("histogram_binning", FIVE, {"bins": 2}), [0.0, 0.59, 0.6, 1.0]) == [0.5, 0.5, 0.5, 0.5]
@@ -66,12 +54,6 @@ def test_bins_by_hand():
     same = stated([0.5] * 6 + [0.9] * 2, [True, False, False, False, False, False, True, True])
     many = fitted("histogram_binning", same, {"bins": 5})
     assert confidences(many, [0.2, 0.5, 0.9]) == pytest.approx([1 / 6, 1 / 6, 1.0])
-
-
-def test_a_platt_map_of_a_method_is_that_of_its_scores():
-    given = stated([0.1, 0.3, 0.5, 0.7, 0.9, 0.4], [False, True, False, True, True, False])
-    platt = fit_platt([0.1, 0.3, 0.5, 0.7, 0.9, 0.4], np.array([False, True, False, True, True, False]))
-    assert confidences(fitted("platt_scaling", given), [0.2, 0.9]) == pytest.approx(platt.confidence([0.2, 0.9]))
 
 
 def test_a_temperature_divides_log_odds():
@@ -111,6 +93,16 @@ def test_a_gate_by_hand():
     reader = synthetic.reader("readers.hac", Weights(notes=notes), {"form": "gate"}, parents)
     # h = -.8: .8 sigmoid(.8) = .8 * .689974 = .551980
     assert confidences(reader, [0.8]) == pytest.approx([0.551980], abs=1e-6)
+
+
+def test_a_regression_by_hand():
+    notes = {"form": "regression", "a": 1.0, "b": 0.0, "d": 0.0, "mean": 0.0, "scale": 1.0}
+    reader = synthetic.reader(
+        "readers.hac", Weights(notes=notes), {"form": "regression"}, dict.fromkeys(hac.PARENTS, VERBALIZED)
+    )
+    # It gives back the confidence, but for those beyond half a percent, which count as half a percent.
+    assert confidences(reader, [0.9, 0.2, 0.994, 0.006]) == pytest.approx([0.9, 0.2, 0.994, 0.006])
+    assert confidences(reader, [1.0, 0.999, 0.0]) == pytest.approx([0.995, 0.995, 0.005])
 
 
 def test_what_has_no_value_stays_imputed_and_is_no_part_of_the_fit():

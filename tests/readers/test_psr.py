@@ -1,29 +1,13 @@
 import numpy as np
 import pytest
 
-from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
-from dualread.readers import psr, question_prior
+from dualread.readers import psr
 from dualread.readers.base import Examples
 from tests.readers import synthetic
 
 
 def fit(examples: Examples, seed: int = 17, **changes):
     return psr.fit(examples, psr.Settings(**{**synthetic.PSR, **changes}), {}, seed)
-
-
-def test_the_network_has_the_papers_widths():
-    tensors = fit(synthetic.examples(60), hidden=[256, 128], max_epochs=1).tensors
-    shapes = {name: array.shape for name, array in tensors.items() if name[-1].isdigit()}
-    assert shapes == {
-        "weight_0": (256, 6),
-        "bias_0": (256,),
-        "weight_1": (128, 256),
-        "bias_1": (128,),
-        "weight_2": (1, 128),
-        "bias_2": (1,),
-    }
-    assert tensors["weight_0"].dtype == np.float32
-    assert tensors["mean"].dtype == tensors["scale"].dtype == np.float64
 
 
 def test_log_odds_equal_a_literal_network_in_float64():
@@ -83,47 +67,3 @@ def test_the_stop_loss_is_the_class_weighted_cross_entropy():
     weight = np.where(stop.correct, weights.notes["pos_weight"], 1.0)
     literal = np.mean(weight * np.logaddexp(0, np.where(stop.correct, -log_odds, log_odds)))
     assert weights.notes["stop_loss"] == pytest.approx(literal, abs=1e-5)
-
-
-def test_the_seed_is_all_that_chance_depends_on():
-    import torch
-
-    examples = synthetic.examples()
-    first = fit(examples)
-    torch.manual_seed(5)
-    state = torch.get_rng_state()
-    again, other = fit(examples), fit(examples, seed=18)
-    assert (torch.get_rng_state() == state).all()
-    assert all((again.tensors[name] == first.tensors[name]).all() for name in first.tensors)
-    assert (other.tensors["weight_0"] != first.tensors["weight_0"]).any()
-
-
-def test_a_signal_is_read_and_labels_shuffled_within_questions_leave_the_question_only():
-    train, test = synthetic.examples(1200, seed=1), synthetic.examples(1500, seed=2, role="test")
-    keys = test.answers.table["question_key"].to_list()
-
-    def confidences(examples: Examples) -> tuple[np.ndarray, np.ndarray]:
-        reader = synthetic.reader("readers.psr", fit(examples))
-        prior = synthetic.reader(
-            "readers.question_prior", question_prior.fit(examples, question_prior.Settings(**synthetic.PRIOR), {}, 0)
-        )
-        return psr.score(reader, test.answers).confidence, question_prior.score(prior, test.answers).confidence
-
-    read, prior = confidences(train)
-    assert auroc(read, test.correct) > auroc(prior, test.correct) + 0.05
-    assert within_question_auroc(read, test.correct, keys) > 0.8
-
-    read, prior = confidences(shuffled_within_questions(train))
-    # The standard error of an AUROC at n = 1500 is about .013; the reader may not be above the null.
-    assert abs(auroc(read, shuffled_within_questions(test).correct) - auroc(prior, test.correct)) < 0.04
-    assert abs(within_question_auroc(read, shuffled_within_questions(test).correct, keys) - 0.5) < 0.05
-
-
-def shuffled_within_questions(examples: Examples) -> Examples:
-    """Permute labels among the answers of one question and one role: every question keeps its difficulty."""
-    correct, rng = examples.correct.copy(), np.random.default_rng(3)
-    table = examples.answers.table
-    for _, rows in table.with_row_index().group_by("question_key", "role", maintain_order=True):
-        index = rows["index"].to_numpy()
-        correct[index] = rng.permutation(correct[index])
-    return Examples(answers=examples.answers, correct=correct)

@@ -5,8 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.evaluation.metrics.calibration_error import bins
-from dualread.evaluation.metrics.selective import hce
 from dualread.readers import prompt_ensemble, self_probing
 from dualread.readers.base import Scores, ViewAnswers, Weights
 from tests.readers import synthetic
@@ -38,21 +36,6 @@ def test_the_ensemble_by_hand():
 def test_equal_means_of_stated_integers_are_equal_floats(rows):
     found = asked(prompt_ensemble, *([f"{percent}" for percent in column] for column in zip(*rows, strict=True)))
     assert found.confidence.tolist() == [float(Fraction(sum(row), 400)) for row in rows]
-
-
-def test_a_mean_on_a_threshold_or_on_the_edge_of_a_bin_reaches_it():
-    found = asked(prompt_ensemble, ["80", "85", "85", "13"], ["90", "85", "95", "27"], ["?", "?", "?", "20"])
-    assert found.confidence.tolist() == [0.85, 0.85, 0.9, 0.2]
-    assert hce([found.confidence[2]], [False]) == 1.0
-    assert bins([found.confidence[3]]).tolist() == [3]
-
-
-def test_an_ensemble_of_one_is_self_probing():
-    replies = [f"{percent}" for percent in range(101)] + ["?"]
-    one, other = asked(prompt_ensemble, replies), asked(self_probing, replies)
-    assert (one.confidence == other.confidence).all()
-    assert one.confidence[:101].tolist() == [percent / 100 for percent in range(101)]
-    assert (one.imputed == other.imputed).all()
 
 
 def test_an_answer_that_was_not_asked_about_keeps_a_half_and_is_marked():

@@ -4,17 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import entropy
 
 from dualread.readers import semantic_uncertainty
 from dualread.readers.semantic_uncertainty import normalized_entropy
 from tests.readers import synthetic
 from tests.readers.test_self_consistency import PLATT, sampled
-
-# None is an invalid sample, a group of its own.
-SAMPLES = st.lists(st.sampled_from(["liver", "lung", "heart", None]), min_size=2, max_size=9)
 
 
 @pytest.mark.parametrize(
@@ -30,19 +24,6 @@ SAMPLES = st.lists(st.sampled_from(["liver", "lung", "heart", None]), min_size=2
 )
 def test_by_hand(samples, value):
     assert normalized_entropy(samples) == pytest.approx(value, abs=1e-15)
-
-
-@given(SAMPLES)
-def test_is_scipys_entropy_of_the_group_sizes(samples):
-    names = [answer or f"invalid {i}" for i, answer in enumerate(samples)]
-    sizes = np.unique(names, return_counts=True)[1]
-    assert normalized_entropy(samples) == pytest.approx(entropy(sizes) / entropy(np.ones(len(samples))), abs=1e-14)
-
-
-@given(SAMPLES, st.randoms(use_true_random=False))
-def test_the_order_of_the_samples_changes_no_bit(samples, random):
-    shuffled = random.sample(samples, len(samples))
-    assert normalized_entropy(shuffled) == normalized_entropy(samples)
 
 
 def group_sizes(total: int, largest: int) -> Iterator[list[int]]:

@@ -3,7 +3,6 @@ import pytest
 
 from dualread.readers import sequence_likelihood
 from dualread.readers.base import Answers, Weights
-from dualread.readers.calibration.temperature import fit_temperature
 from tests.readers import synthetic
 
 
@@ -39,12 +38,3 @@ def test_both_ends_are_finite_and_in_order():
     assert np.log1p(-float(np.float32(1) - np.nextafter(np.float32(1), np.float32(0)))) == pytest.approx(
         sequence_likelihood.LARGEST_LOG_PROB, rel=1e-12
     )
-
-
-def test_a_few_certain_mistakes_leave_the_temperature_inside_its_bounds():
-    rng = np.random.default_rng(0)
-    truth = rng.normal(1, 1.5, size=400)
-    correct = rng.random(400) < 1 / (1 + np.exp(-truth))
-    log_probs = -np.log1p(np.exp(-truth))
-    log_probs[:40], correct[:40] = 0.0, rng.random(40) < 0.85
-    assert not fit_temperature(scores(*log_probs).score, correct).at_bound

@@ -34,17 +34,6 @@ def test_the_amplified_entropy_by_hand():
     assert amplified_entropy({"a": 0.5, "b": 0.5}, {"a": 0.5, "b": 0.5}, 1.0) == pytest.approx(math.log(2))
 
 
-def test_it_is_the_softmax_of_numpy_for_any_shares():
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        p, q = rng.dirichlet(np.ones(4), size=2)
-        exponent = p + 0.7 * (p - q)
-        v = np.exp(exponent) / np.exp(exponent).sum()
-        names = [f"answer {i}" for i in range(4)]
-        found = amplified_entropy(dict(zip(names, p, strict=True)), dict(zip(names, q, strict=True)), 0.7)
-        assert found == pytest.approx(float(-(v * np.log(v)).sum()), abs=1e-12)
-
-
 def view(name: str, *texts: tuple[str, str], log_probs: tuple[float, ...] = (-1.0, -1.0)) -> ViewAnswers:
     tokens = pl.Series([[[value] for value in log_probs] for _ in texts], dtype=pl.List(pl.List(pl.Float32)))
     return ViewAnswers(

@@ -30,11 +30,6 @@ def test_vauq_by_hand():
     assert scores([0.5, 0.5, 2.0], [1.25, 0.5, 1.0], 0.0).tolist() == [-0.5, -0.5, -2.0]
 
 
-def test_it_is_surer_the_more_the_image_tells():
-    found = scores([1.0] * 4, [0.5, 1.0, 1.5, 3.0], 1.5)
-    assert (np.diff(found) > 0).all()
-
-
 def test_another_view_is_refused():
     given = synthetic.with_views(synthetic.examples(10), ("samples",)).answers
     with pytest.raises(ConfigError, match=r"views\.samples: gives no states"):

@@ -12,11 +12,6 @@ def load_rows(name, folder, split, settings):
     return plugins.load("datasets", name).load_rows(folder, split, settings)
 
 
-def test_what_loaders_share_is_no_loader():
-    assert {"slake", "table"} <= set(LOADERS)
-    assert not any(name.startswith("_") for name in LOADERS)
-
-
 @pytest.mark.parametrize("name", LOADERS)
 def test_a_loader_says_which_files_of_the_hub_it_needs_and_their_terms(name):
     files = plugins.declared("datasets", name, "HUB_FILES")

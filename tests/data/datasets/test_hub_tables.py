@@ -1,12 +1,10 @@
 import hashlib
 
-import polars as pl
 import pytest
 
 from dualread.data.datasets import _hub_tables
-from dualread.data.datasets._hub_tables import answer_type, has_tables, read_rows
-from dualread.errors import DataError
-from tests.data.datasets.tables import SCHEMA, write_tables
+from dualread.data.datasets._hub_tables import answer_type, read_rows
+from tests.data.datasets.tables import write_tables
 
 
 def test_contents_name_images_and_questions(tmp_path):
@@ -47,58 +45,3 @@ def test_rows_are_numbered_through_all_tables_and_equal_images_are_one_object(tm
 )
 def test_yes_and_no_are_closed(answer, kind):
     assert answer_type(answer) == kind
-
-
-def test_every_table_of_a_split_must_be_there(tmp_path):
-    assert not has_tables(tmp_path)
-    with pytest.raises(DataError, match=r"no data/test-\*\.parquet"):
-        read_rows(tmp_path, ["test"])
-    write_tables(tmp_path, "test", [(b"one", "a", "b")], [(b"two", "a", "b")], [(b"three", "a", "b")])
-    assert has_tables(tmp_path)
-    next((tmp_path / "data").glob("test-00001-*")).unlink()
-    with pytest.raises(DataError, match=r"test-00000.*test-00002.*: expected test-00000-of-N to"):
-        read_rows(tmp_path, ["test"])
-
-
-def test_tables_of_two_revisions_are_refused(tmp_path):
-    write_tables(tmp_path, "test", [(b"one", "a", "b")])
-    table = next((tmp_path / "data").glob("test-*"))
-    (tmp_path / "data" / "test-00000-of-00001-0123456789abcdef.parquet").write_bytes(table.read_bytes())
-    with pytest.raises(DataError, match="from one revision"):
-        read_rows(tmp_path, ["test"])
-
-
-def test_rows_without_a_value_are_named_together(tmp_path):
-    good = (b"one", "a", "b")
-    write_tables(tmp_path, "test", [good, (b"one", None, "b"), (b"one", "a", None)], [good, (None, "a", "b")])
-    with pytest.raises(DataError) as error:
-        read_rows(tmp_path, ["test"])
-    lines = str(error.value).splitlines()
-    assert [line.split("e5bc3d208bb4deeb.parquet: ")[1].split(" is empty")[0] for line in lines] == [
-        "row 1: question",
-        "row 2: answer",
-        "row 1: image.bytes",
-    ]
-    assert "test-00001-of-00002" in lines[2]
-
-
-@pytest.mark.parametrize(
-    ("schema", "message"),
-    [
-        ({**SCHEMA, "answer": pl.Binary}, "question and answer are not text"),
-        ({**SCHEMA, "image": pl.Struct({"path": pl.String})}, "Expected a parquet table with the columns image"),
-        ({"image": SCHEMA["image"], "question": pl.String}, "Expected a parquet table with the columns image"),
-    ],
-)
-def test_a_table_with_other_columns_is_refused(tmp_path, schema, message):
-    (tmp_path / "data").mkdir()
-    pl.DataFrame(schema=schema).write_parquet(tmp_path / "data" / "test-00000-of-00001.parquet")
-    with pytest.raises(DataError, match=rf"(?s)test-00000-of-00001\.parquet: .*{message}"):
-        read_rows(tmp_path, ["test"])
-
-
-def test_a_file_that_is_not_parquet_is_refused(tmp_path):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "test-00000-of-00001.parquet").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(DataError, match="Expected a parquet table with the columns image"):
-        read_rows(tmp_path, ["test"])

@@ -14,7 +14,6 @@ import pytest
 import dualread
 from dualread import plugins
 from dualread.apps import main as program
-from dualread.apps.evaluate import DESCRIPTION
 from dualread.apps.evaluate.log import answer_to, read_stated, self_consistency, sequence_likelihood, stated_text
 from dualread.data.logs import lm_eval, lmms_eval, vlmevalkit
 from dualread.data.logs.base import LoggedSample
@@ -86,12 +85,6 @@ def test_a_log_of_generation_has_one_score_per_filter_and_all_draws(tmp_path):
     first, second = lm_eval.read_log(written(tmp_path, voted)).samples
     assert (first.scores, second.scores) == ({"exact_match": None}, {"exact_match": 0.0})  # 7 is of no first draw
     assert first.references == ["7", "8"]
-
-
-def test_draws_may_be_true_and_false(tmp_path):
-    row = rows(SUMS)[0] | {"resps": [["1", "True"]], "filtered_resps": [["1", "True"]]}
-    (read,) = lm_eval.read_log(written(tmp_path, [row])).samples
-    assert (read.completions, read.choice_likelihoods) == (["1", "True"], {})
 
 
 def test_samples_may_be_one_json_list(tmp_path):
@@ -294,14 +287,6 @@ def test_what_has_no_score_or_no_value_is_left_out_and_counted(tmp_path):
     assert named.left_out == {f"{path}: no stated": 1, f"{path}: no value for 'score.exact_match'": 1}
 
 
-def test_pairs_may_have_other_names_of_columns_than_the_log(tmp_path):
-    pairs = pl.DataFrame({"sample_id": ["0"], "donor_image_id": ["x"], "sure": [0.1], "donor_correct": [0]})
-    names = {"donor_confidence": "sure", "image_id": "doc.question"}
-    path = written(tmp_path, [{**row, "doc": {"question": f"i{row['doc_id']}"}} for row in STATED])
-    found = evaluated(path, "lm-eval", score="graded", pairs=pairs, columns=names)
-    assert found.metrics.filter(metric="natural_ccg_auc", subset="all")["estimate"].item() == 1.0  # .9 and .1
-
-
 def test_the_answers_may_be_graded_and_may_choose_thresholds(tmp_path):
     path = written(tmp_path, STATED)
     assert answers_of(evaluated(path, "lm-eval", score="graded"), "stated")["0"] == (0.9, True)
@@ -381,14 +366,6 @@ def test_a_log_with_any_value_is_evaluated_or_refused(tmp_path, harness, source,
                     assert method.answers["confidence"].is_between(0, 1).all()
 
 
-@pytest.mark.parametrize("name", plugins.known("logs"))
-def test_every_reader_declares_what_people_need(name):
-    assert f"--from {name.replace('_', '-')}" in DESCRIPTION
-    assert all(suffix.startswith(".") for suffix in plugins.declared("logs", name, "SUFFIXES"))
-    assert isinstance(plugins.declared("logs", name, "FIELDS"), list)
-    assert len(plugins.declared("logs", name, "CONFIDENCE")) > 20
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -416,6 +393,12 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch, capsys):
     (tmp_path / "a.eval").write_bytes(b"PK")
     assert program.main(["evaluate", str(tmp_path / "a.eval"), "--from", "inspect"]) == 1
     assert "inspect-ai is not installed. Run: pip install" in capsys.readouterr().err
+
+
+def test_draws_may_be_true_and_false(tmp_path):
+    row = rows(SUMS)[0] | {"resps": [["1", "True"]], "filtered_resps": [["1", "True"]]}
+    (read,) = lm_eval.read_log(written(tmp_path, [row])).samples
+    assert (read.completions, read.choice_likelihoods) == (["1", "True"], {})
 
 
 def test_a_log_is_no_table_in_memory():

@@ -1,5 +1,6 @@
 """Pictures with shapes and texture, and copies of them."""
 
+import functools
 import io
 
 import numpy as np
@@ -7,6 +8,7 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 
+@functools.cache
 def picture(seed, width=300, height=260):
     """Return a gray RGB picture of smooth shapes with a fine texture; another seed gives another picture."""
     random = np.random.default_rng(seed)

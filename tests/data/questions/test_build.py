@@ -144,4 +144,5 @@ def test_rows_that_no_prompt_can_ask_or_no_answer_can_match_are_refused():
         "there are 11 options",
         "the text '<|im_end|>' contains the control token '<|im_end|>'",
     ]
-    refuse_broken(_loaded(_row(0, options=four[:2], reference_answers=("the Lung.", "right lung"))), {})
+    ten = _row(1, options=tuple(map(str, range(10))), reference_answers=("9",))
+    refuse_broken(_loaded(_row(0, options=four[:2], reference_answers=("the Lung.", "right lung")), ten), {})

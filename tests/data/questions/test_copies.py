@@ -34,7 +34,7 @@ def test_the_hash_is_that_of_its_definition():
 
 @pytest.mark.parametrize("kind", COPIES)
 def test_a_copy_is_close(kind):
-    for seed in range(5):
+    for seed in range(3):
         distance, value = _compare(picture(seed), COPIES[kind](picture(seed)))
         assert distance <= MOST_DISTANCE
         assert value <= MOST_DIFFERENCE
@@ -42,7 +42,7 @@ def test_a_copy_is_close(kind):
 
 def test_a_neighbouring_slice_is_not_a_copy():
     # Mixed with a tenth of another picture: the hash hardly changes, the picture does.
-    for seed in range(5):
+    for seed in range(3):
         slice_ = Image.blend(picture(seed), picture(seed + 100), 0.1)
         distance, value = _compare(picture(seed), slice_)
         assert distance <= MOST_DISTANCE
@@ -78,25 +78,16 @@ def test_pictures_of_one_group_are_not_compared_and_all_others_are():
     assert found[0, 2] == 0
 
 
-def test_many_pictures_are_compared_in_parts(monkeypatch):
-    images = [picture(seed, 64, 64) for seed in range(9)]
-    thumbnails = _thumbnails(*images, *images)
-    expected = sorted(copies(thumbnails, np.arange(18)))
-    assert [(i, j) for i, j, *_ in expected] == [(i, i + 9) for i in range(9)]
-    monkeypatch.setattr("dualread.data.questions.copies._CHUNK", 2)
-    assert sorted(copies(thumbnails, np.arange(18))) == expected
-
-
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_equals_a_comparison_of_every_two_pictures(monkeypatch, mirrored):
-    # 40 pictures, ten of them alike, with copies that were changed at random, and flat ones; blocks of five.
+    # 34 pictures, seven of them alike, with copies that were changed at random, and flat ones; blocks of five.
     random = np.random.default_rng(0)
-    images = [picture(seed) for seed in range(30)]
-    images += [Image.blend(picture(0), picture(seed), 0.04) for seed in range(100, 110)]
+    images = [picture(seed) for seed in range(28)]
+    images += [Image.blend(picture(0), picture(seed), 0.04) for seed in range(100, 106)]
     images += [random.choice(list(COPIES.values()))(image) for image in images]
     images += [Image.new("RGB", (9, 9), (level, level, level)) for level in (0, 0, 200)]
     thumbnails, places = _thumbnails(*images), random.integers(0, 3, len(images))
-    thumbnails[40:60] = thumbnails[40:60, :, ::-1]
+    thumbnails[34:51] = thumbnails[34:51, :, ::-1]
     monkeypatch.setattr("dualread.data.questions.copies._BLOCK", 5)
     found = {(i, j): (distance, value) for i, j, distance, value in copies(thumbnails, places, mirrored=mirrored)}
     others = thumbnails[:, :, ::-1] if mirrored else thumbnails
@@ -105,9 +96,10 @@ def test_equals_a_comparison_of_every_two_pictures(monkeypatch, mirrored):
     for i in range(len(images)):
         for j in range(i + 1, len(images)):
             distance = int((bits[i] != of_others[j]).sum())
-            value = float(difference(looks[i : i + 1], shown[j : j + 1])[0])
-            if places[i] != places[j] and distance <= MOST_DISTANCE and value <= MOST_DIFFERENCE:
-                expected[i, j] = (distance, pytest.approx(value, abs=1e-6))
+            if places[i] != places[j] and distance <= MOST_DISTANCE:
+                value = float(difference(looks[i : i + 1], shown[j : j + 1])[0])
+                if value <= MOST_DIFFERENCE:
+                    expected[i, j] = (distance, pytest.approx(value, abs=1e-6))
     assert found == expected
     assert len(expected) > 10
 
@@ -133,3 +125,12 @@ def test_real_images_are_no_copies_of_each_other_and_their_copies_are_found():
     assert {(i, j) for i, j, *_ in copies(mirrored, np.arange(2 * n), mirrored=True)} == {(i, i + n) for i in range(n)}
     assert len(images) == 96
     assert found == {(i, j) for i in range(3 * n) for j in range(i + 1, 3 * n) if i % n == j % n}
+
+
+def test_many_pictures_are_compared_in_parts(monkeypatch):
+    images = [picture(seed, 64, 64) for seed in range(9)]
+    thumbnails = _thumbnails(*images, *images)
+    expected = sorted(copies(thumbnails, np.arange(18)))
+    assert [(i, j) for i, j, *_ in expected] == [(i, i + 9) for i in range(9)]
+    monkeypatch.setattr("dualread.data.questions.copies._CHUNK", 2)
+    assert sorted(copies(thumbnails, np.arange(18))) == expected

@@ -12,10 +12,6 @@ MANIFEST = pl.DataFrame(
 )
 
 
-def _refuse(expected):
-    refuse_another(MANIFEST, expected, file=Path("/official/test.json"), dataset="vqa_rad", split="test")
-
-
 def test_the_digest_is_that_of_the_rows_as_json():
     lines = (
         '{"image_id":"i","modality":"ct","reference_answers":["é"],"sample_id":"a"}\n'
@@ -43,3 +39,7 @@ def test_another_table_of_questions_is_refused_with_what_to_do():
         f" {digest(MANIFEST)}, expected {'0' * 64}."
     )
     assert "set datasets.vqa_rad.expect_sha256.test to its digest" in message
+
+
+def _refuse(expected):
+    refuse_another(MANIFEST, expected, file=Path("/official/test.json"), dataset="vqa_rad", split="test")

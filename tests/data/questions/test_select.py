@@ -85,11 +85,6 @@ def test_questions_of_both_types_share_the_room_on_a_picture():
     assert [(step.kept, step.dropped) for step in found.audit[1:]] == [(3, 7)]
 
 
-def test_a_type_that_is_not_named_gets_no_question():
-    found = _select([_row(0), _row(1, "closed"), _row(2, "closed")], {"questions": {"closed": 2}})
-    assert _ids(found) == ["q1", "q2"]
-
-
 def test_pictures_are_identified_only_for_rows_that_the_draw_reaches():
     asked = []
     rows = [_row(i) for i in range(1000)]
@@ -136,8 +131,3 @@ def test_a_draw_keeps_its_rule_and_ignores_the_order_of_the_file(kinds, random, 
     assert max(Counter(row.image for row in found.rows).values()) <= 2
     assert [row.source_row for row in found.rows] == sorted(row.source_row for row in found.rows)
     assert set(_ids(_select(shuffled, rule, seed))) == set(_ids(found))
-
-
-def test_the_seed_changes_the_draw():
-    rows = [_row(i) for i in range(50)]
-    assert _ids(_select(rows, {"questions": 10}, 0)) != _ids(_select(rows, {"questions": 10}, 1))

@@ -8,14 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dualread.apps.evaluate import DESCRIPTION
 from dualread.data.tables.checks import checked
-from dualread.data.tables.contract import ANSWERS, PAIRS, TableOptions, plain_ids
+from dualread.data.tables.contract import ANSWERS, TableOptions, plain_ids
 from dualread.data.tables.files import read_file
 from dualread.data.tables.memory import read_frame
 from dualread.errors import DataError
-
-DOCS = Path(__file__).parents[3] / "docs/evaluate.md"
 
 
 def read(table, declared=ANSWERS, **options):
@@ -32,28 +29,6 @@ def of_text(folder, text, name="mine.csv", **options):
 
 def confidences(table):
     return table.frame["confidence"].to_list()
-
-
-def test_every_column_is_documented_and_in_the_help():
-    rows = [line.split("|")[1] for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
-    documented = {name.strip(" `") for row in rows for name in row.split(",")}
-    names = {column.name for column in (*ANSWERS, *PAIRS)}
-    of_studies = {"study", "replicates"}
-    assert names - documented <= of_studies | {"donor_score", "split"}
-    assert {name for name in names if name not in DESCRIPTION} == set()
-
-
-def test_a_value_means_the_same_in_every_format(tmp_path):
-    table = pl.DataFrame({"confidence": [0.9, 0.2, 1.0], "correct": [True, False, True], "image_id": [7, 8, 9]})
-    table.write_csv(tmp_path / "mine.csv")
-    table.write_ndjson(tmp_path / "mine.jsonl")
-    table.cast({"confidence": pl.Float32}).write_parquet(tmp_path / "mine.parquet")
-    for name in ("mine.csv", "mine.jsonl", "mine.parquet"):
-        frame = read(tmp_path / name).frame
-        assert frame["confidence"].to_list() == [0.9, 0.2, 1.0]  # float32 0.9 as float64 would be 0.89999998
-        assert frame["correct"].to_list() == [True, False, True]
-        assert frame["image_id"].to_list() == ["7", "8", "9"]
-        assert frame["row"].to_list() == [1, 2, 3]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -45,19 +45,6 @@ def test_forms_of_quotes_and_lines(tmp_path, text, rows):
     assert cells(wrote(tmp_path, text)) == rows
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        'confidence,note\n0.9,"a 5 \\" mass"\n0.8,x\n0.3,"a 3 \\" node"\n0.2,z\n',  # polars reads 2 of these 4 rows
-        'a,b\n"5 \\"",x\n"6 \\"",y\n',
-        'a,b\n"\\"5\\"",x\n',
-    ],
-)
-def test_quotes_escaped_by_a_backslash_are_refused(tmp_path, text):
-    with pytest.raises(DataError, match="double the quotes"):
-        read_file(wrote(tmp_path, text))
-
-
 LETTERS = st.text(st.sampled_from('ab";,\t\\\n\r é'), max_size=6)
 
 
@@ -78,14 +65,6 @@ def test_every_row_of_any_writer_is_read_or_the_file_is_refused(tmp_path, rows, 
     assert read == expected or "\\" in written.getvalue()
     assert error is None or '\\"' in written.getvalue()
     assert error is None or str(path) in str(error)
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_encodings(tmp_path, encoding):
-    read = read_file(wrote(tmp_path, "a;b\nRöntgen;Läsion\n", encoding=encoding))
-    assert (read.frame.rows(), read.separator) == ([("Röntgen", "Läsion")], ";")
-    notes = {"cp1252": ("read as semicolons, windows-1252",), "utf-16": ("read as semicolons, utf-16",)}
-    assert read.notes == notes.get(encoding, ())
 
 
 RECORDS = [{"id": 7, "c": 0.90, "z": True, "r": ["x", "y"]}, {"id": 8, "c": 1, "z": None, "r": None}]
@@ -126,15 +105,6 @@ def test_a_column_may_begin_far_below_but_has_one_kind(tmp_path, monkeypatch):
         read_file(wrote(tmp_path, json.dumps([*records, {"a": ["z"]}]), "a.json"))
 
 
-def test_parquet_packed_or_not(tmp_path):
-    frame = pl.DataFrame({"a": [1, 2], "b": [["x"], None]})
-    frame.write_parquet(tmp_path / "a.parquet")
-    wrote(tmp_path, gzip.compress((tmp_path / "a.parquet").read_bytes()), "a.parquet.gz")
-    for name in ("a.parquet", "a.parquet.gz"):
-        assert read_file(tmp_path / name).frame.to_dict(as_series=False) == {"a": [1, 2], "b": [["x"], None]}
-        assert list(read_records(tmp_path / name).rows)[1] == (2, {"a": 2, "b": None})
-
-
 def test_limits(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="has 200,000 columns, expected at most 5,000"):
         read_file(wrote(tmp_path, ",".join(map(str, range(200_000))) + "\n"))
@@ -159,17 +129,6 @@ def test_equal_images_of_a_parquet_are_one_object_across_batches(tmp_path):
         assert [row["k"] for row in rows] == list(range(n))
         assert [row["image"] for row in rows] == [[one] for one in images]
         assert len({id(row["image"][0]["bytes"]) for row in rows}) == 2
-
-
-@pytest.mark.parametrize("name", ["mine.jsonl", "mine.csv", "mine.parquet"])
-def test_equal_texts_are_one_object(tmp_path, name):
-    frame = pl.DataFrame({"question": ["Where is it?"] * 2})
-    wrote(tmp_path, frame.write_csv() if name == "mine.csv" else frame.write_ndjson(), name)
-    if name == "mine.parquet":
-        frame.write_parquet(tmp_path / name)
-    (_, one), (_, other) = read_records(tmp_path / name).rows
-    assert one == other == {"question": "Where is it?"}
-    assert one["question"] is other["question"]
 
 
 def test_lines_keep_their_numbers(tmp_path):
@@ -227,5 +186,24 @@ def test_columns_that_are_not_wanted_are_named_and_not_read(tmp_path, suffix, us
     assert table.rows.to_list() == [1, 2]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_encodings(tmp_path, encoding):
+    read = read_file(wrote(tmp_path, "a;b\nRöntgen;Läsion\n", encoding=encoding))
+    assert (read.frame.rows(), read.separator) == ([("Röntgen", "Läsion")], ";")
+    notes = {"cp1252": ("read as semicolons, windows-1252",), "utf-16": ("read as semicolons, utf-16",)}
+    assert read.notes == notes.get(encoding, ())
+
+
 def test_a_key_of_json_may_be_empty(tmp_path):
     assert read_file(wrote(tmp_path, json.dumps([{"": "x", "a": "1"}]), "mine.json")).columns == ("", "a")
+
+
+@pytest.mark.parametrize("name", ["mine.jsonl", "mine.csv", "mine.parquet"])
+def test_equal_texts_are_one_object(tmp_path, name):
+    frame = pl.DataFrame({"question": ["Where is it?"] * 2})
+    wrote(tmp_path, frame.write_csv() if name == "mine.csv" else frame.write_ndjson(), name)
+    if name == "mine.parquet":
+        frame.write_parquet(tmp_path / name)
+    (_, one), (_, other) = read_records(tmp_path / name).rows
+    assert one == other == {"question": "Where is it?"}
+    assert one["question"] is other["question"]

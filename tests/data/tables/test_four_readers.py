@@ -189,14 +189,3 @@ def test_what_could_be_read_wrongly_is_refused_by_name(tmp_path, name, reader):
         pytest.skip("score reads no gold answers")
     with pytest.raises(DataError, match=name.partition(".")[0]):
         reader(wrote(tmp_path, name, REFUSED[name]))
-
-
-@pytest.mark.parametrize("reader", READERS)
-def test_a_broken_line_of_json_lines_is_refused(tmp_path, reader):
-    with pytest.raises(DataError, match="line 2: not JSON"):
-        reader(wrote(tmp_path, "mine.jsonl", lines(ROWS).replace("\n", "\n{broken\n", 1)))
-
-
-def test_score_keeps_the_place_of_a_broken_line(tmp_path):
-    rows = read_rows(wrote(tmp_path, "mine.jsonl", lines(ROWS).replace("\n", "\n{broken\n", 1)))
-    assert [row.question is None for row in rows] == [False, True, False, False, False]

@@ -1,4 +1,4 @@
-"""The p-value by hand and by loops, the sequences of tests, and the guarantee in 1,000 simulations per source."""
+"""The p-value by hand and by loops, the sequences of tests, and the guarantee in 600 simulations per source."""
 
 import math
 from functools import partial
@@ -15,7 +15,7 @@ from dualread.evaluation.metrics.selective import threshold
 from dualread.seeding import generator
 from tests.evaluation.metrics.samples import cells
 
-RISK, DELTA, REPETITIONS = 0.1, 0.1, 1000
+RISK, DELTA, REPETITIONS = 0.1, 0.1, 600
 
 
 def literal_p(confidence, correct, images, threshold, target_risk, most):
@@ -108,7 +108,7 @@ def test_the_order_of_the_bets_depends_on_names_alone():
     assert np.array_equal(by_name, by_number)
 
 
-@given(st.lists(st.sampled_from([0.001, 0.015, 0.03, 0.05, 0.09, 0.5]), min_size=1, max_size=12), st.randoms())
+@given(st.lists(st.sampled_from([0.001, 0.02, 0.03, 0.04, 0.09, 0.5]), min_size=1, max_size=12), st.randoms())
 def test_sequences_that_have_not_ended_share_their_levels(p, random):
     levels = sorted((random.choice(range(101)) / 100 for _ in p), reverse=True)
     levels = sorted(set(levels), reverse=True)
@@ -117,6 +117,14 @@ def test_sequences_that_have_not_ended_share_their_levels(p, random):
     for target_risk in (0.1, 0.2, 0.6):
         found = smallest_certified(np.array(levels), np.array(p), target_risk=target_risk, delta=0.1)
         assert found == literal_certified(levels, p, target_risk, 0.1)
+
+
+@pytest.mark.parametrize("n_starts", [1, 2, 3, 4, 5])
+def test_a_p_value_that_is_its_level_passes(n_starts):
+    p = 0.1 / 5 * n_starts
+    for level in (0.99, 0.5, 0.01):
+        found = smallest_certified(np.array([level]), np.array([p]), target_risk=0.1, delta=0.1)
+        assert found == literal_certified([level], [p], 0.1, 0.1)
 
 
 @pytest.mark.parametrize("n_times", [1, 5, 200])
@@ -152,14 +160,6 @@ def test_the_last_start_that_passed_is_returned_and_not_the_confidence_above_it(
     assert certified_threshold(confidence, correct, range(120), target_risk=0.1) == 0.95
 
 
-def test_equal_confidences_are_kept_together():
-    # 200 right and 20 wrong answers at .9: no threshold separates them
-    confidence, correct = np.full(220, 0.9), np.arange(220) < 200
-    p = risk_p_values(confidence, correct, range(220), target_risk=0.2)[1]
-    assert len(p) == 1
-    assert certified_threshold(confidence, correct, range(220), target_risk=0.2) == 0.0
-
-
 def test_how_many_right_answers_one_start_needs():
     # At .9 the start .9 has the level .1 / 5: .9^37 = .0203 fails and .9^38 = .0182 passes. At .99, three starts are
     # above .9 and none has failed when it is tested: .9^22 = .0985, but the first one needs .02, too.
@@ -192,27 +192,6 @@ def test_a_known_maximum_of_answers_per_image():
         certified_threshold(confidence, correct, np.arange(60) // 3, target_risk=0.2, max_per_image=2)
 
 
-def test_answers_to_one_image_count_as_one():
-    """200 right answers to 200 images are certain; to two images they say next to nothing."""
-    confidence, correct = np.full(200, 0.9), np.ones(200, dtype=bool)
-    assert certified_threshold(confidence, correct, range(200), target_risk=0.1) == 0.0
-    with pytest.raises(UndefinedMetricError, match=r"too few images \(2\), even if all 200 answers were correct"):
-        certified_threshold(confidence, correct, np.arange(200) % 2, target_risk=0.1)
-
-
-def test_a_smaller_delta_never_certifies_more():
-    generator = np.random.default_rng(3)
-    confidence, images = generator.random(2000), generator.integers(0, 700, 2000)
-    correct = generator.random(2000) < 0.7 + 0.3 * confidence
-    found = [certified_threshold(confidence, correct, images, target_risk=0.2, delta=d) for d in (0.5, 0.1, 0.01)]
-    assert found == sorted(found)
-
-
-def test_the_starts_are_confidences():
-    for risk in (0.01, 0.3, 0.5, 0.9):
-        assert all(0.0 <= start < 1.0 for start in starts(risk))
-
-
 def one(m, generator):
     return np.ones(m, dtype=int)
 
@@ -238,17 +217,8 @@ def whole_images_wrong(confidence, size, image_luck):
     return (image_luck < 1.02 * RISK).astype(float)
 
 
-def wrong_at_the_top(confidence, size, image_luck):
-    """Above .97 most answers are wrong, from .5 to .97 few, below many."""
-    return np.where(confidence > 0.97, 0.6, np.where(confidence > 0.5, 0.08, 0.4))
-
-
 def large_images_wrong(confidence, size, image_luck):
     return np.where(size > 4, 0.3, 0.05)
-
-
-def continuous(n, generator):
-    return generator.random(n)
 
 
 def tied(n, generator):
@@ -260,16 +230,10 @@ def high(n, generator):
 
 
 SOURCES = {
-    "calibrated": (uneven, continuous, calibrated, 120),
     "calibrated, high": (one, high, calibrated, 120),
-    "just too risky": (one, high, just_too_risky, 150),
     "just too risky, ties": (uneven, tied, just_too_risky, 120),
-    "whole images wrong": (uneven, high, whole_images_wrong, 120),
     "whole images wrong, ties": (rare, tied, whole_images_wrong, 150),
-    "wrong at the top": (uneven, continuous, wrong_at_the_top, 150),
     "large images wrong": (rare, high, large_images_wrong, 150),
-    "large images wrong, ties": (uneven, tied, large_images_wrong, 150),
-    "tiny": (uneven, tied, calibrated, 5),
 }
 
 
@@ -283,7 +247,7 @@ def draw(source, generator, n_images=None):
 
 
 def share_above_the_target(source, choose):
-    """Return in how many of 1,000 validation sets the risk on 40,000 other images exceeds the target."""
+    """Return in how many of 600 validation sets the risk on 40,000 other images exceeds the target."""
     generator = np.random.default_rng([18, len(source)])
     confidence, wrong, _ = draw(source, generator, n_images=40_000)
     exceeded = 0
@@ -303,19 +267,11 @@ def test_the_realised_risk_exceeds_the_target_in_at_most_delta(source):
     assert share <= DELTA + 2 * math.sqrt(DELTA * (1 - DELTA) / REPETITIONS)
 
 
-@pytest.mark.parametrize("source", ["calibrated", "calibrated, high", "whole images wrong, ties"])
-def test_the_empirical_threshold_has_no_such_guarantee(source):
+def test_the_empirical_threshold_has_no_such_guarantee():
     """The same simulation refutes it, and would refute others."""
-    assert share_above_the_target(source, lambda c, ok, images: threshold(c, ok, target_risk=RISK)) > 2 * DELTA
-
-
-@pytest.mark.parametrize("n_images", [60, 200])
-def test_all_right_is_certified_and_all_wrong_never(n_images):
-    confidence = np.linspace(0.5, 1.0, n_images)
-    right = np.ones(n_images, dtype=bool)
-    assert certified_threshold(confidence, right, range(n_images), target_risk=0.1) == 0.0
-    with pytest.raises(UndefinedMetricError):
-        certified_threshold(confidence, ~right, range(n_images), target_risk=0.1)
+    assert (
+        share_above_the_target("calibrated, high", lambda c, ok, images: threshold(c, ok, target_risk=RISK)) > 2 * DELTA
+    )
 
 
 def test_with_many_images_nearly_every_threshold_that_exists_is_found():

@@ -19,18 +19,9 @@ from tests.evaluation.metrics import literal
 from tests.evaluation.metrics.samples import cells
 
 
-def test_aurc_by_hand():
-    # order .9 right, .8 wrong, .1 right: risks 0/1, 1/2, 1/3 -> (0 + 1/2 + 1/3) / 3 = 5/18
-    assert aurc([0.8, 0.9, 0.1], [False, True, True]) == pytest.approx(5 / 18, abs=1e-15)
-
-
 def test_aurc_with_a_tie_by_hand():
     # .9 right; .5 twice, one wrong: risks 0, (1/2)/2 = 1/4 in expectation, 1/3 -> (1/4 + 1/3) / 3 = 7/36
     assert aurc([0.5, 0.9, 0.5], [False, True, True]) == pytest.approx(7 / 36, abs=1e-15)
-
-
-def test_aurc_of_a_constant_is_the_error_rate():
-    assert aurc([0.5] * 8, [True, False, False, True, True, True, True, True]) == 0.25
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=6))
@@ -54,17 +45,6 @@ def test_aurc_is_the_literal_definition_in_any_order_and_scale(cell, random):
 def test_hce_by_hand():
     # .9 counts as high; two of five rows are high and wrong; the denominator is all five
     assert hce([0.9, 0.95, 1.0, 0.89, 0.1], [False, True, False, False, False]) == 0.4
-
-
-def test_hce_of_a_timid_method_is_zero():
-    assert hce([0.5, 0.5], [False, False]) == 0.0
-
-
-@given(cells)
-def test_hce_is_the_literal_definition(cell):
-    confidence, correct = cell
-    wrong = sum(1 for c, z in zip(confidence, correct, strict=True) if c >= 0.9 and not z)
-    assert hce(confidence, correct) == wrong / len(correct)
 
 
 def test_the_curve_of_risks_shares_errors_inside_a_tie_and_has_the_area_for_its_mean():
@@ -101,15 +81,6 @@ def test_a_threshold_is_the_smallest_that_qualifies(cell, target_risk):
             threshold(confidence, correct, target_risk=target_risk)
     else:
         assert threshold(confidence, correct, target_risk=target_risk) == min(qualify)
-
-
-def test_the_rejection_metrics_by_hand():
-    # In the order of confidence right, wrong, right: risks 0, 1/2, 1/3, so AURC 5/18. Best: 0, 0, 1/3, so 1/9.
-    confidence, correct = [0.8, 0.9, 0.1], [False, True, True]
-    assert auarc(confidence, correct) == pytest.approx(13 / 18, abs=1e-15)
-    assert e_aurc(confidence, correct) == pytest.approx(5 / 18 - 2 / 18, abs=1e-15)
-    # By chance 1/3: (6/18 - 5/18) / (6/18 - 2/18)
-    assert prediction_rejection_ratio(confidence, correct) == pytest.approx(1 / 4, abs=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,6 @@ def interval_of(kernel, draws):
     return interval(image_cluster_replicates({"metric": kernel}, draws)["metric"])
 
 
-def test_every_replicate_draws_as_many_images_as_there_are():
-    (weights,) = draws().weights()
-    assert weights.shape == (12, 50)
-    assert (weights.sum(axis=0) == 12).all()
-
-
 def test_a_replicate_counts_the_images_that_a_generator_draws_with_replacement():
     (weights,), stream = draws(replicates=3).weights(), generator("study", "slake", "test", "bootstrap")
     for replicate in weights.T:
@@ -107,14 +101,6 @@ def test_memory_grows_with_the_chunk_and_not_with_the_replicates():
     assert peak(2000, 2000) > 8e6
 
 
-def test_draws_are_a_function_of_the_names():
-    one, same, other = (
-        next(draws(names=names).weights()) for names in [("a", "b", "c"), ("a", "b", "c"), ("a", "b", "d")]
-    )
-    assert np.array_equal(one, same)
-    assert not np.array_equal(one, other)
-
-
 def test_cluster_of():
     assert draws(3).cluster_of(["image-02", "image-00", "image-02"]).tolist() == [2, 0, 2]
 
@@ -132,34 +118,7 @@ def test_undefined_replicates_are_counted_and_left_out():
     assert (nothing.low, nothing.high, nothing.n_undefined) == (None, None, 1)
 
 
-def test_a_method_against_itself_differs_by_exactly_zero():
-    generator = np.random.default_rng(1)
-    cluster, confidence, correct = generator.integers(0, 12, 60), generator.random(60), generator.random(60) < 0.6
-    order = generator.permutation(60)
-    one = auroc_kernel(confidence, correct, cluster, 12)
-    other = auroc_kernel(confidence[order], correct[order], cluster[order], 12)
-    found = image_cluster_replicates({"one": one, "other": other}, draws())
-    assert (found["one"] - found["other"] == 0).all()
-
-
-def test_one_image_gives_a_point():
-    confidence, correct, cluster = np.array([0.9, 0.1]), np.array([True, False]), np.zeros(2, dtype=int)
-    found = interval_of(auroc_kernel(confidence, correct, cluster, 1), draws(1))
-    assert (found.low, found.high, found.n_undefined) == (1.0, 1.0, 0)
-
-
 def test_no_replicates_and_no_images():
     kernel = mean_kernel(np.array([1.0]), np.array([0]), 1)
     assert interval_of(kernel, draws(1, replicates=0)).low is None
     assert interval_of(kernel, draws(0)).n_replicates == 0
-
-
-def test_coverage_of_a_mean_of_independent_images():
-    # the 95% interval of a mean of 400 independent images is close to mean +- 1.96 sd / 20
-    values = np.random.default_rng(2).normal(size=400)
-    kernel = mean_kernel(values, np.arange(400), 400)
-    resamples = ImageDraws(names=("x",), image_ids=tuple(f"{k:03d}" for k in range(400)), replicates=4000)
-    found = interval_of(kernel, resamples)
-    half = 1.96 * values.std() / 20
-    assert found.low == pytest.approx(values.mean() - half, abs=0.15 * half)
-    assert found.high == pytest.approx(values.mean() + half, abs=0.15 * half)

@@ -92,14 +92,26 @@ def test_even_images_have_intervals(sizes):
     assert not InEffect.of(np.array(sizes)).is_uneven
 
 
+@pytest.mark.parametrize(
+    ("sizes", "is_uneven"),
+    [
+        ([4] * 3 + [1] * 37, True),  # 49^2 / 85 = 28.2, below three quarters of 40
+        ([4] * 2 + [1] * 38, False),  # 46^2 / 70 = 30.2
+        ([5] * 11 + [1] * 145, True),  # 200^2 / 420 = 95.2, below 100
+        ([5] * 10 + [1] * 150, False),  # 200^2 / 400 = 100
+    ],
+)
+def test_images_are_uneven_below_three_quarters_of_their_number_and_below_100(sizes, is_uneven):
+    assert InEffect.of(np.array(sizes)).is_uneven is is_uneven
+
+
 @pytest.mark.parametrize("design", UNEVEN)
-@pytest.mark.parametrize("correlation", [0.0, 0.3])
-def test_intervals_of_shares_of_uneven_images_cover(design, correlation):
+def test_intervals_of_shares_of_uneven_images_cover(design):
     """The variance of residuals with n - 1 degrees of freedom covers in 77 to 89% at .3."""
     rng, sizes, covered = np.random.default_rng(3), np.array(UNEVEN[design]), 0
     image = np.repeat(np.arange(len(sizes)), sizes)
     for _ in range(400):
-        share = rng.beta(1.4, 0.9333, len(sizes)) if correlation else np.full(len(sizes), 0.6)
+        share = rng.beta(1.4, 0.9333, len(sizes))
         low, high = share_interval(rng.random(len(image)) < share[image], image)
         covered += low <= 0.6 <= high
     assert 0.92 <= covered / 400 < 0.999

@@ -62,43 +62,11 @@ def test_the_variance_is_that_of_leaving_out_rows(seed: int) -> None:
     assert pair_shifts(values, source, donor).variance().value == pytest.approx(literal_variance(values, source, donor))
 
 
-def test_source_donor_and_pair_where_no_image_has_both_roles() -> None:
-    values, source, donor = drawn(3)
-    donor = donor + 12
-
-    def shifts(cluster: np.ndarray) -> float:
-        held = ~np.isnan(values)
-        means = [np.mean(values[held & (cluster != one)]) for one in sorted(set(cluster[held]))]
-        return float(np.sum((np.array(means) - np.mean(values[held])) ** 2))
-
-    pairs = shifts(source * 100 + donor)
-    n = len({*source[~np.isnan(values)], *donor[~np.isnan(values)]})
-    n_pairs = len(set((source * 100 + donor)[~np.isnan(values)]))
-    expected = (n - 1) / n * (shifts(source) + shifts(donor)) - (n_pairs - 1) / n_pairs * pairs
-    assert expected > (n_pairs - 1) / n_pairs * pairs / 2
-    assert pair_shifts(values, source, donor).variance().value == pytest.approx(expected)
-
-
 def test_a_pair_of_an_image_with_itself_is_left_out_once() -> None:
     # Images 0: 1; 1: 0 and 1. Mean 2/3. Without image 0: 1/2; without image 1: 1.
     found = pair_shifts(np.array([1.0, 0.0, 1.0]), np.array([0, 1, 1]), np.array([0, 1, 1]))
     assert found.images == pytest.approx([-1 / 6, 1 / 3])
     assert found.pairs == pytest.approx([-1 / 6, 1 / 3])
-
-
-def test_the_order_of_rows_has_no_influence() -> None:
-    values, source, donor = drawn(4)
-    order = np.random.default_rng(0).permutation(len(values))
-    one, other = pair_shifts(values, source, donor), pair_shifts(values[order], source[order], donor[order])
-    assert one.images.tobytes() == other.images.tobytes()
-    assert one.pairs.tobytes() == other.pairs.tobytes()
-    assert one.n == other.n
-
-
-def test_a_method_minus_itself_has_no_variance() -> None:
-    values, source, donor = drawn(5)
-    shifts = pair_shifts(values, source, donor)
-    assert (shifts - shifts).variance().value == 0.0
 
 
 def test_the_shifts_of_a_difference_are_those_of_the_paired_values() -> None:
@@ -149,8 +117,8 @@ def test_the_variance_between_seeds_is_added() -> None:
     assert found.tail(2.524743) == pytest.approx(0.025, rel=1e-5)
 
 
-@pytest.mark.parametrize("tail", [0.5, 0.2, 0.025, 1e-4, 1e-9])
-@pytest.mark.parametrize("between", [0.0, 1e-6, 0.01, 0.05])
+@pytest.mark.parametrize("tail", [0.5, 0.025, 1e-9])
+@pytest.mark.parametrize("between", [0.0, 1e-6, 0.05])
 def test_a_tail_is_the_inverse_of_a_quantile(tail: float, between: float) -> None:
     variance = Variance(value=0.05, df=30.0, n=31.0, between=between, df_between=2.0)
     assert variance.tail(variance.quantile(tail)) == pytest.approx(tail, rel=1e-6)
@@ -170,12 +138,9 @@ def test_tails_beyond_all_numbers_are_positive() -> None:
 @pytest.mark.parametrize(
     ("of_seeds", "together", "level"),
     [
-        (0.0, 0.5, 0.05),
         (0.0, 0.9, 0.05),
         (0.014, 0.0, 0.05),
-        (0.03, 0.5, 0.05),
-        (0.03, 0.0, 0.0025),
-        (0.03, 0.9, 0.0025),
+        (0.03, 0.5, 0.01),
     ],
 )
 def test_retrained_equal_methods_differ_no_more_often_than_the_level_says(
@@ -186,7 +151,7 @@ def test_retrained_equal_methods_differ_no_more_often_than_the_level_says(
     A share of the variance over images is of seeds and images together, and so in the variance between seeds, too.
     Counted twice, equal methods would differ in less than 1% with a share of .9, if seeds alone have no variance.
     """
-    rng, n = np.random.default_rng(0), 20_000
+    rng, n = np.random.default_rng(0), 8_000
     images, both = (0.01 * share**0.5 for share in (1 - together, together))
     seeds = rng.normal(0.0, images, (n, 1)) + rng.normal(0.0, (of_seeds**2 + 3 * both**2) ** 0.5, (n, 3))
     of_images = 0.01**2 * rng.chisquare(99, n) / 99

@@ -56,15 +56,6 @@ def test_a_kernel_is_its_metric_on_the_resampled_rows(cell, seed):
         assert np.concatenate(one_by_one).tobytes() == values.tobytes(), name
 
 
-@given(cells)
-def test_unit_weights_give_the_metric_itself(cell):
-    confidence, correct = cell
-    cluster = np.arange(len(correct)) % N_IMAGES
-    for name, (metric, kernel) in build(confidence, correct, cluster).items():
-        expected = literal(metric, confidence, correct, cluster, np.ones(N_IMAGES))
-        assert kernel(np.ones((N_IMAGES, 1)))[0] == pytest.approx(expected, abs=1e-12, nan_ok=True), name
-
-
 def test_no_rows_is_undefined_in_every_replicate():
     nothing, labels, cluster = np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=np.int64)
     for name, (_, kernel) in build(nothing, labels, cluster).items():
@@ -76,13 +67,6 @@ def slake_sized(seed=0, n=1061, n_images=96):
     confidence = np.where(generator.random(n) < 0.3, 0.9, generator.random(n))  # some tied, most not
     weights = generator.multinomial(n_images, [1 / n_images] * n_images, size=64).astype(float)
     return confidence, generator.random(n) < confidence, generator.integers(0, n_images, n), weights
-
-
-def test_a_set_of_slakes_size_is_resampled_to_twelve_digits():
-    confidence, correct, cluster, weights = slake_sized()
-    for name, (metric, kernel) in build(confidence, correct, cluster, 96).items():
-        expected = [literal(metric, confidence, correct, cluster, row) for row in weights]
-        assert np.abs(kernel(weights.T) - expected).max() < 1e-12, name
 
 
 def test_nothing_but_a_replicates_own_weights_reaches_its_bits():

@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dualread.evaluation.statistics.p_values import P, holm, p_value
 
@@ -39,10 +37,6 @@ def test_a_rounding_error_is_no_difference():
     assert value_of(replicates) == 1.0
     # A tie among them counts on both sides: 2 (1 + 1) / 5, and not 2 (1 + 0) / 5.
     assert value_of([0.1, 0.2, 0.3, (0.1 + 0.2) - 0.3]) == pytest.approx(0.8)
-
-
-def test_ten_thousand_replicates_on_one_side():
-    assert value_of(np.ones(10_000)) == pytest.approx(2 / 10_001)
 
 
 def test_without_a_value_there_is_no_p_value():
@@ -84,13 +78,3 @@ def test_holm_by_hand():
 
 def test_what_has_no_p_value_is_not_counted():
     assert adjusted([None, 0.03, 0.02]) == [None, 0.04, 0.04]  # 2 * .02; max(.04, 1 * .03)
-
-
-@given(st.lists(st.sampled_from([0.001, 0.01, 0.02, 0.3, 1.0]), max_size=8), st.randoms())
-def test_holm_does_not_depend_on_the_order(values, random):
-    order = list(range(len(values)))
-    random.shuffle(order)
-    assert [adjusted(values)[k] for k in order] == adjusted([values[k] for k in order])
-    assert all(
-        p <= found <= min(1.0, p * len(values)) + 1e-15 for p, found in zip(values, adjusted(values), strict=True)
-    )

@@ -43,9 +43,9 @@ def test_ties_alone_leave_room_on_both_sides() -> None:
     assert difference_interval(0.0, still) == pytest.approx((-0.168433, 0.168433), abs=1e-6)
 
 
-@pytest.mark.parametrize("estimate", [0.0, 1e-12, 1e-3, 0.5, 1 - 1e-12, 1.0])
-@pytest.mark.parametrize("value", [0.0, 1e-30, 1e-6, 0.2])
-@pytest.mark.parametrize("df", [0.1, 3.0, 200.0])
+@pytest.mark.parametrize("estimate", [0.0, 1e-12, 0.5, 1 - 1e-12, 1.0])
+@pytest.mark.parametrize("value", [0.0, 1e-30, 0.2])
+@pytest.mark.parametrize("df", [0.1, 200.0])
 def test_an_interval_contains_its_estimate_and_stays_on_the_scale(estimate: float, value: float, df: float) -> None:
     low, high = logit_interval(estimate, Variance(value=value, df=df, n=df + 1)) or (1.0, 0.0)
     assert 0.0 <= low <= estimate <= high <= 1.0

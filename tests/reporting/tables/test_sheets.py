@@ -4,7 +4,7 @@ The words of the tables are in words.txt.
 """
 
 import re
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import polars as pl
@@ -136,7 +136,7 @@ def pairs_of(name):
     methods = [of.name for of in CASES[name].layout.methods]
     found = [("method", *pair) for pair in dict.fromkeys((tuple(methods[:2]), tuple(methods[-2:])))]
     for field in ("backbone", "dataset", "subset"):
-        found += [(field, *pair) for pair in combinations(dict.fromkeys(getattr(key, field) for key in keys), 2)]
+        found += [(field, *pair) for pair in pairwise(dict.fromkeys(getattr(key, field) for key in keys))]
     return found
 
 

@@ -90,7 +90,8 @@ def _values(table: Path) -> Iterator[tuple[str | None, str | None, bytes | None]
             yield from frame.slice(start, _BATCH_ROWS).collect().iter_rows()
     except pl.exceptions.PolarsError as error:
         expected = "a parquet table with the columns image {bytes, path}, question, answer"
-        raise DataError(f"{table}: {error}. Expected {expected}. Download it again.") from error
+        problem = str(error).partition("\n")[0]  # the rest is the plan of a query
+        raise DataError(f"{table}: {problem}. Expected {expected}. Download it again.") from error
 
 
 def _row(question: str, answer: str, image: bytes, digest: str, source_row: int) -> Row:

@@ -171,7 +171,7 @@ def _as_texts(line: OwnRow, texts: Mapping[str, str]) -> OwnRow:
     answers = [_text(answer, texts) for answer in _answers(line)]
     if answers == list(_answers(line)):
         return line
-    note = f"the gold answer is True or False: {'yes or no' if texts is not _TRUE_FALSE else 'its text'} is taken"
+    note = f"the gold answer is True or False: {'yes or no' if 'yes' in texts.values() else 'its text'} is taken"
     return replace(line, record={**line.record, "reference_answers": answers}, notes=(*line.notes, note))
 
 
