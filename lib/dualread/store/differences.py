@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError, ConfigError
+from dualread.digests import MANIFEST_NAME
+from dualread.errors import ConfigError
 from dualread.store.code import library, stage_roots
-from dualread.store.digest import MANIFEST_NAME
+from dualread.store.digest import content
+from dualread.store.graph import Graph
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest, read_manifest
 from dualread.store.place import Target
@@ -39,12 +41,13 @@ def predecessor(found: Target, store: Store) -> str | None:
     earlier = []
     for key in store.stored_keys():
         # Most records are for other outputs, so parsing them would waste time.
-        if key != found.manifest.key and output in _bytes(store.entry(key) / RECORD_NAME):
+        if key != found.manifest.key and output in (content(store.entry(key) / RECORD_NAME) or b""):
             other = store.record(key)
             if "output" in other and other["output"] == record.get("output"):
                 earlier.append((other["written"], key))
     by_time = [key for written, key in sorted(earlier, reverse=True) if written <= record["written"]]
-    return next((key for key in by_time if _stage(store, key) == found.manifest.action.stage), None)
+    manifests = ((key, Graph(store).manifest(key)) for key in by_time)
+    return next((key for key, made in manifests if made and made.action.stage == found.manifest.action.stage), None)
 
 
 def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:
@@ -103,20 +106,6 @@ def flat(value: Any, prefix: str = "") -> dict[str, Any]:
     return {prefix: value}
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def _stage(store: Store, key: str) -> str | None:
-    try:
-        return store.manifest(key).action.stage
-    except ArtifactError:
-        return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Changed:
     """An artifact that has other bytes in the second folder.
@@ -160,22 +149,17 @@ def compared(before: Path, after: Path) -> Compared:
     """
     old, new = _artifacts(before), _artifacts(after)
     both = sorted(old.keys() & new.keys())
-    changed = [_changed(place, old[place], new[place]) for place in both if old[place].files != new[place].files]
+    changed = []
+    for place in (place for place in both if old[place].files != new[place].files):
+        (before, action), (after, later) = ((made.files, made.action) for made in (old[place], new[place]))
+        files = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
+        is_first = action.inputs == later.inputs
+        changed.append(Changed(place=place, stage=later.stage, files=files, is_first=is_first))
     return Compared(
         n_equal=len(both) - len(changed),
         changed=sorted(changed, key=lambda artifact: not artifact.is_first),
         only_before=sorted(old.keys() - new.keys()),
         only_after=sorted(new.keys() - old.keys()),
-    )
-
-
-def _changed(place: str, old: Manifest, new: Manifest) -> Changed:
-    names = sorted(old.files.keys() | new.files.keys())
-    return Changed(
-        place=place,
-        stage=new.action.stage,
-        files=[name for name in names if old.files.get(name) != new.files.get(name)],
-        is_first=old.action.inputs == new.action.inputs,
     )
 
 

@@ -15,23 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dualread.digests import MANIFEST_NAME, artifact_digest, canonical_json, digest_of
+from dualread.digests import MANIFEST_NAME as MANIFEST_NAME  # named here in stages, whose keys have that
+from dualread.digests import digest_of
 from dualread.errors import ArtifactError
-
-__all__ = [
-    "MANIFEST_NAME",
-    "KeptTable",
-    "StatCache",
-    "artifact_digest",
-    "canonical_json",
-    "digest_of",
-    "holds_text",
-    "plain",
-    "raw_digest",
-    "read_json",
-    "replace_text",
-    "sha256_file",
-]
 
 # A file that changed this recently may change again without a new mtime, so its digest is not cached.
 _SETTLED_SECONDS = 2.0
@@ -61,9 +47,12 @@ def read_json(path: Path) -> Any:
         raise ValueError("nested too deeply") from error
 
 
-def holds_text(path: Path, text: str) -> bool:
-    """Return whether `path` is a plain file of exactly this text; it may be damaged, missing, or something else."""
-    return path.is_file() and path.read_bytes() == text.encode()
+def content(path: Path) -> bytes | None:
+    """Return the bytes of `path`; None if it is missing, something else than a plain file, or cannot be read."""
+    try:
+        return plain(path).read_bytes()
+    except OSError:
+        return None
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError
-from dualread.store.digest import MANIFEST_NAME, raw_digest
+from dualread.store.digest import raw_digest
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.place import Target, study_folder
 from dualread.store.store import Store

@@ -14,9 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.code import SOURCES_NAME, library, stage_roots
-from dualread.store.digest import MANIFEST_NAME, read_json, replace_text
+from dualread.store.digest import read_json, replace_text
 from dualread.store.key import Action
 from dualread.store.manifest import read_manifest
 from dualread.store.store import Store

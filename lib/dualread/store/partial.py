@@ -20,8 +20,9 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
+from dualread.digests import digest_of
 from dualread.progress import say
-from dualread.store.digest import digest_of, read_json
+from dualread.store.digest import read_json
 from dualread.store.disk import described, explained, make_folder, unreadable
 from dualread.store.key import Action
 from dualread.store.record import HOST, birth, is_alive

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dualread.digests import MANIFEST_NAME, digest_of
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.progress import say
-from dualread.store.digest import MANIFEST_NAME, digest_of, holds_text, read_json, replace_text
+from dualread.store.digest import content, read_json, replace_text
 from dualread.store.disk import described, make_folder, remedy
 from dualread.store.manifest import Manifest, artifact_directory, beside, read_manifest
 from dualread.store.record import HOST
@@ -38,7 +39,7 @@ def write_study(folder: Path, store: Store, **more: Any) -> None:
     """Note in the results folder of a study where its store is, and what else its plan says."""
     text = json.dumps({"store": str(store.root), **more}, indent=1, ensure_ascii=False) + "\n"
     path = folder / STUDY_NAME
-    if not holds_text(path, text):
+    if content(path) != text.encode():
         replace_text(path, text)
     os.utime(path)  # of several plans, the last one has the latest time
 
@@ -241,7 +242,7 @@ def register(results: Path, store: Store) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({**row, "inode": folder.stat().st_ino}) + "\n"
-        if not holds_text(file, text):
+        if content(file) != text.encode():
             make_folder(file.parent, store.root)
             replace_text(file, text)
     except OSError as error:

@@ -14,21 +14,21 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from dualread import source_snapshot as source_snapshot
+from dualread.digests import MANIFEST_NAME, canonical_json
 from dualread.errors import ArtifactError
 from dualread.machine import return_freed_memory
 from dualread.progress import say, work_on
 from dualread.store import partial
 from dualread.store.belongs import RunIdentity, check
 from dualread.store.code import SOURCES_NAME, job_digests, library, stage_roots
-from dualread.store.digest import MANIFEST_NAME, StatCache, canonical_json, raw_digest
+from dualread.store.digest import StatCache, raw_digest
 from dualread.store.disk import is_no_space, no_space
 from dualread.store.job import Entry, shown
-from dualread.store.key import Action
+from dualread.store.key import Action, replaced
 from dualread.store.manifest import Manifest, artifact_directory, read_manifest
 from dualread.store.record import measured
 from dualread.store.results import link
 from dualread.store.store import Store
-from dualread.store.versions import replaced
 
 _QUICK_BYTES = 2**24
 _LONG_SECONDS = 1  # after less there is not much to give back, and it takes some milliseconds

@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.code import SOURCES_NAME, library, stage_roots
 from dualread.store.differences import changed
-from dualread.store.digest import MANIFEST_NAME
 from dualread.store.graph import walk
 from dualread.store.job import Entry, parse_job
 from dualread.store.manifest import Manifest, read_manifest

@@ -17,8 +17,8 @@ from dualread.schema.plugin_settings import settings_class
 from dualread.schema.readers import Method
 from dualread.schema.study import Config
 from dualread.schema.tables import Figure, Table
-from dualread.study.given import given
 from dualread.study.references import MEANS
+from dualread.study.selection import given
 from dualread.training.settings import TrainingSettings, training_settings
 
 # By what a figure READS: the keys that its entry must have, and those that it may have.

@@ -18,9 +18,8 @@ from dualread.schema.plugin_settings import settings_class
 from dualread.schema.study import Config
 from dualread.study import messages
 from dualread.study.checks import contradictions, missing_checkpoints, missing_files
-from dualread.study.given import without_states
 from dualread.study.references import unknown_references
-from dualread.study.selection import nothing_left, select, unknown_seeds
+from dualread.study.selection import nothing_left, select, unknown_seeds, without_states
 from dualread.training.settings import training_settings
 
 MOST_ENTRIES = 10**6  # of a study, each alias written out: ten short lines can stand for a thousand million

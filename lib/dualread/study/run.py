@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dualread.devices import ASSIGNED, gpus
+from dualread.digests import MANIFEST_NAME
 from dualread.errors import ConfigError, DualReadError, did_you_mean, printable
 from dualread.machine import model_slots
 from dualread.progress import say
@@ -23,7 +24,6 @@ from dualread.schema.study import Config, Machine
 from dualread.source_snapshot import ROOT
 from dualread.store.code import SOURCES_NAME
 from dualread.store.copy import LOCK_NAME, write_lock
-from dualread.store.digest import MANIFEST_NAME
 from dualread.store.disk import check_writable, explained
 from dualread.store.job import Entry, recipes, write_planned
 from dualread.store.layers import start_forkserver
@@ -32,10 +32,8 @@ from dualread.store.place import STUDY_MARK, register, write_study
 from dualread.store.results import check_folders, repair, wrong_copies
 from dualread.store.store import Store
 from dualread.study.again import forget_old_plans, outdated
-from dualread.study.display import Display
-from dualread.study.failures import reasons
+from dualread.study.display import Display, failures
 from dualread.study.files import selection
-from dualread.study.found import StoredArtifacts
 from dualread.study.jobs import Description, RuleJobs, once
 from dualread.study.locks import TEMPORARY, free_dead_locks, hold
 from dualread.study.shards import StudyShards
@@ -135,7 +133,7 @@ class StudyRun:
         self._store = Store(Path(study.store))
         self._made: dict[str, Manifest] = {}  # the artifacts that are there, as far as they have been read
         self._rules: dict[str, RuleJobs] = {}
-        self._found: StoredArtifacts | None = None
+        self._planned: Plan | None = None
         self._copies: dict[str, Mapping[str, str]] = {}
         self._others = {rule.name for rule in workflow.rules}  # of a workflow that uses this one as a module
         self._display: Display | None = None
@@ -265,7 +263,7 @@ class StudyRun:
                 now = write_planned(Path(self._results), recipes(planned, self._store))
                 self._forget_what_is_newer(now - (time.time() - self._started) - 1)
             plan = Plan(planned, self._store, self._made)
-            stale, self._found = plan.stale(), StoredArtifacts(plan)
+            stale, self._planned = plan.stale(), plan
         except DualReadError as error:
             sys.exit(f"\n{error}")
         except OSError as error:
@@ -287,13 +285,13 @@ class StudyRun:
         prefer(self._workflow, first)
         sources = Path(self._study.store, SOURCES_NAME)
         forked = {rule: jobs.stage for rule, jobs in self._rules.items() if not jobs.environment}
-        hooks = {} if self._found is None else {"is_found": self._found.has}
+        hooks = {} if self._planned is None else {"is_found": self._planned.is_found}
         start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(self._variables), **hooks)
 
     def end_failed(self) -> None:
         """Print what failed jobs said, wherever they ran, and then what Snakemake says of them."""
-        failures = reasons(Path(self._results, "logs"), since=self._started)
-        print("", *map(printable, failures), "", sep="\n", file=sys.stderr)
+        said = failures(Path(self._results, "logs"), since=self._started)
+        print("", *map(printable, said), "", sep="\n", file=sys.stderr)
         if self._display is not None:
             self._display.release()
 

@@ -1,12 +1,14 @@
-"""`only`: a part of a study (workflow/selections/*.yaml), as a smaller study that is complete in itself.
+"""A part of a study as a smaller study that is complete in itself: what `only` names (workflow/selections/*.yaml).
 
 A chosen entry keeps its place, its settings and its key in the store. What it depends on stays too: the base that
-actors start from, the parents of a method, the data set that readers are fitted on.
+actors start from, the parents of a method, the data set that readers are fitted on. Methods that cannot judge given
+answers, because there are no hidden states, are left out of every study.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import TypeVar
 
+from dualread import plugins
 from dualread.errors import did_you_mean
 from dualread.schema.answers import Actor
 from dualread.schema.backbones import Backbone
@@ -19,6 +21,8 @@ from dualread.study.references import MEANS
 
 Entry = TypeVar("Entry", bound=Section)
 T = TypeVar("T")
+# The one tensor of a replay that is known of given answers, if the service gives log-probabilities.
+_LIKELIHOOD = frozenset({"answer_log_prob"})
 
 
 def unknown_seeds(config: Config) -> Iterator[str]:
@@ -83,6 +87,45 @@ def with_methods(config: Config, names: Collection[str]) -> Config:
     }
     updates = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
     return config.model_copy(update=updates)
+
+
+def given(config: Config) -> list[str]:
+    """Return the actors whose answers are given."""
+    return [name for name, actor in config.actors.items() if actor.answers is not None]
+
+
+def left_out(config: Config) -> Mapping[str, str]:
+    """Return the reason for each method that judges given answers and reads what these lack.
+
+    Args:
+        config: A study with all its methods.
+    """
+    reasons: dict[str, str] = {}
+    for name, method in config.methods.items():  # parents come before their children
+        if method.actor not in given(config):
+            continue
+        views = [config.views[view] for view in method.views or []]
+        lacking = [parent for parent in method.parents.values() if parent in reasons]
+        if set(plugins.declared("readers", method.reader, "FEATURES") or ()) - _LIKELIHOOD or any(
+            view.gives_states for view in views
+        ):
+            reasons[name] = "it reads hidden states or single tokens, which given answers lack"
+        elif any(view.choices is not None and view.choices.words is None for view in views):
+            reasons[name] = "it reads the likelihoods of many integers, which services do not give"
+        elif lacking:
+            reasons[name] = f"it builds on {lacking[0]}, which is left out"
+    return reasons
+
+
+def without_states(config: Config) -> Config:
+    """Return the study without the methods that are `left_out`, and without what shows these alone; it names them."""
+    lacking = left_out(config)
+    if not lacking:
+        return config
+    readable = with_methods(config, [name for name in config.methods if name not in lacking])
+    for name, reason in lacking.items():
+        readable.left_out.setdefault(config.methods[name].actor, {})[name] = reason
+    return readable
 
 
 def nothing_left(selected: Config, only: Only | None) -> Iterator[str]:
