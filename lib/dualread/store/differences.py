@@ -1,18 +1,15 @@
-"""What differs: two results of one output in the parts of their keys, or two results folders in their bytes."""
+"""What differs between two results of one output: the parts of their keys."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dualread.digests import MANIFEST_NAME
 from dualread.errors import ConfigError
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import content
 from dualread.store.graph import Graph
 from dualread.store.key import Action
-from dualread.store.manifest import RECORD_NAME, Manifest, read_manifest
+from dualread.store.manifest import RECORD_NAME, Manifest
 from dualread.store.place import Target
 from dualread.store.store import Store
 
@@ -104,74 +101,3 @@ def flat(value: Any, prefix: str = "") -> dict[str, Any]:
         parts = (flat(member, f"{prefix}.{name}" if prefix else name) for name, member in value.items())
         return {name: leaf for part in parts for name, leaf in part.items()}
     return {prefix: value}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Changed:
-    """An artifact that has other bytes in the second folder.
-
-    Attributes:
-        place: Its directory below the results folder.
-        stage: What makes it.
-        files: Its files that differ, or that only one of both has.
-        is_first: Whether all its inputs have equal bytes, so that the difference begins here.
-    """
-
-    place: str
-    stage: str
-    files: Sequence[str]
-    is_first: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Compared:
-    """All artifacts of two results folders.
-
-    Attributes:
-        n_equal: How many have equal bytes.
-        changed: Those that have not, sorted by place, the first in each chain of inputs before the others.
-        only_before: Places that only the first folder has.
-        only_after: Places that only the second folder has.
-    """
-
-    n_equal: int
-    changed: Sequence[Changed]
-    only_before: Sequence[str]
-    only_after: Sequence[str]
-
-
-def compared(before: Path, after: Path) -> Compared:
-    """Compare two results folders by what the manifests of their artifacts say of their files.
-
-    Raises:
-        ArtifactError: A manifest is damaged.
-        ConfigError: A folder holds no artifact.
-    """
-    old, new = _artifacts(before), _artifacts(after)
-    both = sorted(old.keys() & new.keys())
-    changed = []
-    for place in (place for place in both if old[place].files != new[place].files):
-        (before, action), (after, later) = ((made.files, made.action) for made in (old[place], new[place]))
-        files = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
-        is_first = action.inputs == later.inputs
-        changed.append(Changed(place=place, stage=later.stage, files=files, is_first=is_first))
-    return Compared(
-        n_equal=len(both) - len(changed),
-        changed=sorted(changed, key=lambda artifact: not artifact.is_first),
-        only_before=sorted(old.keys() - new.keys()),
-        only_after=sorted(new.keys() - old.keys()),
-    )
-
-
-def _artifacts(folder: Path) -> Mapping[str, Manifest]:
-    """Return the manifests of all artifacts below a folder, but not those of a store in it, by place."""
-    if not folder.is_dir():
-        raise ConfigError(f"{folder}: no such folder. Expected a results folder, such as results/embedded.")
-    # An artifact is a folder of links into the store; below it is nothing else.
-    paths = {path.parent.relative_to(folder): path for path in folder.rglob(MANIFEST_NAME)}
-    manifests = {
-        place.as_posix(): read_manifest(path) for place, path in paths.items() if place.parts[:1] != ("store",)
-    }
-    if not manifests:
-        raise ConfigError(f"{folder}: holds no MANIFEST.json, so no artifact. Expected a results folder.")
-    return manifests

@@ -60,15 +60,13 @@ def keys_below(folder: Path, store: Store) -> set[str]:
     Raises:
         ArtifactError: A MANIFEST.json is damaged, or a folder cannot be read.
     """
-    directories = artifacts_below(folder, store, unreadable=_refuse)
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise ArtifactError(f"{error.filename}: cannot be read ({error.strerror}). Ask its owner for access.")
+
+    directories = artifacts_below(folder, store, unreadable=refuse)
     return {read_manifest(directory / MANIFEST_NAME).key for directory in directories}
-
-
-def _refuse(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
-        raise ArtifactError(
-            f"{error.filename}: cannot be read ({error.strerror}). Ask its owner for access."
-        ) from error
 
 
 def reachable(keys: Iterable[str], store: Store) -> list[str]:

@@ -25,7 +25,7 @@ from dualread.source_snapshot import ROOT
 from dualread.store.code import SOURCES_NAME
 from dualread.store.copy import LOCK_NAME, write_lock
 from dualread.store.disk import check_writable, explained
-from dualread.store.job import Entry, recipes, write_planned
+from dualread.store.job import Entry, write_planned
 from dualread.store.layers import start_forkserver
 from dualread.store.manifest import Manifest
 from dualread.store.place import STUDY_MARK, register, write_study
@@ -260,7 +260,7 @@ class StudyRun:
             write_study(Path(plan_folder(workflow, self._results)), self._store, **self._noted)
             if makes_results(workflow):
                 # From now on, no job of an earlier run shows its result; one may have done so since this run began.
-                now = write_planned(Path(self._results), recipes(planned, self._store))
+                now = write_planned(Path(self._results), Plan(planned, self._store).recipes())
                 self._forget_what_is_newer(now - (time.time() - self._started) - 1)
             plan = Plan(planned, self._store, self._made)
             stale, self._planned = plan.stale(), plan

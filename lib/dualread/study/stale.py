@@ -74,6 +74,14 @@ class Plan:
             packages=packages,
         )
 
+    def recipes(self) -> dict[str, str]:
+        """Return the recipe (`Action.recipe`) of each artifact, by directory."""
+        found = {}
+        for output, (stage, entry) in self.jobs.items():
+            code = self._index.digest(stage_roots(stage, entry.spec))
+            found[output] = Action(stage=stage, code=code, spec=entry.spec, inputs={}, packages={}).recipe
+        return found
+
     def is_found(self, entry: Entry) -> bool:
         """Return whether nothing has to be computed for an entry of a job."""
         return str(entry.output) in self.jobs and self.shown(str(entry.output)) is not None
