@@ -20,7 +20,7 @@ from dualread.digests import MANIFEST_NAME
 from dualread.errors import ConfigError, DualReadError, did_you_mean, printable
 from dualread.machine import model_slots
 from dualread.progress import say
-from dualread.schema.study import Config, Machine
+from dualread.schema.study import Config
 from dualread.source_snapshot import ROOT
 from dualread.store.code import SOURCES_NAME
 from dualread.store.copy import LOCK_NAME, write_lock
@@ -71,14 +71,6 @@ _ENVIRONMENT = {
 }
 
 
-def _watched(machine: Machine, results: str) -> dict[str, str]:
-    """Return what trainings are told about who watches them; they read it from their environment."""
-    variables = {} if machine.samples_every is None else {"DUALREAD_SAMPLES_EVERY": str(machine.samples_every)}
-    if machine.report_to is not None:
-        variables |= {"DUALREAD_REPORT_TO": ",".join(machine.report_to), "DUALREAD_RESULTS": results}
-    return variables
-
-
 def check(repository: Path, workflow: Any, snakemake_version: str) -> None:
     """Refuse surroundings in which rules and library would not fit together, or Snakemake would fail.
 
@@ -112,7 +104,7 @@ class StudyRun:
         files: Sequence[Path] = (),
         given: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take the `workflow` object of the Snakefile, the study, the folder of its artifacts, and what was asked for.
+        """Take what Snakemake was asked for.
 
         Args:
             workflow: The object of the running Snakefile.
@@ -140,7 +132,11 @@ class StudyRun:
         self._locks: list[IO[str]] = []  # held until this process ends
         # GPUs are assigned by a cluster's scheduler, or taken by the jobs. No command says so, or Snakemake would run
         # its job again elsewhere.
-        self._variables = {**_ENVIRONMENT, **_watched(study.machine, results)}
+        self._variables, machine = dict(_ENVIRONMENT), study.machine
+        if machine.samples_every is not None:  # trainings read from their environment who watches them
+            self._variables["DUALREAD_SAMPLES_EVERY"] = str(machine.samples_every)
+        if machine.report_to is not None:
+            self._variables |= {"DUALREAD_REPORT_TO": ",".join(machine.report_to), "DUALREAD_RESULTS": results}
         variables = {**self._variables, **({ASSIGNED: "1"} if workflow.remote_exec else {})}
         self.exports = f"export {' '.join(f'{name}={value}' for name, value in variables.items())}; "
 
@@ -157,7 +153,10 @@ class StudyRun:
         for training in (backbone.training for backbone in self._study.backbones.values()):
             engine, nodes = training.get("rollouts"), training.get("nodes", 1)
             names |= {engine, "_".join(filter(None, (engine, nodes > 1 and f"{nodes}_nodes")))} - {None, ""}
-        give_rules_the_resources_of_their_stage(self._workflow, names, lambda: self._forecast(cluster_resources))
+        forecast = {"root": ROOT.resolve().parents[1], "results": Path(self._results)}
+        give_rules_the_resources_of_their_stage(
+            self._workflow, names, lambda: cluster_resources(self._study, **forecast)
+        )
         if not runs_here(self._workflow):
             return
         self._locks.append(free_dead_locks(Path(".snakemake")))
@@ -167,10 +166,6 @@ class StudyRun:
         check_writable(self._store.root)
         register(Path("results"), self._store)
         self._made = repair(results, self._store)
-
-    def _forecast(self, forecast: Callable[..., Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Return what is expected of the jobs of each stage, as `dualread plan` expects it."""
-        return forecast(self._study, root=ROOT.resolve().parents[1], results=Path(self._results))
 
     def jobs(self, rule: str, stage: str, describe: Callable[[Any], Description], environment: str | None) -> RuleJobs:
         """Return the jobs of a rule (see `RuleJobs`)."""
@@ -198,11 +193,7 @@ class StudyRun:
             self._copies[name] = {**sources, **(beside or {})}
         return list(sources)
 
-    def plan(
-        self,
-        first: Callable[[], Collection[str]],
-        **known: Collection[str],
-    ) -> None:
+    def plan(self, first: Callable[[], Collection[str]], **known: Collection[str]) -> None:
         """Let Snakemake plan what has to be made.
 
         Args:
@@ -235,7 +226,7 @@ class StudyRun:
         plan_with(self._workflow, check, self._outdated, rules=rules, hooks=hooks)
 
     def _seconds_by_rule(self) -> dict[str, float]:
-        seconds = self._forecast(seconds_of_jobs)
+        seconds = seconds_of_jobs(self._study, root=ROOT.resolve().parents[1], results=Path(self._results))
         return {rule: seconds[jobs.stage] for rule, jobs in self._rules.items() if jobs.stage in seconds}
 
     def _outdated(self) -> list[str]:

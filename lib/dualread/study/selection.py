@@ -6,17 +6,15 @@ answers, because there are no hidden states, are left out of every study.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dualread import plugins
 from dualread.errors import did_you_mean
 from dualread.schema.answers import Actor
 from dualread.schema.backbones import Backbone
 from dualread.schema.base import Section
-from dualread.schema.metrics import Contrast
 from dualread.schema.readers import Method
 from dualread.schema.study import Config, Only
-from dualread.schema.tables import Table
 from dualread.study.references import MEANS
 
 Entry = TypeVar("Entry", bound=Section)
@@ -55,38 +53,44 @@ def select(config: Config) -> Config:
         if dataset.id or only.datasets is None or name in only.datasets
     }
     conditions = _cut(config.conditions, actors=answering, datasets=datasets)
-    all_seeds = {seed for seeds in seeds_of.values() for seed in seeds}
-    kept = {
-        "seeds": seeds,
-        "backbones": backbones,
-        "datasets": datasets,
-        "actors": _actors(config.actors, answering, seeds_of),
-        "conditions": {
+    return _part(
+        complete,
+        seeds=seeds,
+        backbones=backbones,
+        datasets=datasets,
+        actors=_actors(config.actors, answering, seeds_of),
+        conditions={
             name: condition
             for name, condition in conditions.items()
             if condition.completions is None or condition.completions in conditions
         },
-        "methods": methods,
-        "contrasts": _contrasts(config.contrasts, methods, [*datasets, *MEANS]),
-        "tables": _tables(config.tables, methods, datasets, all_seeds),
-        "figures": _cut(config.figures, actors=answering, methods=methods, datasets=datasets),
-    }
-    updates = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
-    return complete.model_copy(update=updates)
+        methods=methods,
+        figures=_cut(config.figures, actors=answering),
+    )
 
 
 def with_methods(config: Config, names: Collection[str]) -> Config:
     """Return the study with the methods `names` alone, without tables, figures and contrasts that show others only."""
-    methods = {name: method for name, method in config.methods.items() if name in names}
-    all_seeds = {seed for backbone in config.backbones for seed in config.seeds_of(backbone)}
-    kept = {
-        "methods": methods,
-        "contrasts": _contrasts(config.contrasts, methods, [*config.datasets, *MEANS]),
-        "tables": _tables(config.tables, methods, config.datasets, all_seeds),
-        "figures": _cut(config.figures, actors=config.actors, methods=methods, datasets=config.datasets),
+    return _part(config, methods={name: method for name, method in config.methods.items() if name in names})
+
+
+def _part(config: Config, **kept: Any) -> Config:
+    """Return the study with the sections `kept`, and of what it shows what is left of them."""
+    part = config.model_copy(update={section: kept[section] for section in kept.keys() & config.model_fields_set})
+    methods, datasets = part.methods, part.datasets
+    seeds = {seed for backbone in part.backbones for seed in part.seeds_of(backbone)}
+    contrasts = _cut(config.contrasts, datasets=[*datasets, *MEANS])
+    tables = {}
+    for name, table in _cut(config.tables, methods=methods, datasets=datasets, seeds=seeds).items():
+        without = [method for method in table.without or [] if method in methods]
+        if len(without) < len(methods) and (table.method is None or table.method in methods):
+            tables[name] = table.model_copy(update={"without": without or None})
+    shown = {
+        "contrasts": {name: it for name, it in contrasts.items() if {it.method, it.baseline} <= methods.keys()},
+        "tables": tables,
+        "figures": _cut(part.figures, methods=methods, datasets=datasets),
     }
-    updates = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
-    return config.model_copy(update=updates)
+    return part.model_copy(update={section: shown[section] for section in shown.keys() & config.model_fields_set})
 
 
 def given(config: Config) -> list[str]:
@@ -175,27 +179,6 @@ def _actors(
                 if backbone in seeds_of
             }
             kept[name] = actor.model_copy(update={"checkpoints": checkpoints})
-    return kept
-
-
-def _contrasts(
-    contrasts: Mapping[str, Contrast], methods: Collection[str], places: Collection[str]
-) -> dict[str, Contrast]:
-    return {
-        name: contrast
-        for name, contrast in _cut(contrasts, datasets=places).items()
-        if {contrast.method, contrast.baseline} <= set(methods)
-    }
-
-
-def _tables(
-    tables: Mapping[str, Table], methods: Collection[str], datasets: Collection[str], seeds: Collection[int]
-) -> dict[str, Table]:
-    kept = {}
-    for name, table in _cut(tables, methods=methods, datasets=datasets, seeds=seeds).items():
-        without = [method for method in table.without or [] if method in methods]
-        if len(without) < len(methods) and (table.method is None or table.method in methods):
-            kept[name] = table.model_copy(update={"without": without or None})
     return kept
 
 
