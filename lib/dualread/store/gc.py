@@ -75,7 +75,9 @@ def leftovers(
             )
         wanted |= keys_below(folder, store)
         wanted.update(key for lock in folder.glob(f"*/{LOCK_NAME}") for key in read_lock(lock).target_keys)
-    wanted.update(key for key in store.stored_keys() if _is_linked(store.entry(key)))
+    for key in store.stored_keys():  # a file of it may have a hard link elsewhere
+        files = (os.path.join(parent, name) for parent, _, names in os.walk(store.entry(key)) for name in names)
+        wanted |= {key} if any(os.lstat(file).st_nlink > 1 for file in files) else set()
     reached = set(reachable(wanted, store))
     for key in store.stored_keys():
         if key not in reached:
@@ -114,12 +116,6 @@ def remove(leftover: Leftover, store: Store) -> None:
         raise ArtifactError(
             f"{described(leftover.path)}: cannot be removed ({error.strerror}). Ask its owner to remove it."
         ) from error
-
-
-def _is_linked(entry: Path) -> bool:
-    """Whether a file of an entry has a hard link elsewhere."""
-    files = (os.path.join(parent, name) for parent, _, names in os.walk(entry) for name in names)
-    return any(os.lstat(file).st_nlink > 1 for file in files)
 
 
 def _leftover(path: Path, kind: str, key: str, kept: str | None, resumable: bool = False) -> Leftover:
