@@ -11,7 +11,6 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -162,16 +161,14 @@ def raw_digest(path: Path, cache: StatCache | None = None) -> str:
         return sha256(path)
     if not path.is_dir():
         raise ArtifactError(f"{path}: no such file or folder. Check the path in the config, or create the input first.")
-    table = {file.relative_to(path).as_posix(): sha256(file) for file in _visible_files(path)}
+    table = {}
+    for parent, folders, files in os.walk(path, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        visible = (Path(parent, name) for name in files if not name.startswith("."))
+        table |= {file.relative_to(path).as_posix(): sha256(file) for file in visible}
     if not table:
         raise ArtifactError(f"{path}: the folder holds no files. Check the path in the config.")
     return digest_of(table)
-
-
-def _visible_files(folder: Path) -> Iterator[Path]:
-    for parent, folders, files in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(parent, name) for name in files if not name.startswith("."))
 
 
 def _stat_key(path: Path) -> list[int]:
