@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dualread.digests import artifact_digest, canonical_json, digest_of
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store import digest
-from dualread.store.digest import StatCache, artifact_digest, canonical_json, digest_of, raw_digest, sha256_file
+from dualread.store.digest import StatCache, raw_digest, sha256_file
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

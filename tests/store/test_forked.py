@@ -375,17 +375,6 @@ def test_no_job_is_accepted_when_snakemake_has_ended(library, importing):
     assert (job.returncode, "Snakemake has ended; this job is not run" in said) == (1, True), said
 
 
-def test_jobs_are_not_forked_from_packages_that_were_replaced(library, importing):
-    (library.root / "lib/polars-99.dist-info").mkdir()
-    (library.root / "lib/polars-99.dist-info/METADATA").write_text("Name: polars\nVersion: 99\n")
-    (library.root / "imported").touch()
-    code, said = importing.run()
-    assert (code, importing.wrote()) == (0, str(os.getpid())), said
-    assert (
-        "packages were installed or removed after the run had been planned" in (library.root / "head.log").read_text()
-    )
-
-
 @pytest.mark.parametrize("address", [{}, {ADDRESS: ""}], ids=["forked", "alone"])
 def test_a_signal_to_a_job_that_ends_prints_nothing(library, serve, address):
     library.write(

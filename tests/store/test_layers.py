@@ -38,7 +38,7 @@ def plan_of(monkeypatch, tmp_path):
         layers.start_forkserver(jobs, tmp_path / "sources.json", {}, is_found)
         for held in layers._alive:
             held.close()
-        return Started.plans[-1]["layers"] if Started.plans else None
+        return Started.plans[-1] if Started.plans else None
 
     return plan
 

@@ -5,10 +5,11 @@ import re
 from functools import partial
 from pathlib import Path
 
+from dualread.digests import artifact_digest, canonical_json
 from dualread.store import results
 from dualread.store.code import CodeIndex, stage_roots
 from dualread.store.copy import LOCK_NAME, Lock, read_lock, restore, write_lock
-from dualread.store.digest import artifact_digest, canonical_json, raw_digest
+from dualread.store.digest import raw_digest
 from dualread.store.gc import leftovers
 from dualread.store.graph import keys_below, reachable
 from dualread.store.job import job_text, parse_job

@@ -2,8 +2,8 @@ import importlib.metadata
 
 import pytest
 
-from dualread.store import versions as module
-from dualread.store.versions import public_versions, replaced
+from dualread.store import key as module
+from dualread.store.key import public_versions, replaced
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from dualread.study.failures import reasons
+from dualread.study.display import failures
 
 
 def test_a_reason_is_what_a_log_says_from_its_error_on(tmp_path):
@@ -14,7 +14,7 @@ def test_a_reason_is_what_a_log_says_from_its_error_on(tmp_path):
     (logs / "d.log").write_text("[grade] working\n")
     (logs / "old.log").write_text("[grade] error: of an earlier run\n")
     os.utime(logs / "old.log", (1, 1))
-    said = list(reasons(logs, since=2))
+    said = list(failures(logs, since=2))
     assert said[0] == f"[grade] error: q1: no answer.\n  (log: {logs / 'a.log'})"
     assert said[1].startswith(f"{logs / 'd.log'}: this job was killed")
     assert len(said) == 2
@@ -30,7 +30,7 @@ def test_a_reason_is_what_a_log_says_from_its_error_on(tmp_path):
 )
 def test_only_what_was_killed_perhaps_lacked_memory(tmp_path, end, said):
     (tmp_path / "a.log").write_text(f"[grade] working\n[grade] {end}\n")
-    (found,) = reasons(tmp_path, since=0)
+    (found,) = failures(tmp_path, since=0)
     assert found.startswith(f"{tmp_path / 'a.log'}: {said}")
     (tmp_path / "a.log").write_text(f"[grade] error: q1: no answer.\n[grade] {end}\n")
-    assert next(reasons(tmp_path, since=0)).startswith("[grade] error: q1: no answer.")
+    assert next(failures(tmp_path, since=0)).startswith("[grade] error: q1: no answer.")

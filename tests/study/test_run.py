@@ -10,7 +10,6 @@ from dualread.devices import ASSIGNED
 from dualread.errors import ArtifactError, ConfigError
 from dualread.schema.study import Config
 from dualread.source_snapshot import ROOT
-from dualread.store import job as planned
 from dualread.store.copy import LOCK_NAME, read_lock
 from dualread.store.job import Entry
 from dualread.store.place import last_plan, read_study
@@ -95,8 +94,7 @@ def test_a_result_that_a_job_of_a_lost_run_shows_while_the_next_is_planned_is_no
     run_of, monkeypatch
 ):
     index = SimpleNamespace(digest=lambda roots: "c" * 64, packages=lambda roots: {"polars": "2.1.0"})
-    for module in (planned, stale):
-        monkeypatch.setattr(module, "library", lambda cache: index)
+    monkeypatch.setattr(stale, "library", lambda cache: index)
     store, output, run = Store(Path("results/store")), Path(RESULTS, "graded"), run_of()
     publish(store, "grade", {"a": "1"}, output=output)
     grow_old(output, 100)
@@ -111,8 +109,7 @@ def test_a_result_that_a_job_of_a_lost_run_shows_while_the_next_is_planned_is_no
 
 def test_jobs_are_forked_without_the_packages_of_what_the_store_has(run_of, monkeypatch):
     index = SimpleNamespace(digest=lambda roots: "c" * 64, packages=lambda roots: {"polars": "2.1.0"})
-    for module in (planned, stale):
-        monkeypatch.setattr(module, "library", lambda cache: index)
+    monkeypatch.setattr(stale, "library", lambda cache: index)
     asked: list = []
     monkeypatch.setattr(study_run, "start_forkserver", lambda *given, is_found: asked.append(is_found))
     for name in ("start_jobs_at_once", "prefer"):

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from dualread.store.digest import MANIFEST_NAME, raw_digest
+from dualread.digests import MANIFEST_NAME
+from dualread.store.digest import raw_digest
 from dualread.store.job import Entry
 from dualread.store.key import Action
 from dualread.store.store import Store
 from dualread.study import stale
-from dualread.study.found import StoredArtifacts
 from dualread.study.stale import Plan
 from tests.store.entries import publish
 
@@ -153,8 +153,8 @@ def test_packages_of_another_environment_are_not_compared(study, monkeypatch):
 
 
 def found(study):
-    known = StoredArtifacts(Plan(study.jobs, study.store))
-    return {output.rpartition("/")[2] for output, (_, entry) in study.jobs.items() if known.has(entry)}
+    known = Plan(study.jobs, study.store)
+    return {output.rpartition("/")[2] for output, (_, entry) in study.jobs.items() if known.is_found(entry)}
 
 
 def test_what_is_there_or_in_the_store_is_found(study):

@@ -102,7 +102,7 @@ class Config(Section):
 
     @property
     def left_out(self) -> dict[str, dict[str, str]]:
-        """The methods of the study's files that were left out (`dualread.study.given`): actor, method, reason."""
+        """The methods of the study's files that were left out (`dualread.study.selection`): actor, method, reason."""
         return self._left_out
 
     def as_mapping(self) -> dict[str, Any]:

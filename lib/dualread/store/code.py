@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from dualread import source_snapshot as source_snapshot
+from dualread.digests import digest_of
 from dualread.errors import ConfigError
 from dualread.plugins import is_foreign
-from dualread.store.digest import digest_of
 from dualread.store.effects import Effects
+from dualread.store.key import public_versions
 from dualread.store.modules import Modules
 from dualread.store.source import Definition, as_names
-from dualread.store.versions import public_versions
 
 SOURCES_NAME = "sources.json"  # a file of the store: the parsed modules, for the next process
 _FILE = "file:"

@@ -15,20 +15,21 @@ After a run of a part of the study, what is still of an earlier configuration ha
 run was one of a selection, the first line has `"selection": "seeds: 17"`.
 """
 
-import hashlib
 import json
+import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.differences import edited
-from dualread.store.digest import MANIFEST_NAME, holds_text, read_json, replace_text
+from dualread.store.digest import content, read_json, replace_text
 from dualread.store.disk import explained
 from dualread.store.graph import artifacts_below
-from dualread.store.manifest import RECORD_NAME, Manifest, read_manifest
+from dualread.store.manifest import RECORD_NAME, read_manifest
 from dualread.store.place import STUDY_MARK, register, write_study
 from dualread.store.results import link
 from dualread.store.store import Store
@@ -39,7 +40,6 @@ _FORMAT = 1
 _SHOWN = ("tables", "figures")
 # Small entries take the disk's latency rather than its bandwidth.
 _THREADS = 8
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,40 +72,20 @@ def _copy_entry(key: str, source: Store, target: Store) -> Copied:
         manifest = source.manifest(key)
     except ArtifactError as error:
         return Copied(key=key, problem=str(error))
+    names = [*manifest.files, *([RECORD_NAME] if (directory / RECORD_NAME).is_file() else [])]
     with target.scratch(key) as scratch:
-        for name in manifest.files:
-            if problem := _copy_file(name, manifest, directory, scratch, target):
-                return Copied(key=key, problem=problem)
-        if (directory / RECORD_NAME).is_file():
-            _write(scratch / RECORD_NAME, (directory / RECORD_NAME).read_bytes(), target)
+        for name in names:
+            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                shutil.copyfile(directory / name, scratch / name)
+            except OSError as error:
+                if error.filename == str(directory / name) and error.filename2 is None:
+                    return Copied(key=key, problem=f"{error.filename}: cannot be read ({error.strerror})")
+                raise explained(error, target.root) from error
+        if problem := next(manifest.wrong_bytes(scratch), None):
+            return Copied(key=key, problem=problem.replace(str(scratch), str(directory), 1))
         target.adopt(scratch, manifest)
     return Copied(key=key, size=sum(file["size"] for file in manifest.files.values()))
-
-
-def _copy_file(name: str, manifest: Manifest, directory: Path, scratch: Path, target: Store) -> str | None:
-    """Copy one file of an entry; return a problem if its contents are wrong, else None."""
-    path, copy, expected = directory / name, scratch / name, manifest.files[name]["sha256"]
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        return f"{path}: cannot be read ({error.strerror})"
-    with file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-            _write(copy, chunk, target)
-    copy.touch()  # an empty file has no chunks
-    sha256 = digest.hexdigest()
-    return None if sha256 == expected else f"{path}: sha256 {sha256[:12]}, expected {expected[:12]}"
-
-
-def _write(path: Path, content: bytes, target: Store) -> None:
-    try:
-        with path.open("ab") as file:
-            file.write(content)
-    except OSError as error:
-        raise explained(error, target.root) from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +170,7 @@ def write_lock(folder: Path, store: Store, *, outdated: Collection[str] = (), se
         row = {"key": manifest.key, "digest": manifest.digest, **earlier}
         targets[directory.relative_to(folder).as_posix()] = row
     lock, path = Lock(study=folder.name, targets=targets, selection=selection), folder / LOCK_NAME
-    if not holds_text(path, lock.to_text()):
+    if content(path) != lock.to_text().encode():
         replace_text(path, lock.to_text())
     return lock
 
@@ -206,7 +186,7 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
     """
     folder = root / "results" / lock.study
     # Snakemake would take the restored artifacts for those of another lock.
-    if not holds_text(folder / LOCK_NAME, lock.to_text()) and next(artifacts_below(folder, store), None):
+    if content(folder / LOCK_NAME) != lock.to_text().encode() and next(artifacts_below(folder, store), None):
         raise ArtifactError(
             f"{folder}: already holds artifacts that are not of this lock. Choose another folder (--to)."
         )

@@ -1,16 +1,15 @@
-"""What differs: two results of one output in the parts of their keys, or two results folders in their bytes."""
+"""What differs between two results of one output: the parts of their keys."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ConfigError
 from dualread.store.code import library, stage_roots
-from dualread.store.digest import MANIFEST_NAME
+from dualread.store.digest import content
+from dualread.store.graph import Graph
 from dualread.store.key import Action
-from dualread.store.manifest import RECORD_NAME, Manifest, read_manifest
+from dualread.store.manifest import RECORD_NAME, Manifest
 from dualread.store.place import Target
 from dualread.store.store import Store
 
@@ -39,12 +38,13 @@ def predecessor(found: Target, store: Store) -> str | None:
     earlier = []
     for key in store.stored_keys():
         # Most records are for other outputs, so parsing them would waste time.
-        if key != found.manifest.key and output in _bytes(store.entry(key) / RECORD_NAME):
+        if key != found.manifest.key and output in (content(store.entry(key) / RECORD_NAME) or b""):
             other = store.record(key)
             if "output" in other and other["output"] == record.get("output"):
                 earlier.append((other["written"], key))
     by_time = [key for written, key in sorted(earlier, reverse=True) if written <= record["written"]]
-    return next((key for key in by_time if _stage(store, key) == found.manifest.action.stage), None)
+    manifests = ((key, Graph(store).manifest(key)) for key in by_time)
+    return next((key for key, made in manifests if made and made.action.stage == found.manifest.action.stage), None)
 
 
 def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:
@@ -101,93 +101,3 @@ def flat(value: Any, prefix: str = "") -> dict[str, Any]:
         parts = (flat(member, f"{prefix}.{name}" if prefix else name) for name, member in value.items())
         return {name: leaf for part in parts for name, leaf in part.items()}
     return {prefix: value}
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def _stage(store: Store, key: str) -> str | None:
-    try:
-        return store.manifest(key).action.stage
-    except ArtifactError:
-        return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Changed:
-    """An artifact that has other bytes in the second folder.
-
-    Attributes:
-        place: Its directory below the results folder.
-        stage: What makes it.
-        files: Its files that differ, or that only one of both has.
-        is_first: Whether all its inputs have equal bytes, so that the difference begins here.
-    """
-
-    place: str
-    stage: str
-    files: Sequence[str]
-    is_first: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Compared:
-    """All artifacts of two results folders.
-
-    Attributes:
-        n_equal: How many have equal bytes.
-        changed: Those that have not, sorted by place, the first in each chain of inputs before the others.
-        only_before: Places that only the first folder has.
-        only_after: Places that only the second folder has.
-    """
-
-    n_equal: int
-    changed: Sequence[Changed]
-    only_before: Sequence[str]
-    only_after: Sequence[str]
-
-
-def compared(before: Path, after: Path) -> Compared:
-    """Compare two results folders by what the manifests of their artifacts say of their files.
-
-    Raises:
-        ArtifactError: A manifest is damaged.
-        ConfigError: A folder holds no artifact.
-    """
-    old, new = _artifacts(before), _artifacts(after)
-    both = sorted(old.keys() & new.keys())
-    changed = [_changed(place, old[place], new[place]) for place in both if old[place].files != new[place].files]
-    return Compared(
-        n_equal=len(both) - len(changed),
-        changed=sorted(changed, key=lambda artifact: not artifact.is_first),
-        only_before=sorted(old.keys() - new.keys()),
-        only_after=sorted(new.keys() - old.keys()),
-    )
-
-
-def _changed(place: str, old: Manifest, new: Manifest) -> Changed:
-    names = sorted(old.files.keys() | new.files.keys())
-    return Changed(
-        place=place,
-        stage=new.action.stage,
-        files=[name for name in names if old.files.get(name) != new.files.get(name)],
-        is_first=old.action.inputs == new.action.inputs,
-    )
-
-
-def _artifacts(folder: Path) -> Mapping[str, Manifest]:
-    """Return the manifests of all artifacts below a folder, but not those of a store in it, by place."""
-    if not folder.is_dir():
-        raise ConfigError(f"{folder}: no such folder. Expected a results folder, such as results/embedded.")
-    # An artifact is a folder of links into the store; below it is nothing else.
-    paths = {path.parent.relative_to(folder): path for path in folder.rglob(MANIFEST_NAME)}
-    manifests = {
-        place.as_posix(): read_manifest(path) for place, path in paths.items() if place.parts[:1] != ("store",)
-    }
-    if not manifests:
-        raise ConfigError(f"{folder}: holds no MANIFEST.json, so no artifact. Expected a results folder.")
-    return manifests

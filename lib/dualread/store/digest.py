@@ -11,27 +11,12 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dualread.digests import MANIFEST_NAME, artifact_digest, canonical_json, digest_of
+from dualread.digests import MANIFEST_NAME as MANIFEST_NAME  # named here in stages, whose keys have that
+from dualread.digests import digest_of
 from dualread.errors import ArtifactError
-
-__all__ = [
-    "MANIFEST_NAME",
-    "KeptTable",
-    "StatCache",
-    "artifact_digest",
-    "canonical_json",
-    "digest_of",
-    "holds_text",
-    "plain",
-    "raw_digest",
-    "read_json",
-    "replace_text",
-    "sha256_file",
-]
 
 # A file that changed this recently may change again without a new mtime, so its digest is not cached.
 _SETTLED_SECONDS = 2.0
@@ -61,9 +46,12 @@ def read_json(path: Path) -> Any:
         raise ValueError("nested too deeply") from error
 
 
-def holds_text(path: Path, text: str) -> bool:
-    """Return whether `path` is a plain file of exactly this text; it may be damaged, missing, or something else."""
-    return path.is_file() and path.read_bytes() == text.encode()
+def content(path: Path) -> bytes | None:
+    """Return the bytes of `path`; None if it is missing, something else than a plain file, or cannot be read."""
+    try:
+        return plain(path).read_bytes()
+    except OSError:
+        return None
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -173,16 +161,14 @@ def raw_digest(path: Path, cache: StatCache | None = None) -> str:
         return sha256(path)
     if not path.is_dir():
         raise ArtifactError(f"{path}: no such file or folder. Check the path in the config, or create the input first.")
-    table = {file.relative_to(path).as_posix(): sha256(file) for file in _visible_files(path)}
+    table = {}
+    for parent, folders, files in os.walk(path, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        visible = (Path(parent, name) for name in files if not name.startswith("."))
+        table |= {file.relative_to(path).as_posix(): sha256(file) for file in visible}
     if not table:
         raise ArtifactError(f"{path}: the folder holds no files. Check the path in the config.")
     return digest_of(table)
-
-
-def _visible_files(folder: Path) -> Iterator[Path]:
-    for parent, folders, files in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(parent, name) for name in files if not name.startswith("."))
 
 
 def _stat_key(path: Path) -> list[int]:

@@ -6,9 +6,7 @@ may write into each folder of the store, whatever the umask of the user is who m
 
 import contextlib
 import errno
-import grp
 import os
-import pwd
 import shlex
 import shutil
 import stat
@@ -109,7 +107,11 @@ def described(path: Path) -> str:
         status = path.stat()
     except OSError:
         return str(path)
-    return f"{path} (of {_user(status.st_uid)}, group {_group(status.st_gid)}, mode {stat.S_IMODE(status.st_mode):o})"
+    owner, group = str(status.st_uid), str(status.st_gid)
+    with contextlib.suppress(KeyError):  # they have no name
+        owner = path.owner()
+        group = path.group()
+    return f"{path} (of {owner}, group {group}, mode {stat.S_IMODE(status.st_mode):o})"
 
 
 def unreadable(folder: Path) -> Iterator[Path]:
@@ -117,20 +119,6 @@ def unreadable(folder: Path) -> Iterator[Path]:
     for path in (folder, *folder.rglob("*")):
         if not os.access(path, os.R_OK | (os.W_OK | os.X_OK if path.is_dir() else 0)):
             yield path
-
-
-def _user(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
-def _group(gid: int) -> str:
-    try:
-        return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return str(gid)
 
 
 def explained(error: OSError, store: Path) -> ArtifactError:

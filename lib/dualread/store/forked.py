@@ -21,8 +21,11 @@ def main(arguments: list[str]) -> None:
     """Run the job, and exit as it does."""
     code = _forked(arguments)
     if code is None:
-        if (address := os.environ.get(ADDRESS)) and not _snakemake_runs(address):
-            sys.exit(f"[{arguments[0]}] Snakemake has ended; this job is not run")
+        if address := os.environ.get(ADDRESS):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as head:
+                # Snakemake's process, which started the servers, holds a socket of this name until it ends.
+                if head.connect_ex(f"\0{address}"):
+                    sys.exit(f"[{arguments[0]}] Snakemake has ended; this job is not run")
         os.execv(sys.executable, [sys.executable, "-m", "dualread.store.run", *arguments])
     _note_end(arguments, code)
     if code < 0:  # end by the signal that ended the child
@@ -48,18 +51,17 @@ def _forked(arguments: list[str]) -> int | None:
     address = os.environ.get(ADDRESS)
     if not address or not arguments or sys.platform != "linux":
         return None
-    request = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
-    text = json.dumps(request).encode()
     received: list[int] = []
-    with socket.socket(socket.AF_UNIX) as server:
+    with socket.socket(socket.AF_UNIX) as server, open(os.memfd_create("job"), "w+") as request:
+        json.dump({"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}, request)
+        request.flush()
         try:
             server.connect(f"\0{address}/{arguments[0]}")
             credentials = server.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # process, user, group
             if int.from_bytes(credentials[4:8], sys.byteorder) != os.getuid():
                 return None
             _forward_signals(server, received)
-            socket.send_fds(server, [len(text).to_bytes(4)], [0, 1, 2])
-            server.sendall(text)
+            socket.send_fds(server, [b"+"], [0, 1, 2, request.fileno()])
             answer = server.recv(1)
             code = server.recv(16) if answer else b""
         except OSError:  # no server, or none any more
@@ -74,12 +76,6 @@ def _forked(arguments: list[str]) -> int | None:
         message = "the process that had forked this job was killed; the job starts again"
         print(f"[{arguments[0]}] {message}", file=sys.stderr, flush=True)
     return None
-
-
-def _snakemake_runs(address: str) -> bool:
-    """Return whether the process is there that started the servers: it holds a socket of this name until it ends."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as head:
-        return head.connect_ex(f"\0{address}") == 0
 
 
 def _forward_signals(server: socket.socket, received: list[int]) -> None:

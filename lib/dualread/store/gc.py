@@ -18,7 +18,7 @@ from pathlib import Path
 from dualread.errors import ArtifactError
 from dualread.store.copy import LOCK_NAME, read_lock
 from dualread.store.disk import described, make_folder
-from dualread.store.graph import keys_below, reachable
+from dualread.store.graph import Graph, keys_below, reachable
 from dualread.store.partial import is_held
 from dualread.store.place import Root, registered
 from dualread.store.record import HOST, is_alive
@@ -26,7 +26,7 @@ from dualread.store.store import Store
 
 _HOUR = 3600.0
 _WEEK = 7 * 24 * _HOUR
-_KILLED = "work of a killed job"
+_KILLED, _DAMAGED = "work of a killed job", "damaged entry"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +75,15 @@ def leftovers(
             )
         wanted |= keys_below(folder, store)
         wanted.update(key for lock in folder.glob(f"*/{LOCK_NAME}") for key in read_lock(lock).target_keys)
-    wanted.update(key for key in store.stored_keys() if _is_linked(store.entry(key)))
+    for key in store.stored_keys():  # a file of it may have a hard link elsewhere
+        files = (os.path.join(parent, name) for parent, _, names in os.walk(store.entry(key)) for name in names)
+        wanted |= {key} if any(os.lstat(file).st_nlink > 1 for file in files) else set()
     reached = set(reachable(wanted, store))
     for key in store.stored_keys():
         if key not in reached:
             kept = "in use" if is_held(store.root / "partial" / f"{key}.lease") else None
-            yield _leftover(store.entry(key), _stage(store, key), key, kept)
+            manifest = Graph(store).manifest(key)
+            yield _leftover(store.entry(key), manifest.action.stage if manifest else _DAMAGED, key, kept)
     for folder in _directories(store.root / "partial"):
         lease = folder.with_name(f"{folder.name}.lease")
         finished = store.entry(folder.name).is_dir()
@@ -91,7 +94,7 @@ def leftovers(
         kept = "in use" if here and is_alive(int(pid)) else None
         yield _leftover(folder, "unfinished result", key, kept, not here)
     for folder in (*_directories(store.root / "damaged"), *sorted(store.root.glob("??/*.damaged.*"))):
-        yield _leftover(folder, "damaged entry", folder.name.partition(".")[0], None)
+        yield _leftover(folder, _DAMAGED, folder.name.partition(".")[0], None)
 
 
 def remove(leftover: Leftover, store: Store) -> None:
@@ -115,12 +118,6 @@ def remove(leftover: Leftover, store: Store) -> None:
         ) from error
 
 
-def _is_linked(entry: Path) -> bool:
-    """Whether a file of an entry has a hard link elsewhere."""
-    files = (os.path.join(parent, name) for parent, _, names in os.walk(entry) for name in names)
-    return any(os.lstat(file).st_nlink > 1 for file in files)
-
-
 def _leftover(path: Path, kind: str, key: str, kept: str | None, resumable: bool = False) -> Leftover:
     size = freed = 0
     # The mtimes of folders count as well: a new hard link changes only a file's ctime, a rename only a folder's mtime.
@@ -138,13 +135,6 @@ def _leftover(path: Path, kind: str, key: str, kept: str | None, resumable: bool
     elif kept is None and resumable and seconds < _WEEK:
         kept = "for a week, to resume from" if kind == _KILLED else "another host may be using it"
     return Leftover(path=path, kind=kind, key=key, seconds=seconds, size=size, freed=freed, kept=kept)
-
-
-def _stage(store: Store, key: str) -> str:
-    try:
-        return store.manifest(key).action.stage
-    except ArtifactError:
-        return "damaged entry"
 
 
 def _directories(folder: Path) -> Sequence[Path]:

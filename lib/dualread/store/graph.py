@@ -12,8 +12,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError
-from dualread.store.digest import MANIFEST_NAME, raw_digest
+from dualread.store.digest import raw_digest
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.place import Target, study_folder
 from dualread.store.store import Store
@@ -59,15 +60,13 @@ def keys_below(folder: Path, store: Store) -> set[str]:
     Raises:
         ArtifactError: A MANIFEST.json is damaged, or a folder cannot be read.
     """
-    directories = artifacts_below(folder, store, unreadable=_refuse)
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise ArtifactError(f"{error.filename}: cannot be read ({error.strerror}). Ask its owner for access.")
+
+    directories = artifacts_below(folder, store, unreadable=refuse)
     return {read_manifest(directory / MANIFEST_NAME).key for directory in directories}
-
-
-def _refuse(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
-        raise ArtifactError(
-            f"{error.filename}: cannot be read ({error.strerror}). Ask its owner for access."
-        ) from error
 
 
 def reachable(keys: Iterable[str], store: Store) -> list[str]:
@@ -191,11 +190,17 @@ def damages(target: Target, store: Store, locked: Mapping[str, str] | None = Non
         except ArtifactError as error:
             yield f"{error} {readers[key]} was made from it."
             continue
-        if not (key == target.manifest.key and _is_linked(target.directory, directory, manifest)):
+        pairs = [(directory / name, target.directory / name) for name in manifest.files]
+        if key != target.manifest.key or not all(a.exists() and b.exists() and a.samefile(b) for a, b in pairs):
             yield from manifest.wrong_bytes(directory)
         reader = f"{manifest.action.stage} {key[:8]}"
         current, record = _current(manifest, store, folder)
-        yield from _changed_raw_inputs(reader, current, record.get("input_paths", {}), folder)
+        for name, digest in current.action.inputs.items():  # raw inputs that are still on this machine
+            recorded = record.get("input_paths", {}).get(name)
+            if name in current.input_keys or recorded is None or not (path := folder / recorded).exists():
+                continue
+            if raw_digest(path) != digest:
+                yield f"{path}: changed since {reader} read it as {name}"
         if locked and locked.get(key, manifest.digest) != manifest.digest:
             yield f"{directory}: its files are others than the study's results.lock records; somebody replaced them"
         digests[key], inputs[key] = manifest.digest, [*manifest.input_keys.values()]
@@ -218,13 +223,6 @@ def _copy_damages(target: Target) -> Iterator[str]:
         yield f"{target.copy}: differs from the original {source}"
 
 
-def _is_linked(directory: Path, entry: Path, manifest: Manifest) -> bool:
-    return all(
-        (entry / name).exists() and (directory / name).exists() and (entry / name).samefile(directory / name)
-        for name in manifest.files
-    )
-
-
 def _current(manifest: Manifest, store: Store, folder: Path) -> tuple[Manifest, Mapping[str, Any]]:
     """Return the manifest and the record of what is in the place of an artifact, where that has the same bytes."""
     # An artifact may be made again, from other raw data, with the old bytes. What was made from the earlier one then
@@ -235,12 +233,3 @@ def _current(manifest: Manifest, store: Store, folder: Path) -> tuple[Manifest, 
         if later.digest == manifest.digest:
             return later, store.record(later.key)
     return manifest, record
-
-
-def _changed_raw_inputs(reader: str, manifest: Manifest, paths: Mapping[str, str], folder: Path) -> Iterator[str]:
-    """Compare raw inputs that are still on this machine with what the stage read; paths begin in `folder`."""
-    for name, digest in manifest.action.inputs.items():
-        if name not in manifest.input_keys and name in paths:
-            path = folder / paths[name]
-            if path.exists() and raw_digest(path) != digest:
-                yield f"{path}: changed since {reader} read it as {name}"

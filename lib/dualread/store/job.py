@@ -1,8 +1,7 @@
 """The job that `dualread.store.run` gets (that module documents the format), and whether a later run took its place.
 
-planned.json says what the last run of a study makes in each place, so that no job of an earlier run writes there. Jobs
-can outlive the run that started them: Snakemake was killed, or lost its connection to a cluster. Meanwhile settings or
-code may have been edited, and the next run makes, or already has, something else in their place.
+Jobs can outlive their run: Snakemake was killed, or lost its connection to a cluster. Settings or code may have been
+edited since, so planned.json says what the last run of a study makes in each place, and no other job writes there.
 """
 
 import contextlib
@@ -14,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError, ConfigError
-from dualread.store.code import SOURCES_NAME, library, stage_roots
-from dualread.store.digest import MANIFEST_NAME, read_json, replace_text
+from dualread.store.digest import read_json, replace_text
 from dualread.store.key import Action
 from dualread.store.manifest import read_manifest
 from dualread.store.store import Store
@@ -87,40 +86,19 @@ def parse_job(text: str) -> tuple[Store, list[Entry]]:
 def _check_keys(value: Any, required: set[str], optional: set[str], where: str) -> None:
     if not isinstance(value, dict) or not required <= set(value) <= required | optional:
         keys = ", ".join(sorted(value)) if isinstance(value, dict) else repr(value)
-        wanted = ", ".join(sorted(required)) + "".join(f", [{name}]" for name in sorted(optional))
+        wanted = ", ".join((*sorted(required), *(f"[{name}]" for name in sorted(optional))))
         raise ConfigError(f"{where}: has {keys}; expected {wanted}. See python -m dualread.store.run --help.")
 
 
-def recipes(jobs: Mapping[str, tuple[str, Entry]], store: Store) -> dict[str, str]:
-    """Return the recipe (`Action.recipe`) of each artifact, by directory.
-
-    Args:
-        jobs: Stage and entry of the job that makes an artifact, by the artifact's directory.
-        store: The study's store.
-    """
-    index, recipes_by_output = library(store.root / SOURCES_NAME), {}
-    for output, (stage, entry) in jobs.items():
-        code = index.digest(stage_roots(stage, entry.spec))
-        recipes_by_output[output] = Action(stage=stage, code=code, spec=entry.spec, inputs={}, packages={}).recipe
-    return recipes_by_output
-
-
 def write_planned(folder: Path, recipes: Mapping[str, str]) -> float:
-    """Note the `recipes` of a run that begins; those of other targets are kept.
-
-    Return the time of that, by the clock of the file system.
-    """
+    """Note the `recipes` of a run that begins, besides those of other targets; return the file system's time."""
     path = folder / PLANNED_NAME
     replace_text(path, json.dumps({**_read(folder), **recipes}).replace(", ", ",\n") + "\n")
     return path.stat().st_mtime
 
 
 def check_planned(output: Path, action: Action) -> None:
-    """Check that no later run makes something else in the place of `output`, which is results/<study>/...
-
-    Raises:
-        ArtifactError: A later run does.
-    """
+    """Refuse to show a result where a later run makes something else; `output` is results/<study>/..."""
     if _read(Path(*output.parts[:2])).get(str(output), action.recipe) != action.recipe:
         raise ArtifactError(
             f"{output}: a later run makes something else here, because settings or code were edited since this job was"

@@ -8,12 +8,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from dualread.progress import say
 from dualread.store.code import library, stage_roots
 from dualread.store.forked import ADDRESS
-from dualread.store.forkserver import distributions
 from dualread.store.job import Entry, parse_job
 
 # There is one process per layer of packages, so that a table does not wait for torch. A stage needs the last layer
@@ -59,19 +57,24 @@ def start_forkserver(
         roots = {stage_roots(stage, entry.spec) for entry in entries}
         stages.setdefault(stage, set()).update(*map(library(sources).outside, roots))
     layers = LAYERS[:1] if any(path.exists() for path in _GPUS) else LAYERS
-    needed = {stage: layer for stage, names in stages.items() if (layer := _layer(names)) < len(layers)}
+    needed = {}
+    for stage, names in stages.items():
+        packages = {name.partition(".")[0] for name in names}
+        if (layer := max((n for n, (first, *_) in enumerate(LAYERS) if first in packages), default=0)) < len(layers):
+            needed[stage] = layer
     if len(needed) < len(stages):
         say("jobs that may import torch are not forked, because this machine has a GPU")
     if sys.platform != "linux" or not needed:
         return
     address = f"dualread-{os.getpid()}-{secrets.token_hex(8)}"
-    # Jobs can connect from now on. They are answered when their layer is ready.
-    listeners = {stage: _listener(f"\0{address}/{stage}") for stage in needed}
+    listeners = {stage: socket.socket(socket.AF_UNIX) for stage in needed}
+    for stage, listener in listeners.items():
+        listener.bind(f"\0{address}/{stage}")
+        listener.listen(1024)  # jobs can connect from now on; they are answered when their layer is ready
     named = sorted({name for stage in needed for name in stages[stage]})
     named += [later for package, modules in _LATER.items() if package in named for later in modules]
     package_of = {later: package for package, modules in _LATER.items() for later in modules}
-    plan: dict[str, Any] = {"distributions": {folder: distributions(folder) for folder in sys.path}}
-    plan["layers"] = [
+    plan = [
         {
             "modules": [name for name in named if package_of.get(name, name).partition(".")[0] in layers[number]],
             "listeners": [listeners[stage].fileno() for stage in needed if needed[stage] == number],
@@ -96,15 +99,3 @@ def start_forkserver(
     process.stdin.flush()
     for listener in listeners.values():
         listener.close()
-
-
-def _layer(names: Iterable[str]) -> int:
-    packages = {name.partition(".")[0] for name in names}
-    return max((number for number, layer in enumerate(LAYERS) if layer[0] in packages), default=0)
-
-
-def _listener(name: str) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(name)
-    listener.listen(1024)
-    return listener

@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dualread.digests import MANIFEST_NAME, digest_of
 from dualread.errors import ArtifactError, ConfigError, DualReadError
-from dualread.store.digest import MANIFEST_NAME, digest_of, read_json, sha256_file
+from dualread.store.digest import read_json, sha256_file
 from dualread.store.key import FIELDS, Action
 
 RECORD_NAME = "RECORD.json"
@@ -64,35 +65,27 @@ class Manifest:
 
     def wrong_sizes(self, directory: Path) -> Iterator[str]:
         """Yield one sentence per file under `directory` that is missing or has the wrong size; read no contents."""
-        return (problem for name in self.files if (problem := self._wrong_size(directory, name)))
+        return self._problems(directory, None)
 
     def wrong_bytes(self, directory: Path, sha256: Callable[[Path], str] = sha256_file) -> Iterator[str]:
         """Yield one sentence per file under `directory` that is missing or has the wrong contents; read all files."""
-        return (
-            problem
-            for name in self.files
-            if (problem := self._wrong_size(directory, name) or self._wrong_sha256(directory, name, sha256))
-        )
+        return self._problems(directory, sha256)
 
-    def _wrong_size(self, directory: Path, name: str) -> str | None:
-        path, expected = directory / name, self.files[name]["size"]
-        try:
-            status = path.stat()
-        except OSError as error:
-            _raise_if_temporary(path, error)
-            return f"{path}: missing ({error.strerror})"
-        if not stat.S_ISREG(status.st_mode):
-            return f"{path}: not a plain file"
-        return None if status.st_size == expected else f"{path}: {status.st_size} bytes, expected {expected}"
-
-    def _wrong_sha256(self, directory: Path, name: str, sha256: Callable[[Path], str]) -> str | None:
-        path, expected = directory / name, self.files[name]["sha256"]
-        try:
-            actual = sha256(path)
-        except OSError as error:
-            _raise_if_temporary(path, error)
-            return f"{path}: cannot be read ({error.strerror})"
-        return None if actual == expected else f"{path}: sha256 {actual[:12]}, expected {expected[:12]}"
+    def _problems(self, directory: Path, sha256: Callable[[Path], str] | None) -> Iterator[str]:
+        for name, expected in self.files.items():
+            path, reading = directory / name, False
+            try:
+                status = path.stat()
+                reading = True
+                if not stat.S_ISREG(status.st_mode):
+                    yield f"{path}: not a plain file"
+                elif status.st_size != expected["size"]:
+                    yield f"{path}: {status.st_size} bytes, expected {expected['size']}"
+                elif sha256 is not None and (actual := sha256(path)) != expected["sha256"]:
+                    yield f"{path}: sha256 {actual[:12]}, expected {expected['sha256'][:12]}"
+            except OSError as error:
+                _raise_if_temporary(path, error)
+                yield f"{path}: {'cannot be read' if reading else 'missing'} ({error.strerror})"
 
 
 def file_table(directory: Path) -> dict[str, dict[str, Any]]:

@@ -25,7 +25,12 @@ class Modules:
     def __init__(self, root: Path, cache: Path | None, others: frozenset[str]) -> None:
         self._root = root
         self._package = root.name
-        self._folders = {root.name: root, **{name: _folder_of(name) for name in others}}
+        self._folders = {root.name: root}
+        for name in others:
+            if (folder := source_snapshot.package_folder(name)) is None:
+                where = f"no such package is installed in {sys.executable}"
+                raise ConfigError(f"{name}: {where}. Install it beside dualread.")
+            self._folders[name] = folder
         self._outside = tuple(f"{self._package}.{name}" for name in _NOT_RESULTS)
         self._cache = SourceCache(cache, root)
         self._paths: dict[str, Path | None] = {}
@@ -94,9 +99,3 @@ class Modules:
                     f"{path}: no such data file, although {named_by} names it. Check the name."
                 ) from error
         return self._file_digests[name]
-
-
-def _folder_of(package: str) -> Path:
-    if (folder := source_snapshot.package_folder(package)) is None:
-        raise ConfigError(f"{package}: no such package is installed in {sys.executable}. Install it beside dualread.")
-    return folder

@@ -20,8 +20,9 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
+from dualread.digests import digest_of
 from dualread.progress import say
-from dualread.store.digest import digest_of, read_json
+from dualread.store.digest import read_json
 from dualread.store.disk import described, explained, make_folder, unreadable
 from dualread.store.key import Action
 from dualread.store.record import HOST, birth, is_alive
@@ -96,7 +97,11 @@ class _Work:
 
     def open(self, but: Sequence[str]) -> Path | None:
         if but and self._action is not None:
-            self._folder = self._folder.with_name(_without(self._action, but))
+            # A digest of what all actions have in common that differ from this one in these settings alone.
+            spec = dict(self._action.spec)
+            spec["settings"] = {name: value for name, value in spec["settings"].items() if name not in but}
+            shared = digest_of({**self._action.fields(), "spec": spec, "without": sorted(but)})
+            self._folder = self._folder.with_name(shared)
         try:
             if self._stop is None and not self._acquire():
                 return None
@@ -144,12 +149,6 @@ class _Work:
         while not stop.wait(_HEARTBEAT_SECONDS):
             with contextlib.suppress(OSError):
                 os.utime(self._lease)
-
-
-def _without(action: Action, settings: Sequence[str]) -> str:
-    """Return a digest of what all actions have in common that differ from this one in some `settings` alone."""
-    shared = {name: value for name, value in action.spec["settings"].items() if name not in settings}
-    return digest_of({**action.fields(), "spec": {**action.spec, "settings": shared}, "without": sorted(settings)})
 
 
 _CURRENT: ContextVar[_Work | None] = ContextVar("partial work", default=None)

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dualread.digests import MANIFEST_NAME, digest_of
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.progress import say
-from dualread.store.digest import MANIFEST_NAME, digest_of, holds_text, read_json, replace_text
+from dualread.store.digest import content, read_json, replace_text
 from dualread.store.disk import described, make_folder, remedy
 from dualread.store.manifest import Manifest, artifact_directory, beside, read_manifest
 from dualread.store.record import HOST
@@ -38,24 +39,23 @@ def write_study(folder: Path, store: Store, **more: Any) -> None:
     """Note in the results folder of a study where its store is, and what else its plan says."""
     text = json.dumps({"store": str(store.root), **more}, indent=1, ensure_ascii=False) + "\n"
     path = folder / STUDY_NAME
-    if not holds_text(path, text):
+    if content(path) != text.encode():
         replace_text(path, text)
     os.utime(path)  # of several plans, the last one has the latest time
 
 
 def last_plan(folder: Path) -> Path:
     """Return where the last plan of a study noted its settings: its results folder, or that of dry runs in it."""
-    return max((folder / DRY_RUN, folder), key=lambda place: (_time(place / STUDY_NAME), place == folder))
+    return max((folder, folder / DRY_RUN), key=_plan_time)
 
 
 def last_planned(folder: Path) -> Path:
     """Return the results folder of the study that was planned last, of those beside `folder`; `folder` if none was."""
-    others = (path.parent for path in sorted(folder.parent.glob(f"*/{STUDY_NAME}")))
-    dry = (path.parent.parent for path in sorted(folder.parent.glob(f"*/{DRY_RUN}/{STUDY_NAME}")))
-    return max(folder, *others, *dry, key=lambda study: _time(last_plan(study) / STUDY_NAME))
+    return max(folder, *sorted(folder.parent.glob("*/")), key=lambda study: _plan_time(last_plan(study)))
 
 
-def _time(path: Path) -> int:
+def _plan_time(folder: Path) -> int:
+    path = folder / STUDY_NAME
     return path.stat().st_mtime_ns if path.is_file() else 0
 
 
@@ -135,15 +135,14 @@ def find_target(target: str, store: Store) -> Target:
     Raises:
         ArtifactError: The target is none of these, or the manifest is damaged.
     """
-    path = Path(target)
+    path, copy = Path(target), None
     if not path.exists():
         key = find_key(target, store, near=beside(path))
         return Target(directory=store.entry(key), manifest=store.manifest(key))
     directory = artifact_directory(path) or (artifact_directory(path.parent) if path.is_file() else None)
-    if directory is not None:
-        return Target(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
-    directory = _table_source(path)
-    return Target(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME), copy=path)
+    if directory is None:
+        directory, copy = _table_source(path), path
+    return Target(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME), copy=copy)
 
 
 def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:
@@ -155,11 +154,8 @@ def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:
     keys = list(store.stored_keys(start)) if start else []
     if len(keys) == 1:
         return keys[0]
-    reason = (
-        f"{len(keys)} keys in {store.root} begin with this"
-        if keys
-        else f"no such file, and no such key in {store.root}"
-    )
+    many, none = f"{len(keys)} keys in {store.root} begin with this", f"no such file, and no such key in {store.root}"
+    reason = many if keys else none
     expected = "Expected a table, an artifact's directory, or the first digits of one key."
     raise ArtifactError(f"{start}: {reason}. {expected}{did_you_mean(start, near)}")
 
@@ -241,7 +237,7 @@ def register(results: Path, store: Store) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({**row, "inode": folder.stat().st_ino}) + "\n"
-        if not holds_text(file, text):
+        if content(file) != text.encode():
             make_folder(file.parent, store.root)
             replace_text(file, text)
     except OSError as error:

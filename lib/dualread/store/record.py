@@ -31,11 +31,7 @@ def is_alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True  # it belongs to another user
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return True  # there is no /proc outside Linux
-    return state != "Z"
+    return _status(pid)[:1] != ["Z"]  # there is no /proc outside Linux
 
 
 def birth(pid: int) -> str:
@@ -43,11 +39,17 @@ def birth(pid: int) -> str:
 
     They distinguish the process from an earlier one with the same pid, even across a reboot.
     """
+    with contextlib.suppress(OSError, IndexError):
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {_status(pid)[19]}"
+    return ""
+
+
+def _status(pid: int) -> list[str]:
+    """Return what the system says of a process, from its state on; nothing if it says nothing."""
     try:
-        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {ticks}"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return ""
+        return []
 
 
 def measured(seconds: float) -> dict[str, Any]:

@@ -20,9 +20,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError
 from dualread.progress import say
-from dualread.store.digest import MANIFEST_NAME, StatCache, replace_text
+from dualread.store.digest import StatCache, content, replace_text
 from dualread.store.graph import artifacts_below
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.record import is_alive
@@ -44,17 +45,17 @@ def link(entry: Path, manifest: Manifest, output: Path) -> None:
     Raises:
         ArtifactError: `output` cannot be written.
     """
-    content = replace(manifest, place=str(output)).to_bytes()
+    manifest_text = replace(manifest, place=str(output)).to_bytes()
     try:
         output.mkdir(parents=True, exist_ok=True)
         stale = [name for name in manifest.files if not _is_same(entry / name, output / name)]
-        if stale or _read(output / MANIFEST_NAME) != content:
+        if stale or content(output / MANIFEST_NAME) != manifest_text:
             (output / MANIFEST_NAME).unlink(missing_ok=True)
         for name in stale:
             (output / name).parent.mkdir(parents=True, exist_ok=True)
             _link_file(entry / name, output / name)
         _remove_strays(output, manifest)
-        replace_text(output / MANIFEST_NAME, content.decode())
+        replace_text(output / MANIFEST_NAME, manifest_text.decode())
     except OSError as error:
         raise ArtifactError(
             f"{output}: cannot write the result here ({error}). The result is safe in {entry}."
@@ -123,13 +124,6 @@ def _remove_strays(output: Path, manifest: Manifest) -> None:
             say(f"warning: {path} is not part of this artifact; it was left in place")
 
 
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None
-
-
 def check_folders(*folders: Path) -> None:
     """Check that nothing but a folder is at the paths `folders`; they need not exist.
 
@@ -188,10 +182,10 @@ def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> list[Path]:
     """
     wrong = []
     for copy, source in copies.items():
-        made = source.read_bytes() if source.is_file() and (source.parent / MANIFEST_NAME).is_file() else None
+        made = content(source) if (source.parent / MANIFEST_NAME).is_file() else None
         if made is not None and copy.suffix == ".tex":
             made = f"{first_line}\n".encode() + made
-        if made != (copy.read_bytes() if copy.is_file() else None):
+        if made != content(copy):
             wrong.append(copy)
     return wrong
 

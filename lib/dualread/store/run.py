@@ -67,7 +67,11 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         if options.log:
-            _keep_log(options.log)
+            try:
+                keep_log(options.log)
+            except OSError as error:
+                reason = f"cannot write the log ({error.strerror}). Make its folder writable."
+                raise ArtifactError(f"{options.log}: {reason}") from error
         store, entries = parse_job(job_text(options.job))
         runner = Runner(options.stage, store)
         if options.planned:
@@ -92,13 +96,6 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(options, f"{type(error).__name__}: {error}. {cause} The traceback is {where}.")
     note(f"[{options.stage}] done")  # a log that ends with neither this line nor an error belongs to a killed job
     return 0
-
-
-def _keep_log(path: Path) -> None:
-    try:
-        keep_log(path)
-    except OSError as error:
-        raise ArtifactError(f"{path}: cannot write the log ({error.strerror}). Make its folder writable.") from error
 
 
 def _fail(options: argparse.Namespace, reason: str) -> int:

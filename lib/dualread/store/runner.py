@@ -14,21 +14,21 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from dualread import source_snapshot as source_snapshot
+from dualread.digests import MANIFEST_NAME, canonical_json
 from dualread.errors import ArtifactError
 from dualread.machine import return_freed_memory
 from dualread.progress import say, work_on
 from dualread.store import partial
 from dualread.store.belongs import RunIdentity, check
 from dualread.store.code import SOURCES_NAME, job_digests, library, stage_roots
-from dualread.store.digest import MANIFEST_NAME, StatCache, canonical_json, raw_digest
+from dualread.store.digest import StatCache, raw_digest
 from dualread.store.disk import is_no_space, no_space
 from dualread.store.job import Entry, shown
-from dualread.store.key import Action
+from dualread.store.key import Action, replaced
 from dualread.store.manifest import Manifest, artifact_directory, read_manifest
 from dualread.store.record import measured
 from dualread.store.results import link
 from dualread.store.store import Store
-from dualread.store.versions import replaced
 
 _QUICK_BYTES = 2**24
 _LONG_SECONDS = 1  # after less there is not much to give back, and it takes some milliseconds
@@ -64,11 +64,7 @@ class Runner:
         self._verified: set[tuple[Path, str]] = set()
 
     def check_plan(self, entries: list[Entry], code: str, packages: str) -> None:
-        """Stop before anything is made if the code or a package was replaced after the run had been planned.
-
-        Results of several versions would be mixed in one table, and Snakemake, which remembers only what was planned,
-        would take them for up to date.
-        """
+        """Stop before anything is made if code or packages were replaced since the plan: tables would mix both."""
         digests = job_digests(self._stage, [entry.spec for entry in entries], self._store.root / SOURCES_NAME)
         names = ("code or the settings", "packages")
         for name, now, planned in zip(names, digests, (code, packages), strict=True):
@@ -161,7 +157,11 @@ class Runner:
                 if is_no_space(error, self._store.root):
                     raise ArtifactError(no_space(self._store.root)) from error
                 raise
-            self._confirm_packages(action)
+            if changed := replaced(action.packages):
+                raise ArtifactError(
+                    f"{', '.join(changed)}: replaced while {self._stage} ran, so its result cannot be stored under any"
+                    " key. Run the same command again."
+                )
             for name, item in inputs.items():  # a later run may make one again while this job outlives its own
                 self._confirm(name, item)
             record = {
@@ -193,21 +193,11 @@ class Runner:
             )
         self._verified.add((item.path, item.digest))
 
-    def _confirm_packages(self, action: Action) -> None:
-        if changed := replaced(action.packages):
-            raise ArtifactError(
-                f"{', '.join(changed)}: replaced while {self._stage} ran, so its result cannot be stored under any key."
-                " Run the same command again."
-            )
-
     def _confirm(self, name: str, item: Input) -> Manifest | None:
         """Check that an input has not become another; return its manifest if it is an artifact."""
-        path, manifest = item.path / MANIFEST_NAME, None
-        if item.key is None:
-            digest = raw_digest(item.path, self._stat_cache)
-        else:
-            manifest = read_manifest(path) if path.is_file() else None
-            digest = manifest.digest if manifest else None
+        path = item.path / MANIFEST_NAME
+        manifest = read_manifest(path) if item.key is not None and path.is_file() else None
+        digest = manifest.digest if manifest else raw_digest(item.path, self._stat_cache) if item.key is None else None
         if digest != item.digest:
             raise ArtifactError(f"input {name}: {item.path} changed while it was read. Run the same command again.")
         return manifest

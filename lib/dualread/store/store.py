@@ -18,9 +18,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError
 from dualread.progress import say
-from dualread.store.digest import MANIFEST_NAME, read_json
+from dualread.store.digest import read_json
 from dualread.store.disk import explained, make_folder, open_folder, settle
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest, file_table, read_manifest

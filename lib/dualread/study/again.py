@@ -4,14 +4,15 @@ Every plan leaves a job file per job (`dualread.study.jobs`), that of a dry run 
 that of the last run, or of the last plan of both; code, packages and raw inputs are those that are there now.
 """
 
+import contextlib
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from dualread.digests import MANIFEST_NAME
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.code import SOURCES_NAME, library, stage_roots
 from dualread.store.differences import changed
-from dualread.store.digest import MANIFEST_NAME
 from dualread.store.graph import walk
 from dualread.store.job import Entry, parse_job
 from dualread.store.manifest import Manifest, read_manifest
@@ -85,16 +86,11 @@ def _last(results: Path, *, dry_runs: bool) -> dict[str, tuple[Path, Entry]]:
     """Return, by output, the job file that was planned last and its entry."""
     files = [*results.glob(_JOBS), *(results.glob(f"{DRY_RUN}/{_JOBS}") if dry_runs else ())]
     files.sort(key=lambda file: file.stat().st_mtime_ns)
-    entries = ((file, entry) for file in files for entry in _entries(file))
-    return {str(entry.output): (file, entry) for file, entry in entries}
-
-
-def _entries(file: Path) -> list[Entry]:
-    """Return the entries of a job file; none where a kill left half of it."""
-    try:
-        return parse_job(file.read_text())[1]
-    except ConfigError:
-        return []
+    last = {}
+    for file in files:
+        with contextlib.suppress(ConfigError):  # where a kill left half of it
+            last |= {str(entry.output): (file, entry) for entry in parse_job(file.read_text())[1]}
+    return last
 
 
 def outdated(results: Path, store: Store) -> set[str]:
@@ -107,7 +103,12 @@ def outdated(results: Path, store: Store) -> set[str]:
     for output in plan.jobs:
         for read in _inputs(output, plan):
             readers.setdefault(read, []).append(output)
-    stale = (output for output in plan.jobs if _is_outdated(output, plan))
+    stale = []
+    for output in plan.jobs:
+        try:
+            stale += [output] if plan.is_stale(output) else []
+        except ConfigError:
+            stale.append(output)  # of a plugin that is no more
     return {output for output in walk(stale, lambda output: readers.get(output, ())) if plan.made(output) is not None}
 
 
@@ -115,13 +116,6 @@ def _inputs(output: str, plan: Plan) -> list[str]:
     """Return the artifacts of the plan that an artifact is made from, by directory."""
     paths = (path for path in plan.jobs[output][1].inputs.values() if path.name == MANIFEST_NAME)
     return [directory for path in paths if (directory := str(path.parent)) in plan.jobs]
-
-
-def _is_outdated(output: str, plan: Plan) -> bool:
-    try:
-        return plan.is_stale(output)
-    except ConfigError:
-        return True  # of a plugin that is no more
 
 
 def changes(output: str, plan: Plan, store: Store) -> Iterator[str]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dualread.digests import MANIFEST_NAME
 from dualread.plugins import module_of
 from dualread.schema.base import Plugin, Section
 from dualread.schema.study import Config
-from dualread.store.digest import MANIFEST_NAME
 from dualread.study.asked import shard_spec
 from dualread.study.shards import ShardOrView, StudyShards
 from dualread.study.tables import StudyTables

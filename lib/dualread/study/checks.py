@@ -17,8 +17,8 @@ from dualread.schema.plugin_settings import settings_class
 from dualread.schema.readers import Method
 from dualread.schema.study import Config
 from dualread.schema.tables import Figure, Table
-from dualread.study.given import given
 from dualread.study.references import MEANS
+from dualread.study.selection import given
 from dualread.training.settings import TrainingSettings, training_settings
 
 # By what a figure READS: the keys that its entry must have, and those that it may have.
@@ -33,13 +33,18 @@ _OF_ONE_ACTOR = {"pairs": "a pair shows the answers of one", "contrasts": "nulls
 
 def contradictions(config: Config, *, with_plugins: bool = True) -> Iterator[str]:
     """Yield a line per pair of values that do not go together; `with_plugins` as in `dualread.study.config.resolve`."""
-    yield from _place_contradictions(config.study, config.store)
+    study, store = config.study, config.store
+    if study in ("store", "environments"):
+        yield f"study: {study!r}: results/{study} holds something else. Choose another name."
+    if store.startswith("~"):
+        yield f"store: {store!r}: nothing puts a home folder in place of ~ here. Write the path in full."
+    if Path(store).is_relative_to(f"results/{study}"):
+        yield f"store: {store!r} lies among the study's own results. Choose another folder, such as results/store."
     in_distribution = [name for name, dataset in config.datasets.items() if dataset.id]
     if len(in_distribution) != 1:
         yield f"datasets: {len(in_distribution)} have `id: true` ({in_distribution}). Expected exactly one."
     for name, dataset in config.datasets.items():
-        yield from _dataset_contradictions(f"datasets.{name}", dataset)
-        yield from _phantom_contradictions(f"datasets.{name}", dataset, config)
+        yield from _dataset_contradictions(f"datasets.{name}", dataset, config)
     yield from _actor_contradictions(config)
     yield from _states_contradictions(config)
     if with_plugins:
@@ -203,8 +208,8 @@ def missing_checkpoints(config: Config) -> Iterator[str]:
                 yield f"{where}: none for seed {', '.join(missing)}. Give one for each seed, or leave the seeds out."
 
 
-def _dataset_contradictions(where: str, dataset: Dataset) -> Iterator[str]:
-    splits = dataset.splits
+def _dataset_contradictions(where: str, dataset: Dataset, config: Config) -> Iterator[str]:
+    splits, select, source = dataset.splits, dataset.select, dataset.source
     if dataset.id and set(splits) != {"train", "validation", "test"}:
         yield f"{where}.splits: {splits}. The in-distribution data set needs train, validation and test."
     if set(dataset.roles) != set(splits):
@@ -219,39 +224,20 @@ def _dataset_contradictions(where: str, dataset: Dataset) -> Iterator[str]:
     ):
         if absent := sorted(set(named) - set(splits)):
             yield f"{where}.{key}: {absent} not among the splits {splits}. Add them there or remove them here."
-    yield from _draw_contradictions(where, dataset)
-    source = dataset.source
+    if select and isinstance(select.questions, Mapping):
+        types = select.answer_types or ["open", "closed"]
+        if absent := sorted(set(select.questions) - set(types)):
+            named = f"{absent} not among the answer_types {types}"
+            yield f"{where}.select.questions: {named}. Name a type in both or neither."
     known = plugins.declared("datasets", dataset.loader, "HUB_FILES") or {}
     if source.hub and (absent := sorted(set(splits) - set(known))):
         has = f"has {', '.join(known) or 'none'} on the hub"
         yield f"{where}.splits: {absent}; the loader {dataset.loader!r} {has}. Remove them, or `hub` and `revision`."
     if source.phantom and (others := sorted(source.model_fields_set - {"phantom"})):
         yield f"{where}.source: a phantom and {others}. Expected one or the other; a study removes a key with null."
-
-
-def _draw_contradictions(where: str, dataset: Dataset) -> Iterator[str]:
-    select = dataset.select
-    if select and isinstance(select.questions, Mapping):
-        types = select.answer_types or ["open", "closed"]
-        if absent := sorted(set(select.questions) - set(types)):
-            named = f"{absent} not among the answer_types {types}"
-            yield f"{where}.select.questions: {named}. Name a type in both or neither."
-
-
-def _phantom_contradictions(where: str, dataset: Dataset, config: Config) -> Iterator[str]:
-    if name := dataset.source.phantom:
-        images = config.phantoms[name].images
-        if undrawn := sorted(set(dataset.splits) - set(images)):
-            yield f"{where}.splits: phantoms.{name}.images has no {undrawn}, only {sorted(images)}. Add or remove them."
-
-
-def _place_contradictions(study: str, store: str) -> Iterator[str]:
-    if study in ("store", "environments"):
-        yield f"study: {study!r}: results/{study} holds something else. Choose another name."
-    if store.startswith("~"):
-        yield f"store: {store!r}: nothing puts a home folder in place of ~ here. Write the path in full."
-    if Path(store).is_relative_to(f"results/{study}"):
-        yield f"store: {store!r} lies among the study's own results. Choose another folder, such as results/store."
+    if source.phantom and (undrawn := sorted(set(splits) - set(images := config.phantoms[source.phantom].images))):
+        named = f"phantoms.{source.phantom}.images has no {undrawn}, only {sorted(images)}"
+        yield f"{where}.splits: {named}. Add or remove them."
 
 
 def missing_files(config: Config, root: Path) -> Iterator[str]:
@@ -260,16 +246,14 @@ def missing_files(config: Config, root: Path) -> Iterator[str]:
     Snakemake would take a job that cannot be described for one that need not run. The official files of a data set
     need not be there yet, because the job that needs them says how to get them.
     """
-    for name, entry in config.backbones.items():
-        if entry.source.folder is not None and not (root / entry.source.folder).is_dir():
-            where = f"backbones.{name}.source.folder"
-            yield f"{where}: {entry.source.folder!r}: no such folder under {root}. Put the checkpoint there."
+    places = {f"backbones.{name}.source.folder": entry.source.folder for name, entry in config.backbones.items()}
     for name, actor in config.actors.items():
         for backbone, of_seeds in (actor.checkpoints or {}).items():
-            for seed, source in of_seeds.items():
-                if source.folder is not None and not (root / source.folder).is_dir():
-                    where = f"actors.{name}.checkpoints.{backbone}.{seed}.folder"
-                    yield f"{where}: {source.folder!r}: no such folder under {root}. Put the checkpoint there."
+            where = f"actors.{name}.checkpoints.{backbone}"
+            places |= {f"{where}.{seed}.folder": source.folder for seed, source in of_seeds.items()}
+    for where, folder in places.items():
+        if folder is not None and not (root / folder).is_dir():
+            yield f"{where}: {folder!r}: no such folder under {root}. Put the checkpoint there."
 
 
 def _method_contradictions(methods: Mapping[str, Method]) -> Iterator[str]:

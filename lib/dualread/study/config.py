@@ -13,14 +13,13 @@ import pydantic
 from dualread import plugins
 from dualread.errors import ConfigError, did_you_mean
 from dualread.models import prompts
-from dualread.schema.answers import Image, name_and_settings
+from dualread.schema.answers import name_and_settings
 from dualread.schema.plugin_settings import settings_class
 from dualread.schema.study import Config
 from dualread.study import messages
 from dualread.study.checks import contradictions, missing_checkpoints, missing_files
-from dualread.study.given import without_states
 from dualread.study.references import unknown_references
-from dualread.study.selection import nothing_left, select, unknown_seeds
+from dualread.study.selection import nothing_left, select, unknown_seeds, without_states
 from dualread.training.settings import training_settings
 
 MOST_ENTRIES = 10**6  # of a study, each alias written out: ten short lines can stand for a thousand million
@@ -135,7 +134,7 @@ def _refusal(problems: Iterable[str], source: str) -> ConfigError:
 
 
 def _unknown_plugins(config: Config) -> Iterator[str]:
-    for where, family, name in _named_plugins(config):
+    for where, family, name in dict.fromkeys(named[:3] for named in _plugins(config)):
         if plugins.is_foreign(name):
             try:
                 plugins.file_of(family, name)
@@ -146,38 +145,58 @@ def _unknown_plugins(config: Config) -> Iterator[str]:
             yield f"{where}: {name!r}: no such plugin in {folder}. {plugins.alternatives(family, name)}"
 
 
-def _named_plugins(config: Config) -> Iterator[tuple[str, str, str]]:
-    """Yield (where, plugin family, plugin name) of every plugin that the configuration names."""
+def _plugins(config: Config) -> Iterator[tuple[str, str, str, str, Mapping[str, Any] | None]]:
+    """Yield (where, family, plugin, where its settings are, its settings) of every plugin that the study names."""
     for name, phantom in config.phantoms.items():
-        yield f"phantoms.{name}.format", "writers", phantom.format
+        yield f"phantoms.{name}.format", "writers", phantom.format, "", None
     for name, dataset in config.datasets.items():
-        yield f"datasets.{name}.loader", "datasets", dataset.loader
+        where = f"datasets.{name}"
+        yield f"{where}.loader", "datasets", dataset.loader, f"{where}.settings", dataset.settings
     for name, backbone in config.backbones.items():
         if pretrain := backbone.source.pretrain:
-            yield f"backbones.{name}.source.pretrain.architecture.name", "architectures", pretrain.architecture.name
-            yield f"backbones.{name}.source.pretrain.pool.name", "corpora", pretrain.pool.name
+            where, pool = f"backbones.{name}.source.pretrain", pretrain.pool
+            yield f"{where}.architecture.name", "architectures", pretrain.architecture.name, "", None
+            yield f"{where}.pool.name", "corpora", pool.name, f"{where}.pool.settings", pool.settings
         if isinstance(rollouts := backbone.training.get("rollouts"), str):
-            yield f"backbones.{name}.training.rollouts", "rollouts", rollouts
+            where, settings = f"backbones.{name}.training", backbone.training.get("rollout_settings", {})
+            yield f"{where}.rollouts", "rollouts", rollouts, f"{where}.rollout_settings", settings
     for name, actor in config.actors.items():
-        if actor.training is not None and actor.reward is not None:
-            yield f"actors.{name}.training", "training", actor.training
-            yield f"actors.{name}.reward", "rewards", actor.reward
-    yield "generation.engine", "generation", config.generation.engine
+        if actor.training is None:
+            continue
+        where = f"actors.{name}"
+        yield f"{where}.training", "training", actor.training, f"{where}.settings", actor.settings
+        for other, backbone in config.backbones.items() if actor.settings is not None else ():
+            both = training_settings(actor.settings or {}, backbone.training)
+            yield (
+                f"{where}.training",
+                "training",
+                actor.training,
+                f"backbones.{other}.training over {where}.settings",
+                both,
+            )
+        if actor.reward is not None:
+            yield f"{where}.reward", "rewards", actor.reward, "", None
+    engine = config.generation.engine
+    yield "generation.engine", "generation", engine, "generation.settings", config.generation.settings
     for section in ("actors", "conditions"):
         for name, entry in getattr(config, section).items():
             if entry.contract is not None:
-                yield f"{section}.{name}.contract", "contracts", entry.contract
-    for where, image in _images(config):
-        yield where, "images", name_and_settings(image)[0]
+                yield f"{section}.{name}.contract", "contracts", entry.contract, "", None
+    for section in ("conditions", "views"):
+        for name, entry in getattr(config, section).items():
+            if entry.image is not None:
+                where, (image, settings) = f"{section}.{name}.image", name_and_settings(entry.image)
+                yield where, "images", image, f"{where}.settings", settings
     for name, view in config.views.items():
         if view.measure is not None:
-            yield f"views.{name}.measure.name", "measures", view.measure.name
+            where = f"views.{name}.measure"
+            yield f"{where}.name", "measures", view.measure.name, f"{where}.settings", view.measure.settings
     for name, method in config.methods.items():
-        yield f"methods.{name}.reader", "readers", method.reader
-    for name in config.tables:
-        yield f"tables.{name}", "tables", name
-    for name in config.figures:
-        yield f"figures.{name}", "figures", name
+        where = f"methods.{name}"
+        yield f"{where}.reader", "readers", method.reader, f"{where}.settings", method.settings
+    for section in ("tables", "figures"):
+        for name in getattr(config, section):
+            yield f"{section}.{name}", section, name, "", None
 
 
 def _unknown_prompts(config: Config) -> Iterator[str]:
@@ -201,45 +220,10 @@ def _named_prompts(config: Config) -> Iterator[tuple[str, str]]:
 
 def _bad_settings(config: Config, nulls: Collection[str]) -> Iterator[str]:
     """Check the settings of every plugin against what it declares."""
-    for where, family, name, settings in _settings(config):
-        declared = settings_class(family, name)
-        try:
-            declared.model_validate(settings)
-        except pydantic.ValidationError as error:
-            yield from messages.problems_of(error, settings, nulls, declared, where)
-
-
-def _settings(config: Config) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
-    """Yield (where, plugin family, plugin name, settings) of every plugin that has settings."""
-    for name, dataset in config.datasets.items():
-        yield f"datasets.{name}.settings", "datasets", dataset.loader, dataset.settings
-    for name, backbone in config.backbones.items():
-        if pretrain := backbone.source.pretrain:
-            where = f"backbones.{name}.source.pretrain.pool.settings"
-            yield where, "corpora", pretrain.pool.name, pretrain.pool.settings
-        if isinstance(rollouts := backbone.training.get("rollouts"), str):
-            settings = backbone.training.get("rollout_settings", {})
-            yield f"backbones.{name}.training.rollout_settings", "rollouts", rollouts, settings
-    for name, actor in config.actors.items():
-        if actor.training is not None and actor.settings is not None:
-            yield f"actors.{name}.settings", "training", actor.training, actor.settings
-            for other, backbone in config.backbones.items():
-                where = f"backbones.{other}.training over actors.{name}.settings"
-                both = training_settings(actor.settings, backbone.training)
-                yield where, "training", actor.training, both
-    yield "generation.settings", "generation", config.generation.engine, config.generation.settings
-    for where, image in _images(config):
-        yield (f"{where}.settings", "images", *name_and_settings(image))
-    for name, view in config.views.items():
-        if view.measure is not None:
-            yield f"views.{name}.measure.settings", "measures", view.measure.name, view.measure.settings
-    for name, method in config.methods.items():
-        yield f"methods.{name}.settings", "readers", method.reader, method.settings
-
-
-def _images(config: Config) -> Iterator[tuple[str, Image]]:
-    """Yield (where, image change) of every condition, and of every view that has one."""
-    for section in ("conditions", "views"):
-        for name, entry in getattr(config, section).items():
-            if entry.image is not None:
-                yield f"{section}.{name}.image", entry.image
+    for _, family, name, where, settings in _plugins(config):
+        if settings is not None:
+            declared = settings_class(family, name)
+            try:
+                declared.model_validate(settings)
+            except pydantic.ValidationError as error:
+                yield from messages.problems_of(error, settings, nulls, declared, where)

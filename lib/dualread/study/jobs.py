@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dualread.digests import MANIFEST_NAME
 from dualread.store.code import SOURCES_NAME, job_digests
-from dualread.store.digest import MANIFEST_NAME, replace_text
+from dualread.store.digest import content, replace_text
 from dualread.store.disk import explained
 from dualread.store.job import Entry
 from dualread.study.workflow import as_planned, plan_folder
@@ -100,7 +101,7 @@ class RuleJobs:
         digest = hashlib.sha256(text.encode()).hexdigest()
         path = Path(plan_folder(self.workflow, self.results), "jobs", self.stage, f"{digest[:16]}.json")
         try:
-            if not path.is_file() or path.read_bytes() != text.encode():
+            if content(path) != text.encode():
                 replace_text(path, text)
             os.utime(path)  # `dualread.study.again` reads the job that was planned last
         except OSError as error:

@@ -60,18 +60,35 @@ def hold(results: Path) -> IO[str]:
     except BlockingIOError:
         running.seek(0)
         holder = running.read()
-        if holder == this_process:  # which reads the rules of a module once more for each `use rule`
-            return running
-        running.close()
-        raise _at_work(results, holder) from None
+        if holder != this_process:  # which reads the rules of a module once more for each `use rule`
+            running.close()
+            raise _at_work(results, holder) from None
     except OSError:  # a file system without locks
         running.close()
         _hold_by_name(results, this_process)
-        return running
-    running.truncate(0)
-    running.write(this_process)
-    running.flush()
+    else:
+        running.truncate(0)
+        running.write(this_process)
+        running.flush()
     return running
+
+
+def _hold_by_name(results: Path, this_process: str) -> None:
+    """Hold a study's results by a file that only one process can create, and that goes when this process ends."""
+    file = results / "running.process"
+    holder = file.read_text() if file.exists() else ""
+    pid, _, host = holder.removeprefix("process ").partition(" on ")
+    if host == HOST and pid.isdecimal() and not is_alive(int(pid)):
+        file.unlink(missing_ok=True)
+    try:
+        with file.open("x") as held:
+            held.write(this_process)
+    except FileExistsError:
+        if (holder := file.read_text()) == this_process:
+            return
+        more = f" If it has ended, as after a kill on another machine, remove {file}."
+        raise _at_work(results, holder, more) from None
+    atexit.register(file.unlink, missing_ok=True)
 
 
 def _at_work(results: Path, holder: str, more: str = "") -> ConfigError:
@@ -79,22 +96,3 @@ def _at_work(results: Path, holder: str, more: str = "") -> ConfigError:
         f"{results}: another run of this study is at work here ({holder}), so nothing was started. Wait for it, or"
         f" end it. To run another configuration at the same time, use a second checkout; both may have one store.{more}"
     )
-
-
-def _hold_by_name(results: Path, this_process: str) -> None:
-    """Hold a study's results by a file that only one process can create, and that goes when this process ends."""
-    file = results / "running.process"
-    with contextlib.suppress(FileNotFoundError):
-        holder = file.read_text()
-        if holder == this_process:
-            return
-        pid, _, host = holder.removeprefix("process ").partition(" on ")
-        if host == HOST and pid.isdecimal() and not is_alive(int(pid)):
-            file.unlink(missing_ok=True)
-    try:
-        with file.open("x") as held:
-            held.write(this_process)
-    except FileExistsError:
-        more = f" If it has ended, as after a kill on another machine, remove {file}."
-        raise _at_work(results, file.read_text(), more) from None
-    atexit.register(file.unlink, missing_ok=True)

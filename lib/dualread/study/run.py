@@ -16,26 +16,24 @@ from pathlib import Path
 from typing import IO, Any
 
 from dualread.devices import ASSIGNED, gpus
+from dualread.digests import MANIFEST_NAME
 from dualread.errors import ConfigError, DualReadError, did_you_mean, printable
 from dualread.machine import model_slots
 from dualread.progress import say
-from dualread.schema.study import Config, Machine
+from dualread.schema.study import Config
 from dualread.source_snapshot import ROOT
 from dualread.store.code import SOURCES_NAME
 from dualread.store.copy import LOCK_NAME, write_lock
-from dualread.store.digest import MANIFEST_NAME
 from dualread.store.disk import check_writable, explained
-from dualread.store.job import Entry, recipes, write_planned
+from dualread.store.job import Entry, write_planned
 from dualread.store.layers import start_forkserver
 from dualread.store.manifest import Manifest
 from dualread.store.place import STUDY_MARK, register, write_study
 from dualread.store.results import check_folders, repair, wrong_copies
 from dualread.store.store import Store
 from dualread.study.again import forget_old_plans, outdated
-from dualread.study.display import Display
-from dualread.study.failures import reasons
+from dualread.study.display import Display, failures
 from dualread.study.files import selection
-from dualread.study.found import StoredArtifacts
 from dualread.study.jobs import Description, RuleJobs, once
 from dualread.study.locks import TEMPORARY, free_dead_locks, hold
 from dualread.study.shards import StudyShards
@@ -73,14 +71,6 @@ _ENVIRONMENT = {
 }
 
 
-def _watched(machine: Machine, results: str) -> dict[str, str]:
-    """Return what trainings are told about who watches them; they read it from their environment."""
-    variables = {} if machine.samples_every is None else {"DUALREAD_SAMPLES_EVERY": str(machine.samples_every)}
-    if machine.report_to is not None:
-        variables |= {"DUALREAD_REPORT_TO": ",".join(machine.report_to), "DUALREAD_RESULTS": results}
-    return variables
-
-
 def check(repository: Path, workflow: Any, snakemake_version: str) -> None:
     """Refuse surroundings in which rules and library would not fit together, or Snakemake would fail.
 
@@ -114,7 +104,7 @@ class StudyRun:
         files: Sequence[Path] = (),
         given: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take the `workflow` object of the Snakefile, the study, the folder of its artifacts, and what was asked for.
+        """Take what Snakemake was asked for.
 
         Args:
             workflow: The object of the running Snakefile.
@@ -135,14 +125,18 @@ class StudyRun:
         self._store = Store(Path(study.store))
         self._made: dict[str, Manifest] = {}  # the artifacts that are there, as far as they have been read
         self._rules: dict[str, RuleJobs] = {}
-        self._found: StoredArtifacts | None = None
+        self._planned: Plan | None = None
         self._copies: dict[str, Mapping[str, str]] = {}
         self._others = {rule.name for rule in workflow.rules}  # of a workflow that uses this one as a module
         self._display: Display | None = None
         self._locks: list[IO[str]] = []  # held until this process ends
         # GPUs are assigned by a cluster's scheduler, or taken by the jobs. No command says so, or Snakemake would run
         # its job again elsewhere.
-        self._variables = {**_ENVIRONMENT, **_watched(study.machine, results)}
+        self._variables, machine = dict(_ENVIRONMENT), study.machine
+        if machine.samples_every is not None:  # trainings read from their environment who watches them
+            self._variables["DUALREAD_SAMPLES_EVERY"] = str(machine.samples_every)
+        if machine.report_to is not None:
+            self._variables |= {"DUALREAD_REPORT_TO": ",".join(machine.report_to), "DUALREAD_RESULTS": results}
         variables = {**self._variables, **({ASSIGNED: "1"} if workflow.remote_exec else {})}
         self.exports = f"export {' '.join(f'{name}={value}' for name, value in variables.items())}; "
 
@@ -159,7 +153,10 @@ class StudyRun:
         for training in (backbone.training for backbone in self._study.backbones.values()):
             engine, nodes = training.get("rollouts"), training.get("nodes", 1)
             names |= {engine, "_".join(filter(None, (engine, nodes > 1 and f"{nodes}_nodes")))} - {None, ""}
-        give_rules_the_resources_of_their_stage(self._workflow, names, lambda: self._forecast(cluster_resources))
+        forecast = {"root": ROOT.resolve().parents[1], "results": Path(self._results)}
+        give_rules_the_resources_of_their_stage(
+            self._workflow, names, lambda: cluster_resources(self._study, **forecast)
+        )
         if not runs_here(self._workflow):
             return
         self._locks.append(free_dead_locks(Path(".snakemake")))
@@ -169,10 +166,6 @@ class StudyRun:
         check_writable(self._store.root)
         register(Path("results"), self._store)
         self._made = repair(results, self._store)
-
-    def _forecast(self, forecast: Callable[..., Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Return what is expected of the jobs of each stage, as `dualread plan` expects it."""
-        return forecast(self._study, root=ROOT.resolve().parents[1], results=Path(self._results))
 
     def jobs(self, rule: str, stage: str, describe: Callable[[Any], Description], environment: str | None) -> RuleJobs:
         """Return the jobs of a rule (see `RuleJobs`)."""
@@ -200,11 +193,7 @@ class StudyRun:
             self._copies[name] = {**sources, **(beside or {})}
         return list(sources)
 
-    def plan(
-        self,
-        first: Callable[[], Collection[str]],
-        **known: Collection[str],
-    ) -> None:
+    def plan(self, first: Callable[[], Collection[str]], **known: Collection[str]) -> None:
         """Let Snakemake plan what has to be made.
 
         Args:
@@ -237,7 +226,7 @@ class StudyRun:
         plan_with(self._workflow, check, self._outdated, rules=rules, hooks=hooks)
 
     def _seconds_by_rule(self) -> dict[str, float]:
-        seconds = self._forecast(seconds_of_jobs)
+        seconds = seconds_of_jobs(self._study, root=ROOT.resolve().parents[1], results=Path(self._results))
         return {rule: seconds[jobs.stage] for rule, jobs in self._rules.items() if jobs.stage in seconds}
 
     def _outdated(self) -> list[str]:
@@ -262,10 +251,10 @@ class StudyRun:
             write_study(Path(plan_folder(workflow, self._results)), self._store, **self._noted)
             if makes_results(workflow):
                 # From now on, no job of an earlier run shows its result; one may have done so since this run began.
-                now = write_planned(Path(self._results), recipes(planned, self._store))
+                now = write_planned(Path(self._results), Plan(planned, self._store).recipes())
                 self._forget_what_is_newer(now - (time.time() - self._started) - 1)
             plan = Plan(planned, self._store, self._made)
-            stale, self._found = plan.stale(), StoredArtifacts(plan)
+            stale, self._planned = plan.stale(), plan
         except DualReadError as error:
             sys.exit(f"\n{error}")
         except OSError as error:
@@ -287,13 +276,13 @@ class StudyRun:
         prefer(self._workflow, first)
         sources = Path(self._study.store, SOURCES_NAME)
         forked = {rule: jobs.stage for rule, jobs in self._rules.items() if not jobs.environment}
-        hooks = {} if self._found is None else {"is_found": self._found.has}
+        hooks = {} if self._planned is None else {"is_found": self._planned.is_found}
         start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(self._variables), **hooks)
 
     def end_failed(self) -> None:
         """Print what failed jobs said, wherever they ran, and then what Snakemake says of them."""
-        failures = reasons(Path(self._results, "logs"), since=self._started)
-        print("", *map(printable, failures), "", sep="\n", file=sys.stderr)
+        said = failures(Path(self._results, "logs"), since=self._started)
+        print("", *map(printable, said), "", sep="\n", file=sys.stderr)
         if self._display is not None:
             self._display.release()
 

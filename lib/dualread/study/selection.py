@@ -1,24 +1,26 @@
-"""`only`: a part of a study (workflow/selections/*.yaml), as a smaller study that is complete in itself.
+"""A part of a study as a smaller study that is complete in itself: what `only` names (workflow/selections/*.yaml).
 
 A chosen entry keeps its place, its settings and its key in the store. What it depends on stays too: the base that
-actors start from, the parents of a method, the data set that readers are fitted on.
+actors start from, the parents of a method, the data set that readers are fitted on. Methods that cannot judge given
+answers, because there are no hidden states, are left out of every study.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from dualread import plugins
 from dualread.errors import did_you_mean
 from dualread.schema.answers import Actor
 from dualread.schema.backbones import Backbone
 from dualread.schema.base import Section
-from dualread.schema.metrics import Contrast
 from dualread.schema.readers import Method
 from dualread.schema.study import Config, Only
-from dualread.schema.tables import Table
 from dualread.study.references import MEANS
 
 Entry = TypeVar("Entry", bound=Section)
 T = TypeVar("T")
+# The one tensor of a replay that is known of given answers, if the service gives log-probabilities.
+_LIKELIHOOD = frozenset({"answer_log_prob"})
 
 
 def unknown_seeds(config: Config) -> Iterator[str]:
@@ -51,38 +53,83 @@ def select(config: Config) -> Config:
         if dataset.id or only.datasets is None or name in only.datasets
     }
     conditions = _cut(config.conditions, actors=answering, datasets=datasets)
-    all_seeds = {seed for seeds in seeds_of.values() for seed in seeds}
-    kept = {
-        "seeds": seeds,
-        "backbones": backbones,
-        "datasets": datasets,
-        "actors": _actors(config.actors, answering, seeds_of),
-        "conditions": {
+    return _part(
+        complete,
+        seeds=seeds,
+        backbones=backbones,
+        datasets=datasets,
+        actors=_actors(config.actors, answering, seeds_of),
+        conditions={
             name: condition
             for name, condition in conditions.items()
             if condition.completions is None or condition.completions in conditions
         },
-        "methods": methods,
-        "contrasts": _contrasts(config.contrasts, methods, [*datasets, *MEANS]),
-        "tables": _tables(config.tables, methods, datasets, all_seeds),
-        "figures": _cut(config.figures, actors=answering, methods=methods, datasets=datasets),
-    }
-    updates = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
-    return complete.model_copy(update=updates)
+        methods=methods,
+        figures=_cut(config.figures, actors=answering),
+    )
 
 
 def with_methods(config: Config, names: Collection[str]) -> Config:
     """Return the study with the methods `names` alone, without tables, figures and contrasts that show others only."""
-    methods = {name: method for name, method in config.methods.items() if name in names}
-    all_seeds = {seed for backbone in config.backbones for seed in config.seeds_of(backbone)}
-    kept = {
-        "methods": methods,
-        "contrasts": _contrasts(config.contrasts, methods, [*config.datasets, *MEANS]),
-        "tables": _tables(config.tables, methods, config.datasets, all_seeds),
-        "figures": _cut(config.figures, actors=config.actors, methods=methods, datasets=config.datasets),
+    return _part(config, methods={name: method for name, method in config.methods.items() if name in names})
+
+
+def _part(config: Config, **kept: Any) -> Config:
+    """Return the study with the sections `kept`, and of what it shows what is left of them."""
+    part = config.model_copy(update={section: kept[section] for section in kept.keys() & config.model_fields_set})
+    methods, datasets = part.methods, part.datasets
+    seeds = {seed for backbone in part.backbones for seed in part.seeds_of(backbone)}
+    contrasts = _cut(config.contrasts, datasets=[*datasets, *MEANS])
+    tables = {}
+    for name, table in _cut(config.tables, methods=methods, datasets=datasets, seeds=seeds).items():
+        without = [method for method in table.without or [] if method in methods]
+        if len(without) < len(methods) and (table.method is None or table.method in methods):
+            tables[name] = table.model_copy(update={"without": without or None})
+    shown = {
+        "contrasts": {name: it for name, it in contrasts.items() if {it.method, it.baseline} <= methods.keys()},
+        "tables": tables,
+        "figures": _cut(part.figures, methods=methods, datasets=datasets),
     }
-    updates = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
-    return config.model_copy(update=updates)
+    return part.model_copy(update={section: shown[section] for section in shown.keys() & config.model_fields_set})
+
+
+def given(config: Config) -> list[str]:
+    """Return the actors whose answers are given."""
+    return [name for name, actor in config.actors.items() if actor.answers is not None]
+
+
+def left_out(config: Config) -> Mapping[str, str]:
+    """Return the reason for each method that judges given answers and reads what these lack.
+
+    Args:
+        config: A study with all its methods.
+    """
+    reasons: dict[str, str] = {}
+    for name, method in config.methods.items():  # parents come before their children
+        if method.actor not in given(config):
+            continue
+        views = [config.views[view] for view in method.views or []]
+        lacking = [parent for parent in method.parents.values() if parent in reasons]
+        if set(plugins.declared("readers", method.reader, "FEATURES") or ()) - _LIKELIHOOD or any(
+            view.gives_states for view in views
+        ):
+            reasons[name] = "it reads hidden states or single tokens, which given answers lack"
+        elif any(view.choices is not None and view.choices.words is None for view in views):
+            reasons[name] = "it reads the likelihoods of many integers, which services do not give"
+        elif lacking:
+            reasons[name] = f"it builds on {lacking[0]}, which is left out"
+    return reasons
+
+
+def without_states(config: Config) -> Config:
+    """Return the study without the methods that are `left_out`, and without what shows these alone; it names them."""
+    lacking = left_out(config)
+    if not lacking:
+        return config
+    readable = with_methods(config, [name for name in config.methods if name not in lacking])
+    for name, reason in lacking.items():
+        readable.left_out.setdefault(config.methods[name].actor, {})[name] = reason
+    return readable
 
 
 def nothing_left(selected: Config, only: Only | None) -> Iterator[str]:
@@ -132,27 +179,6 @@ def _actors(
                 if backbone in seeds_of
             }
             kept[name] = actor.model_copy(update={"checkpoints": checkpoints})
-    return kept
-
-
-def _contrasts(
-    contrasts: Mapping[str, Contrast], methods: Collection[str], places: Collection[str]
-) -> dict[str, Contrast]:
-    return {
-        name: contrast
-        for name, contrast in _cut(contrasts, datasets=places).items()
-        if {contrast.method, contrast.baseline} <= set(methods)
-    }
-
-
-def _tables(
-    tables: Mapping[str, Table], methods: Collection[str], datasets: Collection[str], seeds: Collection[int]
-) -> dict[str, Table]:
-    kept = {}
-    for name, table in _cut(tables, methods=methods, datasets=datasets, seeds=seeds).items():
-        without = [method for method in table.without or [] if method in methods]
-        if len(without) < len(methods) and (table.method is None or table.method in methods):
-            kept[name] = table.model_copy(update={"without": without or None})
     return kept
 
 

@@ -14,7 +14,7 @@ from dualread.schema.replay import OF_IMAGE, OPTIONAL_TENSORS, PassReading
 from dualread.schema.study import Config
 from dualread.schema.tables import LabeledCondition
 from dualread.study.asked import contract_of, shard_spec
-from dualread.study.given import given
+from dualread.study.selection import given
 
 Shard = tuple[str, str, str]
 ShardOrView = tuple[str, ...]

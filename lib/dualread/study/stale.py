@@ -6,12 +6,14 @@ before each run. What depends on an artifact that is made again is looked up in 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from dualread.digests import MANIFEST_NAME, artifact_digest
 from dualread.errors import ArtifactError
 from dualread.plugins import runs_elsewhere
 from dualread.store.code import SOURCES_NAME, library, stage_roots
-from dualread.store.digest import MANIFEST_NAME, StatCache, artifact_digest, raw_digest
+from dualread.store.digest import StatCache, raw_digest
 from dualread.store.job import Entry
 from dualread.store.key import Action
 from dualread.store.manifest import Manifest, artifact_directory, read_manifest
@@ -37,6 +39,7 @@ class Plan:
         self._index = library(store.root / SOURCES_NAME)
         self._stat_cache = StatCache(store.root / "stat-cache.json")
         self._made: dict[str, Manifest | None] = {**(made or {})}
+        self._shown: dict[str, Manifest | None] = {}
         self._missing: dict[tuple[str, str], str] = {}
         self._raw: dict[str, str] = {}
 
@@ -71,10 +74,41 @@ class Plan:
             packages=packages,
         )
 
+    def recipes(self) -> dict[str, str]:
+        """Return the recipe (`Action.recipe`) of each artifact, by directory."""
+        found = {}
+        for output, (stage, entry) in self.jobs.items():
+            code = self._index.digest(stage_roots(stage, entry.spec))
+            found[output] = Action(stage=stage, code=code, spec=entry.spec, inputs={}, packages={}).recipe
+        return found
+
+    def is_found(self, entry: Entry) -> bool:
+        """Return whether nothing has to be computed for an entry of a job."""
+        return str(entry.output) in self.jobs and self.shown(str(entry.output)) is not None
+
+    def shown(self, output: str) -> Manifest | None:
+        """Return what the run will show in a place; None if it has to be computed, or depends on what has to be."""
+        if output not in self._shown:
+            self._shown[output] = self._looked_up(output)
+        return self._shown[output]
+
+    def _looked_up(self, output: str) -> Manifest | None:
+        """Look an artifact up as its job will."""
+        entry, digests = self.jobs[output][1], {}
+        for name, path in entry.inputs.items():
+            if path.name == MANIFEST_NAME and (read := str(path.parent)) in self.jobs:
+                if (manifest := self.shown(read)) is None:
+                    return None
+                digests[name] = manifest.digest
+        made = self.made(output)
+        now = self.action(output, made)
+        now = replace(now, inputs={**now.inputs, **digests})
+        return made if made and self.holds(now, made, entry) else self.stored(now.key)
+
     def holds(self, now: Action, made: Manifest, entry: Entry) -> bool:
         """Return whether `made` is what `now` would make, or was made from more inputs where that is enough."""
         if entry.parts and now.inputs.items() <= made.action.inputs.items():
-            now = Action(**{**now.fields(), "inputs": made.action.inputs})
+            now = replace(now, inputs=made.action.inputs)
         return now.key == made.key
 
     def is_stale(self, output: str) -> bool:

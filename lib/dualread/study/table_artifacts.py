@@ -20,7 +20,7 @@ from dualread.schema.tables import (
     PreviewTablesSpec,
     StudySettings,
 )
-from dualread.store.versions import public_versions
+from dualread.store.key import public_versions
 from dualread.study.artifact_paths import ArtifactPaths, plugin
 from dualread.study.jobs import Description
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from dualread.errors import ConfigError
 from dualread.progress import say
-from dualread.store.digest import holds_text, replace_text
+from dualread.store.digest import content, replace_text
 from dualread.store.place import DRY_RUN
 
 OLDEST, TOO_NEW = (9, 27), (10,)
@@ -179,7 +179,7 @@ def as_planned(workflow: Any, file: Path, find: Callable[[], Sequence[str]]) -> 
     if not workflow.is_main_process:
         return file.read_text().split() if file.is_file() else ["unplanned", "unplanned"]
     words = find()
-    if runs_here(workflow) and not holds_text(file, " ".join(words)):
+    if runs_here(workflow) and content(file) != " ".join(words).encode():
         replace_text(file, " ".join(words))
     return words
 

@@ -1,7 +1,7 @@
 """`dualread explain`: what an artifact was made from; with `--cell`, where one printed number comes from.
 
-`cells` finds the printed number, `runs` the runs that it is the mean of, `chain` the artifacts that a run was made
-from, and `samples` the rows of single questions in them; `report` puts all of it into text. Everything is read from the
+`cells` finds the printed number, `runs` the runs that it is the mean of, and `samples` the rows of single questions;
+`report` puts all of it into text, with the artifacts that a run was made from. Everything is read from the
 store, in which each artifact names its inputs.
 """
 
@@ -82,11 +82,20 @@ def run(options: argparse.Namespace) -> int:
     store = store_of(options.target, options.store)
     target = find_target(options.target, store)
     if options.cell is not None:
-        return _cell(options, target, store)
+        from dualread.apps.explain.report import explain_cell  # here, because the rest does not need polars
+
+        for line in explain_cell(target, store, words=options.cell, sample_id=options.sample, n_rows=options.rows):
+            print(line)
+        return 0
     if options.again:
         return _again(target, store)
     if not options.why and options.other is None:
-        for line in Lineage(Graph(store), lambda made: _line(made, store)).lines(target.manifest.key):
+
+        def line_of(made: Manifest) -> str:
+            spec = json.dumps(made.action.spec, ensure_ascii=False, sort_keys=True)
+            return f"{described(made, store.record(made.key))}  {short(spec)}"
+
+        for line in Lineage(Graph(store), line_of).lines(target.manifest.key):
             print(line)
         if summary := store.record(target.manifest.key).get("summary"):
             print(f"its stage said: {summary}")
@@ -103,11 +112,6 @@ def run(options: argparse.Namespace) -> int:
     files = "identical" if old.digest == new.digest else "different"
     print(f"Their files are {files}.")
     return 0
-
-
-def _line(manifest: Manifest, store: Store) -> str:
-    spec = json.dumps(manifest.action.spec, ensure_ascii=False, sort_keys=True)
-    return f"{described(manifest, store.record(manifest.key))}  {short(spec)}"
 
 
 def _again(target: Target, store: Store) -> int:
@@ -130,13 +134,5 @@ def _again(target: Target, store: Store) -> int:
             print(f"the settings changed since then, so run `snakemake -n` first: {line}")
     lines = list(reasons(target.manifest, store, dry_runs=True))
     for line in [*lines, _LOOKED_UP] if lines else ["nothing has changed since it was made"]:
-        print(line)
-    return 0
-
-
-def _cell(options: argparse.Namespace, target: Target, store: Store) -> int:
-    from dualread.apps.explain.report import explain_cell  # here, because the rest does not need polars
-
-    for line in explain_cell(target, store, words=options.cell, sample_id=options.sample, n_rows=options.rows):
         print(line)
     return 0

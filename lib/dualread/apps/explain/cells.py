@@ -85,25 +85,20 @@ def _advice(text: str, words: Sequence[str], rows: list[dict], matching: list[di
             + "\n  ".join(listed)
             + more
         )
-    nearly = [_nearest(word, values) for word in words]
+    nearly = []
+    for word in words:
+        column, equals, value = word.partition("=") if "=" in word else ("", "", word)
+        near = get_close_matches(value, values, n=1) or [value]
+        nearly.append(f"{column}{equals}{near[0]}")
     ranked = sorted(rows, key=lambda row: -sum(_says(row, word) for word in nearly))
     listed = dict.fromkeys(cell_name(row) for row in ranked)
     lines = [f"--cell {text}: no cell has all these words. The nearest:", *list(listed)[:_SHOWN]]
-    columns = list(rows[0]) if rows else []
-    unknown = (_unknown(word, values, columns) for word in words)
-    return "\n".join(["\n  ".join(lines), *filter(None, unknown)])
-
-
-def _unknown(word: str, values: set[str], columns: Sequence[str]) -> str:
-    """Return a sentence if `word` names an unknown column, or is not a value of the table; else ""."""
-    column, equals, value = word.partition("=")
-    if equals and column not in columns:
-        return f"There is no column {column!r}. Known: {', '.join(columns)}.{did_you_mean(column, columns)}"
-    named = value if equals else word
-    return "" if named in values else f"No cell has {named!r}.{did_you_mean(named, values)}"
-
-
-def _nearest(word: str, values: set[str]) -> str:
-    column, equals, value = word.partition("=")
-    close = get_close_matches(value if equals else word, values, n=1)
-    return f"{column}={close[0]}" if close and equals else close[0] if close else word
+    columns, unknown = list(rows[0]) if rows else [], []
+    for word in words:
+        column, equals, value = word.partition("=") if "=" in word else ("", "", word)
+        if equals and column not in columns:
+            known = f"There is no column {column!r}. Known: {', '.join(columns)}."
+            unknown.append(f"{known}{did_you_mean(column, columns)}")
+        elif value not in values:
+            unknown.append(f"No cell has {value!r}.{did_you_mean(value, values)}")
+    return "\n".join(["\n  ".join(lines), *unknown])

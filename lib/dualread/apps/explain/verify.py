@@ -11,7 +11,6 @@ from dualread.store.code import library, stage_roots
 from dualread.store.copy import LOCK_NAME, read_lock
 from dualread.store.differences import edited
 from dualread.store.graph import damages, reachable
-from dualread.store.manifest import Manifest
 from dualread.store.place import HELP as STORE_HELP
 from dualread.store.place import Target, find_target, read_study, store_of, study_folder
 from dualread.store.store import Store
@@ -92,10 +91,7 @@ def _other_code(key: str, store: Store) -> Iterator[str]:
         now = library().digest(stage_roots(action.stage, action.spec))
     except DualReadError:
         now = None  # a stage or a plugin that is no more
-    if now != action.code and (now is None or not _made_the_same(manifest, now, store)):
+    key_now = None if now is None else replace(action, code=now).key
+    is_same = key_now and store.entry(key_now).is_dir() and store.manifest(key_now).digest == manifest.digest
+    if now != action.code and not is_same:
         yield f"{action.stage} {key[:8]}: was made by other code than there is now{edited(action, store.record(key))}"
-
-
-def _made_the_same(manifest: Manifest, code: str, store: Store) -> bool:
-    key = replace(manifest.action, code=code).key
-    return store.entry(key).is_dir() and store.manifest(key).digest == manifest.digest

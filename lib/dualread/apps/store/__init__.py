@@ -82,7 +82,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do what `options` say; return the exit code."""
-    return {"copy": _copy, "restore": _restore, "lock": _lock}[options.way](options)
+    if options.way != "restore":
+        return _copy(options) if options.way == "copy" else _lock(options)
+    # The lock of another checkout, or of a paper, says what is wanted; it is in the store that is used here.
+    near = options.lock if options.lock.resolve().is_relative_to(Path.cwd().resolve()) else None
+    lock = read_lock(options.lock).only(options.only)
+    for line in restore(lock, store_of(near, options.store), root=options.to):
+        print(line)
+    return 0
 
 
 def _copy(options: argparse.Namespace) -> int:
@@ -121,15 +128,6 @@ def _wanted(options: argparse.Namespace, source: Store) -> Iterable[str]:
     if folder.is_dir() and (below := keys_below(folder, source)):
         return reachable(below, source)
     return reachable([find_target(options.of, source).manifest.key], source)
-
-
-def _restore(options: argparse.Namespace) -> int:
-    # The lock of another checkout, or of a paper, says what is wanted; it is in the store that is used here.
-    near = options.lock if options.lock.resolve().is_relative_to(Path.cwd().resolve()) else None
-    lock = read_lock(options.lock).only(options.only)
-    for line in restore(lock, store_of(near, options.store), root=options.to):
-        print(line)
-    return 0
 
 
 def _lock(options: argparse.Namespace) -> int:

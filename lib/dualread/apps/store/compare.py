@@ -1,9 +1,12 @@
 """`dualread compare`: which artifacts, tables and figures of two results folders differ in their bytes."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
-from dualread.store.differences import compared
+from dualread.digests import MANIFEST_NAME
+from dualread.errors import ConfigError
+from dualread.store.manifest import Manifest, read_manifest
 
 HELP = "say which results of two folders differ in their bytes"
 DESCRIPTION = """
@@ -29,17 +32,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print one line per artifact that differs or that only one folder has; return 1 if there are any, else 0."""
-    comparison = compared(options.before, options.after)
-    changed = [artifact for artifact in comparison.changed if artifact.stage not in options.ignore]
-    for artifact in changed:
-        more = f" and {len(artifact.files) - _SHOWN} more" if len(artifact.files) > _SHOWN else ""
-        where = "; first here" if artifact.is_first else ""
-        print(f"{artifact.stage} {artifact.place}: {', '.join(artifact.files[:_SHOWN])}{more}{where}")
-    for folder, places in ((options.before, comparison.only_before), (options.after, comparison.only_after)):
+    old, new = (_artifacts(folder) for folder in (options.before, options.after))
+    both = sorted(old.keys() & new.keys())
+    changed = [place for place in both if old[place].files != new[place].files]
+    named = [place for place in changed if new[place].action.stage not in options.ignore]
+    first = {place for place in named if old[place].action.inputs == new[place].action.inputs}
+    for place in sorted(named, key=lambda place: place not in first):
+        before, after = old[place].files, new[place].files
+        files = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
+        more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+        where = "; first here" if place in first else ""
+        print(f"{new[place].action.stage} {place}: {', '.join(files[:_SHOWN])}{more}{where}")
+    only_before, only_after = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
+    for folder, places in ((options.before, only_before), (options.after, only_after)):
         for place in places:
             print(f"only in {folder}: {place}")
-    text = f"{comparison.n_equal} artifacts with equal bytes, {len(changed)} with others"
-    if n_ignored := len(comparison.changed) - len(changed):
-        text += f", {n_ignored} of ignored stages with others"
-    print(f"{text}, {len(comparison.only_before)} and {len(comparison.only_after)} that only one folder has")
-    return int(bool(changed or comparison.only_before or comparison.only_after))
+    ignored = f", {len(changed) - len(named)} of ignored stages with others" if len(changed) > len(named) else ""
+    equal = f"{len(both) - len(changed)} artifacts with equal bytes, {len(named)} with others{ignored}"
+    print(f"{equal}, {len(only_before)} and {len(only_after)} that only one folder has")
+    return int(bool(named or only_before or only_after))
+
+
+def _artifacts(folder: Path) -> Mapping[str, Manifest]:
+    """Return the manifests of all artifacts below a folder, but not those of a store in it, by place."""
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: no such folder. Expected a results folder, such as results/embedded.")
+    # An artifact is a folder of links into the store; below it is nothing else.
+    paths = {path.parent.relative_to(folder): path for path in folder.rglob(MANIFEST_NAME)}
+    manifests = {
+        place.as_posix(): read_manifest(path) for place, path in paths.items() if place.parts[:1] != ("store",)
+    }
+    if not manifests:
+        raise ConfigError(f"{folder}: holds no MANIFEST.json, so no artifact. Expected a results folder.")
+    return manifests
