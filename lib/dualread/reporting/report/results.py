@@ -12,10 +12,10 @@ from dualread.errors import ArtifactError, ConfigError
 from dualread.plugins import summary
 from dualread.reporting.report._grid import Grid
 from dualread.reporting.report.provenance import Provenance, lineage
+from dualread.reporting.tables.entries import UNDEFINED
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import Manifest, read_manifest
 
-_DASH = "---"  # the printed form of an undefined value
 _SHOWN = {"backbones": "Backbones", "actors": "Actors", "methods": "Methods", "datasets": "Data sets"}
 _EMBEDDED = 300_000  # bytes up to which the values of a figure are part of the page
 _TALL = 1.6  # from this ratio of height to width on, a picture scrolls in a box of its own
@@ -170,7 +170,7 @@ def _cells(table: bytes) -> dict:
     if not {"metric", "printed"} <= set(frame.columns):
         return {"cells": 0, "undefined": 0, "underpowered": 0, "reasons": ()}
     printed, reason = pl.col("printed"), pl.col("reason").fill_null("no reason given")
-    undefined = frame.filter(printed == _DASH)
+    undefined = frame.filter(printed == UNDEFINED)
     reasons = undefined.group_by(reason).len().sort(["len", "reason"], descending=[True, False])
     return {
         "cells": frame.height,

@@ -7,7 +7,6 @@ Table families counts the questions of every data set.
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.families import PREFIX
-from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import (
     BACKBONES,
     METHODS,
@@ -20,6 +19,7 @@ from dualread.reporting.tables._sheet import (
     families,
 )
 from dualread.reporting.tables.cells import size_of
+from dualread.reporting.tables.entries import Gap
 
 _METRICS = {ACCURACY: "Acc", **dict.fromkeys((AUROC, ECE, BRIER))}
 
@@ -31,9 +31,8 @@ def _size(at: RowContext) -> str:
 
 def _caption(at: RowContext) -> list[str]:
     return [
-        f"Reliability on {escape(at.dataset.label)} by content family, study {escape(at.layout.study)}; $n$: number of "
-        "questions.",
-        CAPTIONS[ECE.name],
+        f"Reliability on {at.dataset.label} by content family, study {at.layout.study}; 𝑛: number of questions.",
+        ECE.said,
         f"{SPREAD}. Bold: best printed value per family and backbone; accuracy is never bold.",
         *([] if any(families(at)) else ["The data set records no families."]),
     ]
@@ -45,7 +44,7 @@ build = Sheet(
         BACKBONES,
         RowLevel(
             families,
-            [Label("Family", lambda at: escape(at.subset.removeprefix(PREFIX))), Label("$n$", _size, "r")],
+            [Label("Family", lambda at: at.subset.removeprefix(PREFIX)), Label("𝑛", _size, "r")],
             gap=Gap.SMALL_SPACE,
         ),
         METHODS,

@@ -5,7 +5,6 @@ Reproduces the layout of the paper's Table cascade: in-distribution AUROC, Brier
 
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
-from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import (
     BACKBONES,
     METHOD,
@@ -17,6 +16,7 @@ from dualread.reporting.tables._sheet import (
     columns_here,
     methods,
 )
+from dualread.reporting.tables.entries import Gap
 
 _METRICS = [AUROC, BRIER, NATURAL_CCG_AUC]
 
@@ -25,7 +25,7 @@ def _component(head: str, reader: str) -> Label:
     """Return a column of marks: a method has the component that its reader is, and those that it builds on."""
 
     def mark(at: RowContext) -> str:
-        return r"$\surd$" if reader in at.method.readers else r"$\times$"  # \checkmark would need amssymb
+        return "✓" if reader in at.method.readers else "×"
 
     return Label(head, mark, "c", "Components")
 
@@ -46,7 +46,7 @@ build = Sheet(
     ],
     columns=lambda at: columns_here(_METRICS),
     caption=lambda at: [
-        f"Component ablation on {escape(at.dataset.label)}, study {escape(at.layout.study)}.",
+        f"Component ablation on {at.dataset.label}, study {at.layout.study}.",
         "PSR reads the hidden state before the answer, P-State the hidden state after it, P-Visual the visual "
         "evidence. PER combines P-State and P-Visual; DualRead combines PER and PSR. CCG-AUC: Natural.",
         f"{SPREAD}. Bold: best printed value per column and backbone.",

@@ -13,7 +13,6 @@ from dualread.evaluation.controls import (
     STRICT_SAME_ANSWER_CCG_AUC,
 )
 from dualread.evaluation.pair_metrics import STRICT_CCG_AUC
-from dualread.reporting.tables._latex import DITTO, Gap, escape
 from dualread.reporting.tables._sheet import (
     METHODS,
     SPREAD,
@@ -24,6 +23,7 @@ from dualread.reporting.tables._sheet import (
     columns_here,
     datasets,
 )
+from dualread.reporting.tables.entries import DITTO, Gap
 
 _DONOR = [STRICT_CCG_AUC, STRICT_SAME_ANSWER_CCG_AUC, FIXED_PREFIX_CCG_AUC]
 _SHUFFLED = [SHUFFLED_ACCURACY, SHUFFLED_ACCURACY_DROP, SHUFFLED_AUROC, SHUFFLED_CCG_AUC]
@@ -31,7 +31,7 @@ _SHUFFLED = [SHUFFLED_ACCURACY, SHUFFLED_ACCURACY_DROP, SHUFFLED_AUROC, SHUFFLED
 
 def _caption(at: RowContext) -> list[str]:
     return [
-        f"Controls of grounding for {escape(at.backbone.label)}, study {escape(at.layout.study)}.",
+        f"Controls of grounding for {at.backbone.label}, study {at.layout.study}.",
         "Strict: decisive pairs in which the actor gives the source's answer on the donor image too.",
         "Same answer: the same pairs, with the source's completion forced on the donor image.",
         "Fixed prefix: that completion forced on every pair for which it is correct on the source image and incorrect "

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 
 from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
 from dualread.evaluation.costs import GENERATED_TOKENS, PROMPT_PASSES, READ_TOKENS, REPLAY_PASSES
-from dualread.evaluation.explained import CAPTIONS
-from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import (
     BACKBONES,
     COST,
@@ -24,12 +22,13 @@ from dualread.reporting.tables._sheet import (
     columns_here,
     columns_of,
     methods,
+    notation,
 )
 
 _MEASURED = [PROMPT_PASSES, REPLAY_PASSES, READ_TOKENS, GENERATED_TOKENS]
 _METRICS = [AUROC, BRIER, AURC]
 # The symbols of a cost, and what each of them counts.
-_SYMBOLS = {"t": "cost_completions", r"\rho": "cost_prompt_only_passes", r"\tau": REPLAY_PASSES.name}
+_SYMBOLS = {"𝑡": "cost_completions", "ρ": "cost_prompt_only_passes", "τ": REPLAY_PASSES.name}
 
 
 def _columns(at: RowContext) -> list[SheetColumn]:
@@ -39,9 +38,9 @@ def _columns(at: RowContext) -> list[SheetColumn]:
 
 def _caption(at: RowContext) -> list[str]:
     return [
-        f"Cost and reliability, study {escape(at.layout.study)}.",
+        f"Cost and reliability, study {at.layout.study}.",
         NOTATION,
-        f"Measured per answer on {escape(at.dataset.label)}: passes over a prompt with its image (Prompts), "
+        f"Measured per answer on {at.dataset.label}: passes over a prompt with its image (Prompts), "
         "passes over prompt and answer together (Replays), tokens that all passes read (Read) and generated tokens "
         "(Gen.). Samples that answer one question share one pass over its prompt.",
         *_states(at),
@@ -63,8 +62,8 @@ def _discrepancies(at: RowContext) -> list[str]:
     discrepancies: dict[str, None] = {}  # in order, each once
     for row in (row for block in backbones(at) for row in methods(block)):
         method, measured = row.method, _measured_cost(row)
-        if method.cost and measured and measured != _counts(method.cost):
-            discrepancies[f"{escape(method.label)} ${_notation(measured)}$ (paper: {method.cost})"] = None
+        if method.cost and measured and measured != _counts(notation(method.cost)):
+            discrepancies[f"{method.label} {_notation(measured)} (paper: {notation(method.cost)})"] = None
     if not discrepancies:
         return []
     return [
@@ -83,9 +82,9 @@ def _measured_cost(at: RowContext) -> dict[str, float] | None:
     return counts
 
 
-def _counts(notation: str) -> dict[str, float]:
-    r"""Return how often each symbol occurs: $t+2\rho$ has one t, two \rho and no \tau."""
-    count_of = {symbol: float(count or 1) for count, symbol in re.findall(r"(\d*)(t|\\rho|\\tau)", notation)}
+def _counts(cost: str) -> dict[str, float]:
+    """Return how often each symbol occurs: 𝑡+2ρ has one 𝑡, two ρ and no τ."""
+    count_of = {symbol: float(count or 1) for count, symbol in re.findall(r"(\d*)([𝑡ρτ])", cost)}
     return {symbol: count_of.get(symbol, 0.0) for symbol in _SYMBOLS}
 
 

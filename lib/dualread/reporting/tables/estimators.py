@@ -8,7 +8,6 @@ estimators are Platt maps of their negative uncertainties.
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
-from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import (
     BACKBONES,
     COST,
@@ -23,6 +22,7 @@ from dualread.reporting.tables._sheet import (
     columns_of,
     methods,
 )
+from dualread.reporting.tables.entries import Gap
 
 _METRICS = [AUROC, BRIER, NATURAL_CCG_AUC]
 
@@ -30,11 +30,11 @@ build = Sheet(
     name="estimators",
     rows=[
         BACKBONES._replace(gap=Gap.SPACE),
-        RowLevel(methods, [METHOD, COST, Label("Group", lambda at: escape(at.method.group))]),
+        RowLevel(methods, [METHOD, COST, Label("Group", lambda at: at.method.group)]),
     ],
     columns=lambda at: columns_of([at.layout.id_dataset, OOD], _METRICS),
     caption=lambda at: [
-        f"Estimators of other packages and our methods on the same answers, study {escape(at.layout.study)}.",
+        f"Estimators of other packages and our methods on the same answers, study {at.layout.study}.",
         NOTATION,
         "The confidence of an estimator that gives an uncertainty is a Platt map of its negative value.",
         f"{SPREAD}. {OUT_OF_DISTRIBUTION} Bold: best printed value per column and backbone.",

@@ -9,7 +9,6 @@ from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import (
     INTERVALS,
     METHODS,
@@ -22,7 +21,8 @@ from dualread.reporting.tables._sheet import (
     places,
 )
 from dualread.reporting.tables.cells import Cell
-from dualread.reporting.tables.format import DASH, dagger, limits, number, tex_dagger
+from dualread.reporting.tables.entries import DASH, Joined
+from dualread.reporting.tables.format import limits, printed
 from dualread.reporting.tables.values import Key
 
 READS = "contrasts"
@@ -36,13 +36,11 @@ _ALONE = "Only the interval is printed where the decisive pairs have fewer than 
 def _cell(at: RowContext, _: Metric, key: Key) -> Cell | None:
     """Return value and interval; only the interval where images are too few; nothing where neither is computed."""
     if (value := at.values.get(key)) is None or value.mean is None:
-        return value and Cell(key, value, DASH, DASH)
-    interval = limits(value)
-    shown = interval if interval == DASH else f"${interval}$"
+        return value and Cell(key, value, DASH)
     if value.short and at.dataset is not OOD:
-        return Cell(key, value, shown, interval)
-    mean = number(value.mean)
-    return Cell(key, value, f"${mean}{tex_dagger(value.short)}$~{shown}", f"{mean}{dagger(value.short)} {interval}")
+        return Cell(key, value, limits(value))
+    mean = printed(replace(value, std=None))
+    return Cell(key, value, Joined([mean, "\N{NO-BREAK SPACE}", limits(value)]))
 
 
 def _caption(at: RowContext) -> list[str]:
@@ -50,8 +48,8 @@ def _caption(at: RowContext) -> list[str]:
     keys = [row.key._replace(metric=metric.name) for row in methods(at) for metric in _METRICS]
     has_few = any(key in at.values and at.values[key].short for key in keys)
     return [
-        f"Intervals of {escape(at.backbone.label)}, {escape(where)}, study {escape(at.layout.study)}.",
-        r"Mean over seeds and, in brackets, the 95\% interval of that mean over other images, for these seeds.",
+        f"Intervals of {at.backbone.label}, {where}, study {at.layout.study}.",
+        "Mean over seeds and, in brackets, the 95% interval of that mean over other images, for these seeds.",
         INTERVALS,
         CAPTIONS[SQUARED_CALIBRATION_ERROR.name],
         *([_ALONE] if at.dataset is not OOD and has_few else []),

@@ -6,7 +6,6 @@ One block of rows per backbone. Reproduces the layout of the paper's Table main 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._latex import DITTO, Gap, Words, escape
 from dualread.reporting.tables._sheet import (
     BACKBONES,
     METHODS,
@@ -22,6 +21,7 @@ from dualread.reporting.tables._sheet import (
     groups,
 )
 from dualread.reporting.tables.cells import size_of
+from dualread.reporting.tables.entries import DITTO, Gap, Words
 from dualread.reporting.tables.values import Key
 from dualread.schema.tables import NULL_GROUP
 
@@ -41,7 +41,7 @@ def _columns(at: RowContext) -> list[SheetColumn]:
             Key(b.name, answers, "all", m.name, ACCURACY.name) for b in at.layout.backbones for m in at.layout.methods
         ]
         n = size_of(at.values, keys)
-        title = f"{escape(place.label)} ($n={n}$)" if n else escape(place.label)
+        title = f"{place.label} (𝑛={n})" if n else place.label
         columns += [column._replace(place=place) for column in columns_here(_METRICS, title)]
     return columns
 
@@ -50,8 +50,8 @@ def _caption(at: RowContext) -> list[str]:
     has_nulls = any(method.group == NULL_GROUP for method in at.layout.methods)
     never_bold = f"accuracy and the group {NULL_GROUP} are" if has_nulls else "accuracy is"
     return [
-        f"Reliability and grounding of confidence, study {escape(at.layout.study)}.",
-        CAPTIONS[NATURAL_CCG_AUC.name],
+        f"Reliability and grounding of confidence, study {at.layout.study}.",
+        NATURAL_CCG_AUC.said,
         "OOD (out of distribution): mean over data sets with equal weight, over all of them for accuracy and AUROC, "
         "over those with donors for CCG-AUC.",
         f"{SPREAD}.",

@@ -6,8 +6,6 @@ Reproduces the layout of the paper's Table reliability for the data sets and met
 from dataclasses import replace
 
 from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, BRIER, ECE, HCE
-from dualread.evaluation.explained import CAPTIONS
-from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import (
     METHODS,
     SPREAD,
@@ -18,6 +16,7 @@ from dualread.reporting.tables._sheet import (
     columns_here,
     datasets,
 )
+from dualread.reporting.tables.entries import Gap
 
 _METRICS = {ACCURACY: "Acc", **dict.fromkeys((AUROC, ECE, BRIER, AURC, HCE))}
 
@@ -30,14 +29,14 @@ build = Sheet(
             heading=lambda at: f"{at.subset.capitalize()} questions",
             gap=Gap.RULE,
         ),
-        RowLevel(backbones, [Label("Backbone", lambda at: escape(at.backbone.label))], gap=Gap.SPACE),
-        RowLevel(datasets, [Label("Dataset", lambda at: escape(at.dataset.label))], gap=Gap.SMALL_SPACE),
+        RowLevel(backbones, [Label("Backbone", lambda at: at.backbone.label)], gap=Gap.SPACE),
+        RowLevel(datasets, [Label("Dataset", lambda at: at.dataset.label)], gap=Gap.SMALL_SPACE),
         METHODS,
     ],
     columns=lambda at: columns_here(_METRICS),
     caption=lambda at: [
-        f"Reliability by answer type, study {escape(at.layout.study)}.",
-        f"{CAPTIONS[ECE.name]} {CAPTIONS[AURC.name]} {CAPTIONS[HCE.name]}",
+        f"Reliability by answer type, study {at.layout.study}.",
+        f"{ECE.said} {AURC.said} {HCE.said}",
         f"{SPREAD}. Bold: best printed value per data set and backbone; accuracy is never bold.",
     ],
     alignment="r",

@@ -20,7 +20,6 @@ from dualread.evaluation.conditions import (
 )
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.other_conditions import ORIGINAL
-from dualread.reporting.tables._latex import DITTO, Gap, escape
 from dualread.reporting.tables._sheet import (
     METHODS,
     SPREAD,
@@ -33,6 +32,7 @@ from dualread.reporting.tables._sheet import (
     datasets,
 )
 from dualread.reporting.tables.cells import Cell, compared_cell, mean_cell
+from dualread.reporting.tables.entries import DITTO, Gap
 from dualread.reporting.tables.values import Key
 
 _OF_TWO = (ACCURACY_DROP, CONFIDENCE_DROP, CCG_AUC)  # which compare a condition with the original
@@ -54,8 +54,7 @@ def _cell(at: RowContext, metric: Metric, key: Key) -> Cell | None:
 
 def _caption(at: RowContext) -> list[str]:
     return [
-        f"Robustness for {escape(at.backbone.label)}, study {escape(at.layout.study)}: answers and confidences under "
-        "other conditions.",
+        f"Robustness for {at.backbone.label}, study {at.layout.study}: answers and confidences under other conditions.",
         "Acc.: accuracy there; Conf.: mean confidence; drop: how far each is below its value on the original images, "
         "on the same questions. CCG-AUC: how often confidence is higher on the original image where only the answer on "
         "the original image is correct; ties count one half: .500 means no response.",
@@ -75,7 +74,7 @@ build = Sheet(
         RowLevel(datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
         RowLevel(
             _conditions,
-            [Label("Condition", lambda at: escape(at.subset.removeprefix(PREFIX).replace("_", " ")))],
+            [Label("Condition", lambda at: at.subset.removeprefix(PREFIX).replace("_", " "))],
             gap=Gap.SMALL_SPACE,
         ),
         METHODS,

@@ -5,8 +5,6 @@ the paper's notation. Table costs has the measured costs.
 """
 
 from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
-from dualread.evaluation.explained import CAPTIONS
-from dualread.reporting.tables._latex import Gap, escape
 from dualread.reporting.tables._sheet import (
     COST,
     METHOD,
@@ -19,6 +17,7 @@ from dualread.reporting.tables._sheet import (
     columns_here,
     datasets,
 )
+from dualread.reporting.tables.entries import Gap
 
 _METRICS = [AUROC, BRIER, AURC]
 
@@ -36,7 +35,7 @@ build = Sheet(
     ],
     columns=lambda at: columns_here(_METRICS),
     caption=lambda at: [
-        f"Compute and reliability, study {escape(at.layout.study)}.",
+        f"Compute and reliability, study {at.layout.study}.",
         NOTATION,
         f"{CAPTIONS[AURC.name]} ID and OOD: in and out of distribution.",
         f"{SPREAD}. Bold: best printed value per column and block.",
