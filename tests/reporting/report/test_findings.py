@@ -48,7 +48,8 @@ def found(rows, shown=LAYOUT):
 def lines(result):
     """The cells of the one table after the measure, by (backbone, measure, what it is compared with)."""
     [grid] = result.grids
-    return {line[:3]: line[3:] for line in grid.rows}
+    rows = [tuple("—" if text is None else text for text in row) for row in grid.rows]
+    return {row[:3]: row[3:] for row in rows}
 
 
 def on(backbones):

@@ -12,7 +12,7 @@ import pytest
 
 from dualread.evaluation.aggregates import aggregate
 from dualread.plugins import known, load
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import text as latex
 from dualread.reporting.tables._sheet import Sheet
 from dualread.reporting.tables.values import Key, summarize
 from dualread.schema.tables import NULL_GROUP
@@ -118,7 +118,7 @@ def test_a_study_without_any_value_has_dashes_and_reasons(name):
     table = SHEETS[name](summarize(metrics(), seeds=study.seeds), study)
     assert set(table.cells["printed"]) <= {"---"}
     assert None not in set(table.cells["reason"])
-    assert len(table.cells) == 0 or f"{escape(name)}.csv has the reason" in table.tex
+    assert len(table.cells) == 0 or f"{latex(name)}.csv has the reason" in table.tex
     assert table.html.startswith("<table>")
 
 

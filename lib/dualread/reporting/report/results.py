@@ -2,7 +2,7 @@
 
 import struct
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +10,7 @@ import polars as pl
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.plugins import summary
-from dualread.reporting.report._grid import Grid
-from dualread.reporting.report.provenance import Provenance, lineage
+from dualread.reporting.report.provenance import Provenance, Row
 from dualread.reporting.tables.entries import UNDEFINED
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import Manifest, read_manifest
@@ -30,7 +29,7 @@ class FinishedArtifact:
     folder: Path
     manifest: Manifest
     title: str
-    lineage: Grid
+    lineage: Sequence[Row]
 
     @property
     def layout(self) -> Mapping:
@@ -154,7 +153,7 @@ def _common(name: str, folder: Path, provenance: Provenance) -> dict:
         "folder": folder,
         "manifest": manifest,
         "title": title,
-        "lineage": lineage(manifest, provenance),
+        "lineage": provenance.lineage(manifest),
     }
 
 
