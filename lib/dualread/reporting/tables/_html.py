@@ -5,30 +5,14 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from dualread.reporting.tables.entries import (
-    DASH,
-    Code,
-    Entry,
-    Float,
-    Gap,
-    Heading,
-    Indented,
-    Interval,
-    Joined,
-    Line,
-    Number,
-    PValues,
-    TableRow,
-    TwoLines,
-    Words,
-)
+from dualread.reporting.tables import entries
 
 _SIDES = {"l": "left", "p": "left", "r": "right"}  # a cell without a class is centered
 _FORMS = {"i": "[\U0001d434-\U0001d467]+", "sup": "[⁰¹²³⁴⁵⁶⁷⁸⁹⁻ʳᵉᵃˡʰⁿ†°]+"}  # italics of formulas, and what is raised
 _SPACES = str.maketrans({"\N{NO-BREAK SPACE}": "&nbsp;", "\N{THIN SPACE}": "&thinsp;"})
 
 
-def html_table(table: Float) -> str:
+def html_table(table: entries.Float) -> str:
     """Return a complete <table>."""
     parts = ["<table>", f"<caption><span>{text(table.caption)}</span></caption>"]
     if table.head:
@@ -47,23 +31,23 @@ def text(words: str) -> str:
     return written.translate(_SPACES).strip()
 
 
-def _sections(body: Sequence[Line]) -> Iterator[Sequence[Line]]:
+def _sections(body: Sequence[entries.Line]) -> Iterator[Sequence[entries.Line]]:
     """Yield the lines between rules."""
-    rules = [k for k, line in enumerate(body) if line is Gap.RULE]
+    rules = [k for k, line in enumerate(body) if line is entries.Gap.RULE]
     for start, end in zip([0, *(k + 1 for k in rules)], [*rules, len(body)], strict=True):
         if start < end:
             yield body[start:end]
 
 
-def _rows(lines: Sequence[Line], columns: str, *, is_head: bool) -> Iterator[str]:
+def _rows(lines: Sequence[entries.Line], columns: str, *, is_head: bool) -> Iterator[str]:
     """Yield one <tr> per row or heading. A label beside several rows takes the empty places below it."""
     covered = dict.fromkeys(range(len(columns)), 0)  # how many rows below a label still takes, by column
     start = "<tr>"
     for line in lines:
-        if isinstance(line, Gap):
+        if isinstance(line, entries.Gap):
             start = '<tr class="apart">'
             continue
-        if isinstance(line, Heading):
+        if isinstance(line, entries.Heading):
             attributes = {"scope": "rowgroup", "colspan": line.columns, "class": "left"}
             cells = [_element("th", f"<em>{text(line.label)}</em>", attributes)]
         else:
@@ -72,7 +56,7 @@ def _rows(lines: Sequence[Line], columns: str, *, is_head: bool) -> Iterator[str
         start = "<tr>"
 
 
-def _cells(row: TableRow, columns: str, covered: dict[int, int], *, is_head: bool) -> Iterator[str]:
+def _cells(row: entries.TableRow, columns: str, covered: dict[int, int], *, is_head: bool) -> Iterator[str]:
     n_labels = max(1, len(columns) - len(columns.lstrip("l")))  # the columns that say what a row is
     column = 0
     for entry in row.cells:
@@ -88,9 +72,9 @@ def _cells(row: TableRow, columns: str, covered: dict[int, int], *, is_head: boo
         column += 1
 
 
-def _cell(entry: Entry, kind: str, side: str, width: int, height: int) -> str:
+def _cell(entry: entries.Entry, kind: str, side: str, width: int, height: int) -> str:
     content, classes = _entry(entry), [side] if side else []
-    if kind == "value" and entry == DASH:
+    if kind == "value" and entry == entries.DASH:
         classes.append("undefined")
     elif kind == "value" and "†" in content:
         classes.append("underpowered")
@@ -109,26 +93,26 @@ def _element(tag: str, content: str, attributes: dict[str, str | int]) -> str:
     return f"<{tag}{written}>{content}</{tag}>"
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: entries.Entry) -> str:
     match entry:
-        case Number():
+        case entries.Number():
             mean = f"<b>{entry.mean}</b>" if entry.is_bold else entry.mean
             spread = entry.spread and f"<sub>±{entry.spread}</sub>"
             few = entry.short and f"<sup>†{entry.short}</sup>"
             return f"{mean}{spread}{few}{'<sup>°</sup>' * entry.by_chance}".replace("-", "−")
-        case Interval():
+        case entries.Interval():
             return f"[{entry.low},&thinsp;{entry.high}]".replace("-", "−")
-        case PValues():
+        case entries.PValues():
             return f"({';&thinsp;'.join(map(html.escape, entry.texts))})"
-        case Joined():
+        case entries.Joined():
             return "".join(map(_entry, entry.parts))
-        case Code():
+        case entries.Code():
             return f"<code>{html.escape(entry.text)}</code>"
-        case Indented():
+        case entries.Indented():
             return f"&emsp;{text(entry.text)}"
-        case TwoLines():
+        case entries.TwoLines():
             return f"{_entry(entry.upper)}<br>{_entry(entry.lower)}"
-        case Words():
+        case entries.Words():
             words = [text(word) for word in entry.label.split()]
             return (" " if entry.rows < len(words) else "<br>").join(words)
         case str():

@@ -4,25 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from dualread.reporting.tables.entries import (
-    Beside,
-    Code,
-    Entry,
-    Float,
-    Gap,
-    Heading,
-    Indented,
-    Interval,
-    Joined,
-    Line,
-    Number,
-    Over,
-    PValues,
-    Raised,
-    TableRow,
-    TwoLines,
-    Words,
-)
+from dualread.reporting.tables import entries
 
 _ESCAPES = str.maketrans(
     {
@@ -42,10 +24,14 @@ _ITALIC = "\U0001d434-\U0001d467"
 _IN = f"{''.join(_SYMBOLS)}{_RAISED}{_ITALIC}"
 # A factor before a symbol belongs to the formula, and what stands between two symbols or a symbol and a number.
 _FORMULA = re.compile(rf"((?:\d[\d.,]*(?=[×ρτ{_ITALIC}]))?[{_IN}](?:[{_IN}\d=+.,]*[{_IN}\d])?)")
-_GAPS = {Gap.RULE: r"\midrule", Gap.SPACE: r"\addlinespace[2pt]", Gap.SMALL_SPACE: r"\addlinespace[1pt]"}
+_GAPS = {
+    entries.Gap.RULE: r"\midrule",
+    entries.Gap.SPACE: r"\addlinespace[2pt]",
+    entries.Gap.SMALL_SPACE: r"\addlinespace[1pt]",
+}
 
 
-def latex_table(table: Float) -> str:
+def latex_table(table: entries.Float) -> str:
     """Return a complete LaTeX float."""
     environment, width = ("table*", r"\textwidth") if table.wide else ("table", r"\columnwidth")
     size = r"\footnotesize" if table.wide and not table.small else r"\scriptsize"
@@ -95,12 +81,12 @@ def _formula(symbols: str) -> str:
     return written
 
 
-def _lines(lines: Iterable[Line]) -> list[str]:
+def _lines(lines: Iterable[entries.Line]) -> list[str]:
     written = []
     for line in lines:
-        if isinstance(line, Gap):
+        if isinstance(line, entries.Gap):
             written.append(_GAPS[line])
-        elif isinstance(line, Heading):
+        elif isinstance(line, entries.Heading):
             written.append(rf"\multicolumn{{{line.columns}}}{{@{{}}l}}{{\emph{{{text(line.label)}}}}} \\")
         else:
             written.append(" & ".join(map(_entry, line.cells)) + r" \\")
@@ -108,45 +94,45 @@ def _lines(lines: Iterable[Line]) -> list[str]:
     return written
 
 
-def _rules(row: TableRow) -> str:
+def _rules(row: entries.TableRow) -> str:
     """Return a rule below each title of a row."""
     rules, first = "", 1
     for cell in row.cells:
-        n_columns = cell.columns if isinstance(cell, Over) else 1
-        if isinstance(cell, Over):
+        n_columns = cell.columns if isinstance(cell, entries.Over) else 1
+        if isinstance(cell, entries.Over):
             rules += rf"\cmidrule(lr){{{first}-{first + n_columns - 1}}}"
         first += n_columns
     return rules
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: entries.Entry) -> str:
     match entry:
-        case Number():
+        case entries.Number():
             mean = rf"\mathbf{{{entry.mean}}}" if entry.is_bold else entry.mean
             spread = rf"_{{\pm{entry.spread}}}" if entry.spread else ""
             # Marks follow an empty group, so that they stand after the subscript instead of on it.
             few = rf"{{}}^{{\dagger\mathrm{{{entry.short}}}}}" if entry.short else ""
             circle = r"{}^{\circ}" if entry.by_chance else ""
             return f"${mean}{spread}{few}{circle}$"
-        case Interval():
+        case entries.Interval():
             return f"$[{entry.low}, {entry.high}]$"
-        case PValues():
+        case entries.PValues():
             return "$({})$".format(r";\,".join(entry.texts)).replace("≤", r"\le ")
-        case Joined():
+        case entries.Joined():
             return "".join(map(_entry, entry.parts))
-        case Code():
+        case entries.Code():
             return rf"\texttt{{{text(entry.text)}}}"
-        case Indented():
+        case entries.Indented():
             return rf"\quad {text(entry.text)}"
-        case TwoLines():
+        case entries.TwoLines():
             return rf"\shortstack{{{_entry(entry.upper)}\\[-2pt]{_entry(entry.lower)}}}"
-        case Over():
+        case entries.Over():
             return rf"\multicolumn{{{entry.columns}}}{{c}}{{{text(entry.text)}}}"
-        case Raised():  # a cell of two lines stands on its lower one
+        case entries.Raised():  # a cell of two lines stands on its lower one
             return rf"\raisebox{{1.1ex}}[0pt]{{{text(entry.text)}}}"
-        case Beside():
+        case entries.Beside():
             return _beside(entry.rows, text(entry.text))
-        case Words():
+        case entries.Words():
             words = [text(word) for word in entry.label.split()]
             stacked = r"\\".join(words)
             return _beside(entry.rows, " ".join(words) if entry.rows < len(words) else rf"\shortstack[l]{{{stacked}}}")

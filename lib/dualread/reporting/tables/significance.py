@@ -12,16 +12,7 @@ from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._sheet import (
-    OOD,
-    Label,
-    RowContext,
-    RowLevel,
-    Sheet,
-    backbones,
-    columns_of,
-    head_of,
-)
+from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.cells import Cell
 from dualread.reporting.tables.entries import DASH, Gap, PValues, TwoLines
 from dualread.reporting.tables.format import number, p_text, printed
@@ -39,16 +30,16 @@ _METRICS = {
 _OF_MEANS = {metric: head for metric, head in _METRICS.items() if metric != SQUARED_CALIBRATION_ERROR}
 
 
-def _floats(at: RowContext) -> Iterator[RowContext]:
+def _floats(at: sheet.RowContext) -> Iterator[sheet.RowContext]:
     """Yield each backbone, with the compared method as the first of the methods: two of them would not fit a page."""
     if len(names := list(at.layout.contrasts)) != 1:
         raise ConfigError(f"layout: contrasts: {names}, expected one: of a method with all others.")
     compared = {key.method for key in at.values if key.contrast == names[0]}
     ordered = sorted(at.methods, key=lambda method: method.name not in compared)
-    return (replace(block, methods=ordered if compared else ()) for block in backbones(at))
+    return (replace(block, methods=ordered if compared else ()) for block in sheet.backbones(at))
 
 
-def _cell(at: RowContext, _: Metric, key: Key) -> Cell | None:
+def _cell(at: sheet.RowContext, _: Metric, key: Key) -> Cell | None:
     key = key._replace(contrast=at.layout.contrasts[0], baseline=at.methods[1].name)
     if (value := at.values.get(key)) is None or value.mean is None:
         return value and Cell(key, value, DASH)
@@ -72,11 +63,11 @@ def is_significant(row: Mapping[str, Any]) -> bool:
     return bool(p_values) and max(p_values) < LEVEL and not row["short"]
 
 
-def _compared(at: RowContext) -> str:
+def _compared(at: sheet.RowContext) -> str:
     return "".join(method.label for method in at.methods[:1])
 
 
-def _caption(at: RowContext) -> list[str]:
+def _caption(at: sheet.RowContext) -> list[str]:
     label = _compared(at)
     return [
         f"Differences between {label} and every other method for {at.backbone.label}, study "
@@ -91,20 +82,20 @@ def _caption(at: RowContext) -> list[str]:
     ]
 
 
-build = Sheet(
+build = sheet.Sheet(
     name="significance",
     floats=_floats,
     label=lambda at: at.backbone.name,
     rows=[
-        RowLevel(
+        sheet.RowLevel(
             lambda at: (replace(at, methods=[at.methods[0], other]) for other in at.methods[1:]),
-            [Label("Method", lambda at: at.methods[1].label)],
+            [sheet.Label("Method", lambda at: at.methods[1].label)],
             gap=Gap.SPACE,
         )
     ],
-    columns=lambda at: [*columns_of([at.layout.id_dataset], _METRICS), *columns_of([OOD], _OF_MEANS)],
+    columns=lambda at: [*sheet.columns_of([at.layout.id_dataset], _METRICS), *sheet.columns_of([sheet.OOD], _OF_MEANS)],
     caption=_caption,
     cell=_cell,
-    head=lambda at, labels, columns: head_of(at, [labels[0]._replace(head=f"{_compared(at)} −")], columns),
+    head=lambda at, labels, columns: sheet.head_of(at, [labels[0]._replace(head=f"{_compared(at)} −")], columns),
     of_contrasts=True,
 )
