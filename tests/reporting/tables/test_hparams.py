@@ -160,7 +160,7 @@ def test_a_condition_with_a_decoding_of_its_own_is_named():
 
 def test_an_engine_with_its_own_environment_is_named_as_such(paper):
     assert paper[1]["Generation engine"].startswith("vllm_engine, in an environment of its own")
-    assert rows_of({})[1]["Generation engine"].startswith(r"transformers\_engine, in the environment of all")
+    assert rows_of({})[1]["Generation engine"].startswith("transformers_engine, in the environment of all")
 
 
 def test_what_samples_for_trainings_is_named_where_it_is_an_engine(paper):
