@@ -117,24 +117,28 @@ def _filled(template: str, by_owner: Mapping[tuple[str, ...], Any], words: Mappi
 
     def text(mark: re.Match[str]) -> str:
         path, symbol = mark[1], mark[2] or ""
-        told = words.get(path, lambda settings: number(_value(settings, path), symbol))
-        return told_apart({who: told(settings) for who, settings in by_owner.items()})
+        value = words.get(
+            path,
+            lambda settings: number(
+                settings[path] if isinstance(settings, Mapping) else getattr(settings, path), symbol
+            ),
+        )
+        return told_apart({who: value(settings) for who, settings in by_owner.items()})
 
     return _MARK.sub(text, template)
-
-
-def _value(settings: Any, path: str) -> Any:
-    return settings[path] if isinstance(settings, Mapping) else getattr(settings, path)
 
 
 def _training(config: Config, n_questions: int) -> Rows:
     """Return the rows on actor training with `n_questions` questions; none if the study trains no actor."""
     backbones = config["backbones"]
     trained = {
-        (backbone["label"], actor["label"]): _trained_with(backbone, actor)
+        (backbone["label"], actor["label"]): settings.model_copy(  # with the default limit on prompts
+            update={"max_prompt_tokens": settings.longest_prompt(backbone["settings"])}
+        )
         for backbone in backbones.values()
         for actor in config["actors"].values()
         if "training" in actor
+        for settings in [settings_on(backbone, actor)]
     }
     if not trained:
         return {}
@@ -164,18 +168,17 @@ def _training(config: Config, n_questions: int) -> Rows:
 def _sampled_by(settings: TrainingSettings) -> str:
     if settings.rollouts is None:
         return "the trained model"
-    engine = settings.rollouts
     if (corrected := settings.importance_sampling) is None:
-        return f"{engine}, no importance-sampling correction"
+        return f"{settings.rollouts}, no importance-sampling correction"
     most = number(corrected.clip_max, "≤")
-    return f"{engine}, importance-sampling correction ({corrected.mode}, {most})"
+    return f"{settings.rollouts}, importance-sampling correction ({corrected.mode}, {most})"
 
 
 def _trainable(settings: TrainingSettings) -> str:
     if (lora := settings.lora) is None:
         return "full model incl. vision tower"
     part = "full model incl. vision tower" if lora.vision else "language model"
-    layers = " ".join(name for name in lora.targets or ["all linear layers"])
+    layers = " ".join(lora.targets or ["all linear layers"])
     dropout = "" if lora.dropout is None else f", dropout {number(lora.dropout)}"
     rank, alpha = number(lora.rank), number(lora.alpha, "α=")
     return f"LoRA of the {part} ({layers}), rank {rank}, {alpha}{dropout}"
@@ -195,8 +198,7 @@ def _fitting(config: Config) -> Rows:
         linear = {("P-State",): settings_of["p_state"], ("P-Visual",): settings_of["p_visual"]}
         rows["PER heads (post-answer)"] = _filled(_PER, linear, {})
         rows["𝐿2 (P-State / P-Visual)"] = " / ".join(number(head["l2"]) for head in linear.values())
-        kappa = number(config["replay"]["kappa"], "κ=")
-        rows["Visual pooling"] = f"cosine-similarity pooling, temperature {kappa}"
+        rows["Visual pooling"] = f"cosine-similarity pooling, temperature {number(config['replay']['kappa'], 'κ=')}"
     if "dualread" in settings_of:
         rows["Fusion"] = f"log-odds mean of calibrated PSR and PER, weight {number(WEIGHT)} (frozen a priori)"
         rows["Calibration"] = f"one scalar temperature per branch, fit on held-out {_training_split(config)} images"
@@ -260,12 +262,6 @@ def _evaluation(config: Config, constants: Config) -> Rows:
     }
 
 
-def _trained_with(backbone: Config, actor: Config) -> TrainingSettings:
-    """Return the settings of a training, with the default limit on prompts where they set none."""
-    settings = settings_on(backbone, actor)
-    return settings.model_copy(update={"max_prompt_tokens": settings.longest_prompt(backbone["settings"])})
-
-
 def _training_split(config: Config) -> str:
     in_distribution = next(dataset for dataset in config["datasets"].values() if dataset.get("id"))
     return f"{in_distribution['label'].removesuffix('-test')}-train"  # labels name what is reported: SLAKE-test
@@ -305,12 +301,20 @@ def _origin(method: Config, study: str) -> str:
 
 def number(value: float, name: str = "") -> str:
     """Return every digit of `value` after a name: 128, 10,000, 0.2, 1.276×10⁻⁴, κ=0.1."""
-    return f"{name}{_digits(value)}"
+    if isinstance(value, int):
+        return f"{name}{value:,}" if value >= 10_000 else f"{name}{value}"
+    if value == 0 or abs(value) >= _SMALL:
+        return f"{name}{value if value else 0}"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    first, *rest = map(str, digits)
+    mantissa = "-" * sign + ".".join(filter(None, (first, "".join(rest))))
+    power = str(int(exponent) + len(rest)).translate(_RAISED)
+    return f"{name}{mantissa}×10{power}"
 
 
 def percent(fraction: float) -> str:
     """Return a fraction in percent: 5%."""
-    return f"{_digits(float(Decimal(repr(fraction)) * 100)).removesuffix('.0')}%"
+    return f"{number(float(Decimal(repr(fraction)) * 100)).removesuffix('.0')}%"
 
 
 def told_apart(texts: Mapping[tuple[str, ...], str]) -> str:
@@ -334,17 +338,3 @@ def told_apart(texts: Mapping[tuple[str, ...], str]) -> str:
             others.setdefault(text, []).append(name)
     told = "; ".join(f"{', '.join(names)}: {text}" for text, names in others.items())
     return f"{first} ({told})" if told else first
-
-
-def _digits(value: float) -> str:
-    if isinstance(value, int):
-        return f"{value:,}" if value >= 10_000 else str(value)
-    if value == 0:
-        return "0"
-    if abs(value) >= _SMALL:
-        return repr(value)
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    first, *rest = map(str, digits)
-    mantissa = "-" * sign + ".".join(filter(None, (first, "".join(rest))))
-    power = str(int(exponent) + len(rest)).translate(_RAISED)
-    return f"{mantissa}×10{power}"
