@@ -98,12 +98,6 @@ ECE = AnswerMetric(
 )
 SQUARED_CALIBRATION_ERROR = AnswerMetric(
     name="squared_calibration_error",
-    meaning="squared calibration error without the part of chance; 0 if calibrated",
-    said=(
-        "CE²: squared calibration error over 15 bins, from pairs of answers about different images, which contains "
-        "no error by chance: it is 0 on average where confidences are calibrated, and can be negative. Its intervals "
-        "leave out each image in turn."
-    ),
     head="CE²",
     better="lower",
     value=lambda rows: calibration_chance.squared_calibration_error(

@@ -24,8 +24,6 @@ class Metric:
 
     Attributes:
         name: Its name in tables of metrics.
-        meaning: What it is, in a few words, for `dualread evaluate --all`; empty where that does not know it.
-        said: What the caption of a printed table says of it, in sentences.
         head: The head of its columns in printed tables, without an arrow.
         better: Which values are better; None if it is no measure of quality.
         digits: The decimals that are printed.

@@ -137,13 +137,11 @@ STRICT_CCG_AUC = PairMetric(
 )
 ACCURACY_REAL = PairMetric(
     name="accuracy_real",
-    meaning="share of correct answers on the right images of pairs",
     head="Acc.ʳᵉᵃˡ",
     value=on_columns(correctness.accuracy, "correct_real"),
 )
 ACCURACY_DONOR = PairMetric(
     name="accuracy_donor",
-    meaning="share of correct answers on the donor images of pairs",
     head="Acc.ʰⁿ",
     value=on_columns(correctness.accuracy, "correct_donor"),
 )
@@ -180,18 +178,10 @@ _FLAGS = [
     of_sample("strict_few_sources", strict_decisive, "few_sources"),
     of_sample("strict_few_donors", strict_decisive, "few_donors"),
 ]
-DECISIVE_PAIRS = _counted(
-    "decisive_pairs",
-    _natural,
-    "pairs",
-    "pairs that are correct on the right image and wrong on the donor",
-    "|ℰ|",
-)
-SOURCE_IMAGES = _counted("source_images", _natural, "source_images", "distinct right images of these pairs")
-DONOR_IMAGES = _counted("donor_images", _natural, "donor_images", "distinct donor images of these pairs")
-STRICT_DECISIVE_PAIRS = _counted(
-    "strict_decisive_pairs", strict_decisive, "pairs", "those of the pairs with equal answers on both images", "Strict"
-)
+DECISIVE_PAIRS = _counted("decisive_pairs", _natural, "pairs", "|ℰ|")
+SOURCE_IMAGES = _counted("source_images", _natural, "source_images")
+DONOR_IMAGES = _counted("donor_images", _natural, "donor_images")
+STRICT_DECISIVE_PAIRS = _counted("strict_decisive_pairs", strict_decisive, "pairs", "Strict")
 _STRICT_IMAGES = [
     _counted("strict_source_images", strict_decisive, "source_images"),
     _counted("strict_donor_images", strict_decisive, "donor_images"),

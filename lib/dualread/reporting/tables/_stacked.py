@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
+from dualread.evaluation.explained import CAPTIONS
 from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, RowContext, Sheet, SheetColumn
 from dualread.reporting.tables.entries import Gap, Inline, Joined, Over, TableRow, TwoLines
 from dualread.schema.tables import NULL_GROUP, LabeledDataset

@@ -22,7 +22,7 @@ def _size(at: sheet.RowContext) -> str:
 def _caption(at: sheet.RowContext) -> list[str]:
     return [
         f"Reliability on {at.dataset.label} by content family, study {at.layout.study}; 𝑛: number of questions.",
-        ECE.said,
+        CAPTIONS[ECE.name],
         f"{sheet.SPREAD}. Bold: best printed value per family and backbone; accuracy is never bold.",
         *([] if any(sheet.families(at)) else ["The data set records no families."]),
     ]

@@ -18,7 +18,7 @@ build = Sheet(
     ),
     caption=lambda at: [
         f"CCG-AUC of each data set, Natural (Nat.) and Strict, study {at.layout.study}.",
-        NATURAL_CCG_AUC.said,
+        CAPTIONS[NATURAL_CCG_AUC.name],
         f"{SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
     ],
 )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
 from dualread.evaluation.costs import GENERATED_TOKENS, PROMPT_PASSES, READ_TOKENS, REPLAY_PASSES
+from dualread.evaluation.explained import CAPTIONS
 from dualread.reporting.tables import _sheet as sheet
 
 _MEASURED = [PROMPT_PASSES, REPLAY_PASSES, READ_TOKENS, GENERATED_TOKENS]
@@ -29,7 +30,7 @@ def _caption(at: sheet.RowContext) -> list[str]:
         "passes over prompt and answer together (Replays), tokens that all passes read (Read) and generated tokens "
         "(Gen.). Samples that answer one question share one pass over its prompt.",
         *_states(at),
-        AURC.said,
+        CAPTIONS[AURC.name],
         f"{sheet.SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
         *_discrepancies(at),
     ]

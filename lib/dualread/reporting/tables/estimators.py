@@ -25,6 +25,6 @@ build = sheet.Sheet(
         sheet.NOTATION,
         "The confidence of an estimator that gives an uncertainty is a Platt map of its negative value.",
         f"{sheet.SPREAD}. {sheet.OUT_OF_DISTRIBUTION} Bold: best printed value per column and backbone.",
-        NATURAL_CCG_AUC.said,
+        CAPTIONS[NATURAL_CCG_AUC.name],
     ],
 )

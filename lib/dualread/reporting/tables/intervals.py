@@ -41,7 +41,7 @@ def _caption(at: sheet.RowContext) -> list[str]:
         f"Intervals of {at.backbone.label}, {where}, study {at.layout.study}.",
         "Mean over seeds and, in brackets, the 95% interval of that mean over other images, for these seeds.",
         sheet.INTERVALS,
-        SQUARED_CALIBRATION_ERROR.said,
+        CAPTIONS[SQUARED_CALIBRATION_ERROR.name],
         *([_ALONE] if at.dataset is not sheet.OOD and has_few else []),
     ]
 

@@ -38,7 +38,7 @@ def _caption(at: sheet.RowContext) -> list[str]:
     never_bold = f"accuracy and the group {NULL_GROUP} are" if has_nulls else "accuracy is"
     return [
         f"Reliability and grounding of confidence, study {at.layout.study}.",
-        NATURAL_CCG_AUC.said,
+        CAPTIONS[NATURAL_CCG_AUC.name],
         "OOD (out of distribution): mean over data sets with equal weight, over all of them for accuracy and AUROC, "
         "over those with donors for CCG-AUC.",
         f"{sheet.SPREAD}.",

@@ -6,6 +6,7 @@ Reproduces the layout of the paper's Table reliability for the data sets and met
 from dataclasses import replace
 
 from dualread.evaluation.answer_metrics import ACCURACY, AURC, AUROC, BRIER, ECE, HCE
+from dualread.evaluation.explained import CAPTIONS
 from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.entries import Gap
 
@@ -27,7 +28,7 @@ build = sheet.Sheet(
     columns=lambda at: sheet.columns_here(_METRICS),
     caption=lambda at: [
         f"Reliability by answer type, study {at.layout.study}.",
-        f"{ECE.said} {AURC.said} {HCE.said}",
+        f"{CAPTIONS[ECE.name]} {CAPTIONS[AURC.name]} {CAPTIONS[HCE.name]}",
         f"{sheet.SPREAD}. Bold: best printed value per data set and backbone; accuracy is never bold.",
     ],
     alignment="r",

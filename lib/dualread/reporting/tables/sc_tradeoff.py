@@ -5,6 +5,7 @@ the paper's notation. Table costs has the measured costs.
 """
 
 from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
+from dualread.evaluation.explained import CAPTIONS
 from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.entries import Gap
 
@@ -26,7 +27,7 @@ build = sheet.Sheet(
     caption=lambda at: [
         f"Compute and reliability, study {at.layout.study}.",
         sheet.NOTATION,
-        f"{AURC.said} ID and OOD: in and out of distribution.",
+        f"{CAPTIONS[AURC.name]} ID and OOD: in and out of distribution.",
         f"{sheet.SPREAD}. Bold: best printed value per column and block.",
     ],
     wide=False,

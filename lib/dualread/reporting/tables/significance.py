@@ -77,7 +77,7 @@ def _caption(at: sheet.RowContext) -> list[str]:
         "column: first for these seeds, where only the images are a sample; then, if there are several seeds, for "
         f"retrained actors. Bold: all p-values below {number(LEVEL)}, and not underpowered. "
         "≤: the smallest p-value that the number of resamples can give.",
-        SQUARED_CALIBRATION_ERROR.said,
+        CAPTIONS[SQUARED_CALIBRATION_ERROR.name],
         "Natural and Strict: CCG-AUC.",
     ]
 
