@@ -51,30 +51,6 @@ def test_the_bold_cells_of_the_main_table_are_the_papers():
     assert paper.tex.count(r"\mathbf") == len(PAPER_BOLD)
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("main", r" & DCPO & $.640_{\pm.003}$ & $.789_{\pm.007}$ & $.554_{\pm.021}$ & $.540_{\pm.022}$ & "),
-        ("cascade", r"PER & $\times$ & $\surd$ & $\surd$ & $.947_{\pm.003}$ & $.084_{\pm.001}$ & $.760_{\pm.038}$ \\"),
-        ("channel", r" & DualRead & $1.000$ & $1.000$ & $1061$ & $.000$ \\"),
-        ("costs", r"BICR & $t+2\rho$ & --- & --- & --- & --- & $.934_{\pm.002}$ & $.099_{\pm.003}$ & "),
-        (
-            "ccg_denom",
-            r"RLCR & $101.0_{\pm3.0}$ & $79.0_{\pm2.0}$ & $74$--$83$\% & $102.7_{\pm8.1}$ & $67.0_{\pm1.7}$ & "
-            r"$61$--$69$\% \\",
-        ),
-        (
-            "ccg",
-            r"Qwen3VL-2B & $.584_{\pm.020}$ & $.532_{\pm.014}$ & $.053_{\pm.007}$ & $109.7_{\pm3.1}$ & "
-            r"$59.7_{\pm1.5}$/$47.7_{\pm2.1}$ & $.248_{\pm.007}$ & $\mathbf{.784}_{\pm.009}$ & $.516_{\pm.031}$ & "
-            r"$+.269_{\pm.022}$ \\",
-        ),
-    ],
-)
-def test_a_line_of_the_paper(name, line):
-    assert any(found.startswith(line) for found in cases.paper(name).tex.splitlines())
-
-
 def test_labels_beside_several_rows():
     paper = cases.paper("reliability")
     backbone, places = [label(line) for line in body(paper)], [label(line, 1) for line in body(paper)]
@@ -254,13 +230,6 @@ def test_sizes_of_the_data_sets_are_in_the_head():
             *over_seeds("psr", "accuracy", [0.5] * 3, n=4584, dataset="ood6")]  # fmt: skip
     assert "SLAKE-test ($n=1061$)" in build("main", *rows).tex
     assert "OOD averaged ($n=4584$)" in build("main", *rows).tex
-
-
-def test_labels_are_escaped_and_the_study_is_in_the_caption():
-    odd = [method("psr", "A & B", label="P_{state} 100%")]
-    tex = build("main", *over_seeds("psr", "auroc", [0.5] * 3), methods=odd).tex
-    assert r"A \& B & P\_\{state\} 100\%" in tex
-    assert r"study embedded \& small." in tex
 
 
 def test_components_follow_from_the_readers_of_a_method_not_from_its_name():
