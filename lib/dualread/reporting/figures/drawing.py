@@ -106,15 +106,13 @@ def _sheet(pages: Sequence[Figure]) -> tuple[Image.Image, float]:
 
     columns = min(range(1, len(pages) + 1), key=lambda n: abs(log(size(n)[0] / size(n)[1] / _SCREEN)))
     dpi = min(rcParams["savefig.dpi"], LONGEST_SIDE / max(size(columns)))
-    pictures = [_picture(page, dpi) for page in pages]
+    pictures = []
+    for page in pages:
+        buffer = io.BytesIO()
+        page.savefig(buffer, format="png", dpi=dpi)
+        pictures.append(Image.open(buffer, formats=("PNG",)).convert("RGB"))
     across, down = (max(picture.size[k] for picture in pictures) for k in (0, 1))
     sheet = Image.new("RGB", (across * columns, down * -(-len(pages) // columns)), "white")
     for k, picture in enumerate(pictures):
         sheet.paste(picture, (across * (k % columns), down * (k // columns)))
     return sheet, dpi
-
-
-def _picture(page: Figure, dpi: float) -> Image.Image:
-    buffer = io.BytesIO()
-    page.savefig(buffer, format="png", dpi=dpi)
-    return Image.open(buffer, formats=("PNG",)).convert("RGB")

@@ -3,12 +3,14 @@
 import html
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from dualread.reporting.tables import entries
 
 _SIDES = {"l": "left", "p": "left", "r": "right"}  # a cell without a class is centered
-_FORMS = {"i": "[\U0001d434-\U0001d467]+", "sup": "[⁰¹²³⁴⁵⁶⁷⁸⁹⁻ʳᵉᵃˡʰⁿ†°]+"}  # italics of formulas, and what is raised
+_ITALICS = re.compile("[\U0001d434-\U0001d467]+")
+_RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻ʳᵉᵃˡʰⁿ†°]+")
 _SPACES = str.maketrans({"\N{NO-BREAK SPACE}": "&nbsp;", "\N{THIN SPACE}": "&thinsp;"})
 
 
@@ -17,29 +19,21 @@ def html_table(table: entries.Float) -> str:
     parts = ["<table>", f"<caption><span>{text(table.caption)}</span></caption>"]
     if table.head:
         parts += ["<thead>", *_rows(table.head, table.columns, is_head=True), "</thead>"]
-    for section in _sections(table.body):
-        parts += ["<tbody>", *_rows(section, table.columns, is_head=False), "</tbody>"]
+    for is_rule, section in groupby(table.body, lambda line: line is entries.Gap.RULE):
+        if not is_rule:
+            parts += ["<tbody>", *_rows(section, table.columns, is_head=False), "</tbody>"]
     return "\n".join([*parts, "</table>"])
 
 
 def text(words: str) -> str:
     """Return a text as HTML."""
     written = html.escape(words, quote=False)
-    for element, pattern in _FORMS.items():
-        form = f"<{element}>{{}}</{element}>".format
-        written = re.sub(pattern, lambda match: form(unicodedata.normalize("NFKC", match[0])), written)  # noqa: B023
+    written = _ITALICS.sub(lambda match: f"<i>{unicodedata.normalize('NFKC', match[0])}</i>", written)
+    written = _RAISED.sub(lambda match: f"<sup>{unicodedata.normalize('NFKC', match[0])}</sup>", written)
     return written.translate(_SPACES).strip()
 
 
-def _sections(body: Sequence[entries.Line]) -> Iterator[Sequence[entries.Line]]:
-    """Yield the lines between rules."""
-    rules = [k for k, line in enumerate(body) if line is entries.Gap.RULE]
-    for start, end in zip([0, *(k + 1 for k in rules)], [*rules, len(body)], strict=True):
-        if start < end:
-            yield body[start:end]
-
-
-def _rows(lines: Sequence[entries.Line], columns: str, *, is_head: bool) -> Iterator[str]:
+def _rows(lines: Iterable[entries.Line], columns: str, *, is_head: bool) -> Iterator[str]:
     """Yield one <tr> per row or heading. A label beside several rows takes the empty places below it."""
     covered = dict.fromkeys(range(len(columns)), 0)  # how many rows below a label still takes, by column
     start = "<tr>"

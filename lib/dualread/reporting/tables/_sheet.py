@@ -329,14 +329,23 @@ class Sheet:
     def _row(self, at: RowContext, columns: Sequence[SheetColumn]) -> _Lines:
         entries, cells = [], []
         for column in columns:
-            cells_of_column = [self._cell(at, metric, self._key(at, column, metric)) for metric in column.metrics]
+            cells_of_column = [
+                self._cell(
+                    at,
+                    metric,
+                    at.key._replace(
+                        **{
+                            "dataset": dataset_of(column.place or at.dataset, metric),
+                            **column.part,
+                            "metric": metric.name,
+                        }
+                    ),
+                )
+                for metric in column.metrics
+            ]
             entries.append(column.form(*(cell.entry if isinstance(cell, Cell) else cell for cell in cells_of_column)))
             cells += [cell for cell in cells_of_column if isinstance(cell, Cell)]
         return _Lines([TableRow(entries)], cells)
-
-    def _key(self, at: RowContext, column: SheetColumn, metric: Metric) -> Key:
-        place = dataset_of(column.place or at.dataset, metric)
-        return at.key._replace(**{"dataset": place, **column.part, "metric": metric.name})
 
     def _cell(self, at: RowContext, metric: Metric, key: Key) -> Cell | str:
         """Return a cell, or the text that stands in its place."""

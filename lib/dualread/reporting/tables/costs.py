@@ -17,6 +17,9 @@ _METRICS = [AUROC, BRIER, AURC]
 _SYMBOLS = {"𝑡": "cost_completions", "ρ": "cost_prompt_only_passes", "τ": REPLAY_PASSES.name}
 
 
+_STATES = "The pass that answers keeps the hidden states that methods read of it, so that no answer is replayed."
+
+
 def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:
     datasets = sorted(at.layout.datasets, key=lambda dataset: not dataset.id)
     return [*sheet.columns_here(_MEASURED, "Measured"), *sheet.columns_of(datasets, _METRICS)]
@@ -29,18 +32,11 @@ def _caption(at: sheet.RowContext) -> list[str]:
         f"Measured per answer on {at.dataset.label}: passes over a prompt with its image (Prompts), "
         "passes over prompt and answer together (Replays), tokens that all passes read (Read) and generated tokens "
         "(Gen.). Samples that answer one question share one pass over its prompt.",
-        *_states(at),
+        *([_STATES] if any(method.states for method in at.layout.methods) else []),
         CAPTIONS[AURC.name],
         f"{sheet.SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
         *_discrepancies(at),
     ]
-
-
-def _states(at: sheet.RowContext) -> list[str]:
-    """Return a sentence where hidden states come from the pass that answers."""
-    if not any(method.states for method in at.layout.methods):
-        return []
-    return ["The pass that answers keeps the hidden states that methods read of it, so that no answer is replayed."]
 
 
 def _discrepancies(at: sheet.RowContext) -> list[str]:
