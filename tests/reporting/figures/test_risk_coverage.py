@@ -76,7 +76,7 @@ def test_the_order_of_answers_changes_no_value():
 
 def test_more_methods_than_line_styles_are_refused():
     methods = [{"name": str(k), "label": str(k)} for k in range(8)]
-    with pytest.raises(ConfigError, match="8 methods, but 7 colors"):
+    with pytest.raises(ConfigError, match="methods: 8 methods"):
         risk_coverage.draw(of_all(), changed(LAYOUT, methods=methods))
 
 
