@@ -59,7 +59,7 @@ class Finding(Enum):
     UNTESTED = "not tested"
 
     @classmethod
-    def of(cls, row: Row | None) -> "Finding":
+    def from_row(cls, row: Row | None) -> "Finding":
         """Return the verdict on a row of a contrasts table; None: not tested."""
         if row is None:
             return cls.UNTESTED
@@ -190,7 +190,7 @@ class _Judged:
             yield (label, "CCG-AUC", *[None] * 4, "not measured: the study has no donor pairs here")
 
     def _verdict(self, backbone: str, metric: str, bar: str) -> Finding:
-        return Finding.of(self.tests.get((backbone, metric, bar)))
+        return Finding.from_row(self.tests.get((backbone, metric, bar)))
 
 
 def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: str) -> Iterator[_Judged]:
@@ -235,7 +235,7 @@ def _of_value(row: Row) -> tuple[str | None, ...]:
 
 def _of_difference(row: Row | None) -> tuple[str | None, ...]:
     """Return the line of a difference after the bar."""
-    verdict = Finding.of(row).value
+    verdict = Finding.from_row(row).value
     if row is None or row["estimate"] is None:
         return (None, None, None, f"{verdict}: {row['reason']}" if row else verdict)
     p = None if row["p_holm"] is None else p_text(row["p_holm"], at_most=row["p_holm_at_most"])

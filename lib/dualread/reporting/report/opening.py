@@ -112,8 +112,8 @@ def _sentence(claims: Sequence[str], labels: Mapping[Finding, Sequence[str]]) ->
     by_number = {verdict: f"on {len(names)} of {n} backbones" for verdict, names in labels.items() if names}
     text = ""
     for claim, places in ((full, by_name), (short, by_name), (short, by_number)):
-        said = {Finding.ABOVE: f"{claim} ", Finding.UNCLEAR: "not shown ", Finding.BELOW: "the reverse "}
-        text = "; ".join(f"{words}{places[verdict]}" for verdict, words in said.items() if verdict in places)
+        phrases = {Finding.ABOVE: f"{claim} ", Finding.UNCLEAR: "not shown ", Finding.BELOW: "the reverse "}
+        text = "; ".join(f"{words}{places[verdict]}" for verdict, words in phrases.items() if verdict in places)
         if Finding.ABOVE not in places:
             text = f"{text[0].upper()}{text[1:]}: {claim.rstrip(',')}"
         if len(f"{text}.".split()) <= LONGEST:

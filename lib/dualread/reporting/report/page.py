@@ -28,19 +28,19 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
     audited = [read_manifest(study / name) for name in _AUDITS if (study / name).exists()]
     behind = origins.behind([made.key for made in (*(shown.manifest for shown in (*tables, *figures)), *audited)])
     labels = labels_of(made.layout for made in (*tables, *figures))
-    found = findings.read(study, [table.layout for table in tables])
+    method_findings = findings.read(study, [table.layout for table in tables])
     templates = environment(_FOLDER)
     templates.filters["count"] = provenance.count
     return templates.get_template("report.html.jinja").render(
         study=study.name,
-        opening=opening(study, found),
+        opening=opening(study, method_findings),
         forest_says=says(),
         limit_label=LIMIT_LABEL,
         script=script_of("sort.js"),
-        findings=found,
+        findings=method_findings,
         controls=controls.read(study, labels),
         facts=_facts(labels, behind),
-        given=_given(behind, labels),
+        services=_services(behind, labels),
         n_lost=sum(manifest is None for manifest in behind.values()),
         n_unlike=disagreements(store.root, behind),
         runs=provenance.runs(behind, labels),
@@ -73,14 +73,14 @@ def _facts(labels: provenance.Labels, behind: provenance.Artifacts) -> dict[str,
     }
 
 
-def _given(behind: provenance.Artifacts, labels: provenance.Labels) -> dict[str, Mapping[str, list[str]]]:
+def _services(behind: provenance.Artifacts, labels: provenance.Labels) -> dict[str, Mapping[str, list[str]]]:
     """Return, by label of the actors whose answers are given, the methods that are left out by the reason why."""
     specs = [manifest.action.spec for manifest in behind.values() if manifest is not None]
     left_out = {spec["actor"]: spec["left_out"] for spec in specs if "left_out" in spec}
-    given: dict[str, Mapping[str, list[str]]] = {}
+    services: dict[str, Mapping[str, list[str]]] = {}
     for actor, reasons in sorted(left_out.items()):
         methods: dict[str, list[str]] = {}
         for method, reason in reasons.items():
             methods.setdefault(reason, []).append(method)
-        given[labels["actors"].get(actor, actor)] = methods
-    return given
+        services[labels["actors"].get(actor, actor)] = methods
+    return services
