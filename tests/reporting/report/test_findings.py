@@ -11,7 +11,7 @@ import pytest
 from dualread.artifacts.tables import from_rows
 from dualread.errors import ArtifactError
 from dualread.reporting.forest import VALUES
-from dualread.reporting.report.findings import NO_NULLS, NOT_TESTED, READING, find
+from dualread.reporting.report.findings import find
 from dualread.reporting.report.opening import LONGEST, opening
 from dualread.schema.columns import CONTRASTS
 from tests.golden import check
@@ -140,16 +140,14 @@ def test_what_was_found(tmp_path):
         ]  # fmt: skip
         pl.DataFrame(named, schema=VALUES).write_csv(folder / "forest.csv")
         words[name] = "\n".join(opening(tmp_path, found(*CASES[case])).sentences)
-    words["a study without tests"] = "\n".join([*opening(Path(), found(None)).sentences, NOT_TESTED])
-    words["a study without nulls"] = NO_NULLS
-    words["how to read it"] = READING
+    words["a study without tests"] = "\n".join(opening(Path(), found(None)).sentences)
     check(Path(__file__).with_name("findings.txt"), words)
 
 
 @pytest.mark.parametrize("contrasts", [None, [], [row(estimate=0.8)], [row("saplma")]])
 def test_a_study_that_tests_nothing_against_the_bars_ranks_nothing(contrasts):
     result = found(contrasts)
-    assert (result.headline, result.grids, result.reading) == ([NOT_TESTED], (), "")
+    assert (result.headline, result.grids) == ((), ())
 
 
 def test_other_data_sets_and_splits_have_no_influence():

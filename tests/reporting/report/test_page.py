@@ -1,6 +1,7 @@
 import base64
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def words_of(html):
     body = re.sub(r"</t[hd]>(?!</tr>)", " | ", re.sub(r"\s*\n\s*", " ", body))
     lines = re.split(r"</(?:tr|p|li|ul|h\d|dt|dd|caption|summary|title)>", body)
     texts = (" ".join(re.sub(r"<[^>]*>", " ", line).split()) for line in lines)
-    return re.sub(r"\b[0-9a-f]{16,}\b", "KEY", "\n".join(text for text in texts if text))
+    return re.sub(r"\b[0-9a-f]{16,}\b", "KEY", unescape("\n".join(text for text in texts if text)))
 
 
 def with_everything(maker):

@@ -1,4 +1,4 @@
-"""What a study found: a verdict on each tested difference, and a few fixed sentences about how to read them.
+"""What a study found: a verdict on each tested difference.
 
 A method is judged by its AUROC on the in-distribution test set against two kinds of bars: the confidence that its actor
 states, and the null methods, which never see the image. A difference is significant if its p-value, adjusted by Holm's
@@ -16,10 +16,10 @@ from typing import Any
 import polars as pl
 
 from dualread.artifacts.tables import read_table
-from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
+from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
 from dualread.reporting.report.provenance import Grid
 from dualread.reporting.tables.format import number, p_text, signed
-from dualread.reporting.tables.significance import LEVEL, is_significant
+from dualread.reporting.tables.significance import is_significant
 from dualread.schema.columns import CONTRASTS
 from dualread.schema.tables import NULL_GROUP
 
@@ -28,25 +28,6 @@ Row = Mapping[str, Any]
 _STATED = ["verbalized"]  # the readers of a method that is the confidence that its actor states
 _CCG = {"natural_ccg_auc": "Natural CCG-AUC", "strict_ccg_auc": "Strict CCG-AUC"}
 _COLUMNS = ("Backbone", "Measure", "Compared with", "Value or difference", "p", "p, retrained", "Verdict")
-
-NOT_TESTED = (
-    "This study tests no method against the confidence that its model states, nor against a null that never sees the "
-    "image. Its numbers describe each method; they do not show that one method is better than another."
-)
-NO_NULLS = (
-    "The study has no null methods, which never see the image. So nothing here shows that a confidence depends on more "
-    "than the question."
-)
-READING = (
-    "AUROC: how well confidence separates correct answers from incorrect ones. In brackets: 95% intervals over "
-    "other test images, for these seeds. p: p-value of the paired difference, adjusted by Holm's method over all "
-    "methods that the study compares, for these seeds; if there are several, then for retrained actors. A difference "
-    f"is significant if each p is below {number(LEVEL, 2)}. A null method predicts from the question, or from question "
-    "and answer, without the image. CCG-AUC: how often confidence is higher with the question's own image than with a "
-    "donor's image; .5 is chance. Where it is significantly above every null, confidence falls with another image by "
-    "more than question and answer explain. Otherwise there is no evidence that confidence comes from the image. It "
-    f"takes about {ENOUGH_IMAGES} images on both sides to tell .6 from .5."
-)
 
 
 class Finding(Enum):
@@ -75,17 +56,17 @@ class Findings:
     """The findings, at the top of the report.
 
     Attributes:
-        headline: One sentence per judged method and backbone, or why there is none.
+        headline: One sentence per judged method and backbone; empty where no method is tested against a bar.
         subject: The name and the label of the first judged method; None where there is none.
         backbones: {name: label} of the backbones.
         verdicts: (backbone, metric, whether the bars are nulls) -> what the first judged method's tests show together.
         grids: One table of verdicts per judged method.
-        reading: An explanation of the tables; empty where there are none.
+        has_nulls: Whether a judged method has null methods among its bars.
     """
 
-    headline: Sequence[str]
+    headline: Sequence[str] = ()
     grids: Sequence[Grid] = ()
-    reading: str = ""
+    has_nulls: bool = False
     subject: tuple[str, str] | None = None
     backbones: Mapping[str, str] = field(default_factory=dict)
     verdicts: Mapping[tuple[str, str, bool], Finding] = field(default_factory=dict)
@@ -114,16 +95,16 @@ def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -
         place = next((entry for entry in layout.get("datasets", ()) if entry["id"]), place)
     judged = [] if contrasts is None or place is None else list(_judged(contrasts, methods, place["name"]))
     if place is None or not judged:
-        return Findings(headline=[NOT_TESTED])
+        return Findings()
     headline = [method.headline(place["label"], *backbone) for method in judged for backbone in backbones.items()]
     caption = f"{{}} on {place['label']}: its values, and its differences from other methods".format
     of_methods = {
         method.label: [row for backbone in backbones.items() for row in method.rows(*backbone)] for method in judged
     }
     return Findings(
-        headline=[*headline, *([] if any(method.nulls for method in judged) else [NO_NULLS])],
+        headline=headline,
         grids=[Grid(caption(label), _COLUMNS, rows, (4, 5)) for label, rows in of_methods.items()],
-        reading=READING,
+        has_nulls=any(method.nulls for method in judged),
         subject=(judged[0].name, judged[0].label),
         backbones=backbones,
         verdicts=dict(judged[0].verdicts(backbones)),
@@ -132,25 +113,15 @@ def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -
 
 @dataclass(frozen=True, kw_only=True)
 class _Judged:
-    """A method and its comparisons, in the order of the config; rows are rows of the contrasts table.
-
-    Attributes:
-        name: The method's name.
-        label: Its label.
-        stated: Names and labels of the confidences that its actor states.
-        nulls: Names and labels of the null methods.
-        others: Names and labels of all other methods that the method is tested against.
-        tests: (backbone, metric, baseline) -> row.
-        values: (backbone, metric) -> row.
-    """
+    """A method, {name: label} of its bars and of other methods that it is tested against, and its rows of contrasts."""
 
     name: str
     label: str
     stated: Mapping[str, str]
     nulls: Mapping[str, str]
     others: Mapping[str, str]
-    tests: Mapping[tuple[str, str, str], Row]
-    values: Mapping[tuple[str, str], Row]
+    tests: Mapping[tuple[str, str, str], Row]  # by backbone, metric, baseline
+    values: Mapping[tuple[str, str], Row]  # by backbone, metric
 
     def headline(self, place: str, backbone: str, label: str) -> str:
         """Return how many bars the method is above on a backbone, and which bars these are."""

@@ -4,10 +4,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES
 from dualread.reporting.forest import LIMIT_LABEL, says
 from dualread.reporting.pages import environment, labels_of, script_of
 from dualread.reporting.report import audits, controls, findings, provenance, results
 from dualread.reporting.report.opening import opening
+from dualread.reporting.tables.format import number
+from dualread.reporting.tables.significance import LEVEL
 from dualread.store.manifest import read_manifest
 from dualread.store.record import disagreements
 from dualread.store.store import Store
@@ -38,6 +41,8 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
         limit_label=LIMIT_LABEL,
         script=script_of("sort.js"),
         findings=method_findings,
+        level=number(LEVEL, 2),
+        enough_images=ENOUGH_IMAGES,
         controls=controls.read(study, labels),
         facts=_facts(labels, behind),
         services=_services(behind, labels),
