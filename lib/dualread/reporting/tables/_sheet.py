@@ -329,20 +329,10 @@ class Sheet:
     def _row(self, at: RowContext, columns: Sequence[SheetColumn]) -> _Lines:
         entries, cells = [], []
         for column in columns:
-            cells_of_column = [
-                self._cell(
-                    at,
-                    metric,
-                    at.key._replace(
-                        **{
-                            "dataset": dataset_of(column.place or at.dataset, metric),
-                            **column.part,
-                            "metric": metric.name,
-                        }
-                    ),
-                )
-                for metric in column.metrics
-            ]
+            cells_of_column = []
+            for metric in column.metrics:
+                part = {"dataset": dataset_of(column.place or at.dataset, metric), **column.part}
+                cells_of_column.append(self._cell(at, metric, at.key._replace(**part, metric=metric.name)))
             entries.append(column.form(*(cell.entry if isinstance(cell, Cell) else cell for cell in cells_of_column)))
             cells += [cell for cell in cells_of_column if isinstance(cell, Cell)]
         return _Lines([TableRow(entries)], cells)

@@ -79,8 +79,7 @@ def _cells(line: Mapping[str, Any]) -> list[dict[str, str | None]]:
 
 def _row(label: str, role: str, cells: Sequence[Mapping[str, str | None]]) -> TableRow:
     printed = {cell["column"]: cell["printed"] for cell in cells}
-    texts = [DASH if text == UNDEFINED else text or "" for text in map(printed.get, _COLUMNS)]
-    *counts, digest = texts
+    *counts, digest = [DASH if text == UNDEFINED else text or "" for text in map(printed.get, _COLUMNS)]
     return TableRow([label, role if label else Indented(role), *counts, Code(digest) if digest else ""])
 
 

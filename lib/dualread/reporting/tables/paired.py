@@ -5,14 +5,14 @@ the intervals that the paper leaves out, and every other contrast of the study. 
 score as a positive difference; here every difference is method minus baseline.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
 from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, places
 from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes
-from dualread.reporting.tables.entries import DASH, Float, Gap, Heading, Indented, Inline, Joined, Line, TableRow
+from dualread.reporting.tables.entries import DASH, Float, Gap, Heading, Indented, Joined, Line, TableRow
 from dualread.reporting.tables.format import limits, printed
 from dualread.reporting.tables.values import Key, Value
 from dualread.schema.tables import LabeledDataset, Layout
@@ -69,18 +69,12 @@ def _of_contrast(
     rows = [(_label(next(iter(asked.values())), layout, place), points)]
     rows += [(Indented("95% interval, these seeds"), intervals)]
     rows += [(Indented("retrained actors"), retrained)] if retrained else []
-    cells = [
-        Cell(key, value, _apart([points[metric], intervals[metric], retrained.get(metric)]))
-        for metric, (key, value) in asked.items()
-    ]
+    cells = []
+    for metric, (key, value) in asked.items():
+        further = [" ", retrained[metric]] if metric in retrained else []
+        entry = DASH if points[metric] == DASH else Joined([points[metric], " ", intervals[metric], *further])
+        cells.append(Cell(key, value, entry))
     return [TableRow([label, *(shown.get(metric, "") for metric in _METRICS)]) for label, shown in rows], cells
-
-
-def _apart(entries: Sequence[Inline | None]) -> Inline:
-    """Return the entries that there are with spaces between them; a dash where the first is one."""
-    first, *others = entries
-    spaced = [part for entry in others if entry is not None for part in (" ", entry)]
-    return DASH if first == DASH else Joined([first or "", *spaced])
 
 
 def _label(entry: tuple[Key, Value], layout: Layout, place: LabeledDataset) -> str:
