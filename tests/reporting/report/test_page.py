@@ -81,6 +81,7 @@ def test_the_page_is_well_formed_and_self_contained(maker):
 def words_of(html):
     """The page as lines of text, without keys and the tables that `build_table` wrote; a bar between cells of a row."""
     body = re.sub(r"<(style|script)>.*?</\1>|<table>.*?</table>", "", html, flags=re.DOTALL)
+    body = re.sub(r'<li class="(\w+)">', r"(\1) ", body)
     body = re.sub(r"</t[hd]>(?!</tr>)", " | ", re.sub(r"\s*\n\s*", " ", body))
     lines = re.split(r"</(?:tr|p|li|ul|h\d|dt|dd|caption|summary|title)>", body)
     texts = (" ".join(re.sub(r"<[^>]*>", " ", line).split()) for line in lines)
@@ -109,6 +110,20 @@ def with_everything(maker):
     maker.make("draw_figure", "figures/forest", files, spec={"layout": {"study": "mine"}})
     difficulty = from_rows(test_controls.rows(), DIFFICULTY)
     maker.make("measure_difficulty", "difficulty/rlvr", {"difficulty.parquet": difficulty.write_parquet})
+    # An image of one role in two splits is no leakage, and one of two sets that are only reported is no use for fitting.
+    roles = [("fit", "fit", 4, 0), ("fit", "test", 3, 1), ("test", "ood", 2, 1234)]
+    counts = pl.DataFrame(roles, schema=["role", "other_role", "n_images", "n_near"], orient="row")
+    pair = {
+        "image": "a",
+        "role": "fit",
+        "other_image": "b",
+        "other_role": "test",
+        "kind": "near",
+        "difference": 0.01234,
+    }
+    pairs = pl.DataFrame([pair] * 201)
+    files = {"leakage.parquet": counts.write_parquet, "near_duplicates.parquet": pairs.write_parquet}
+    maker.make("check_leakage", "leakage", files, code="d" * 64)
     study.compare(maker)
     study.forget(maker, "collect_metrics")
     key = next(maker.store.stored_keys())
