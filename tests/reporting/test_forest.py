@@ -68,7 +68,7 @@ def test_an_undefined_value_keeps_its_reason_and_has_no_dot():
     )
     drawn = plot(frame, "Tiny", (0.5, 1.0))
     (label, (mark,)) = drawn.lines[0]
-    assert (label, mark.text, mark.at, mark.said) == ("Method A", "—", None, "undefined: seed 17: one class only")
+    assert (label, mark.text, mark.at, mark.note) == ("Method A", "—", None, "undefined: seed 17: one class only")
 
 
 def test_places_are_percent_of_the_width():
@@ -88,8 +88,8 @@ def test_places_are_percent_of_the_width():
     marks = dict(drawn.lines)
     one, other = marks["Method A"]
     assert (one.text, one.at, one.inner, one.outer, one.kind) == (".800", 60, (40, 40), None, "above")
-    assert (one.said, other.text, other.kind) == ("[.700, .900]; above the bar", ".600†", "few")
-    assert marks["Method B"][1].said == "not measured"  # no pairs of it
+    assert (one.note, other.text, other.kind) == ("[.700, .900]; above the bar", ".600†", "few")
+    assert marks["Method B"][1].note == "not measured"  # no pairs of it
 
 
 def test_texts_of_a_long_axis_do_not_touch():

@@ -98,7 +98,7 @@ ECE = AnswerMetric(
 )
 SQUARED_CALIBRATION_ERROR = AnswerMetric(
     name="squared_calibration_error",
-    head="CE$^2$",
+    head="CE²",
     better="lower",
     value=lambda rows: calibration_chance.squared_calibration_error(
         rows["confidence"], rows["correct"], rows.codes("image_id")

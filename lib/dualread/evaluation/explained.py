@@ -56,7 +56,7 @@ CAPTIONS = {
         "chance, which resamples would add once more."
     ),
     "squared_calibration_error": (
-        "CE$^2$: squared calibration error over 15 bins, from pairs of answers about different images, which "
+        "CE²: squared calibration error over 15 bins, from pairs of answers about different images, which "
         "contains no error by chance: it is 0 on average where confidences are calibrated, and can be negative. "
         "Its intervals leave out each image in turn."
     ),

@@ -20,11 +20,11 @@ BuildKernel = Callable[[Columns, np.ndarray, int], Kernel]
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    r"""A number that tables print.
+    """A number that tables print.
 
     Attributes:
         name: Its name in tables of metrics.
-        head: The head of its columns in printed tables, in LaTeX's notation, without an arrow.
+        head: The head of its columns in printed tables, without an arrow.
         better: Which values are better; None if it is no measure of quality.
         digits: The decimals that are printed.
         is_of_actor: Whether all methods that judge the same answers have the same value; none is the best then.
@@ -47,8 +47,7 @@ class Metric:
         text = self.head if text is None else text
         if self.better is None or not text:
             return text
-        arrow = r"\uparrow" if self.better == "higher" else r"\downarrow"
-        return f"{text[:-1]}{arrow}$" if text.endswith("$") else f"{text}${arrow}$"
+        return f"{text}{'↑' if self.better == 'higher' else '↓'}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -137,12 +137,12 @@ STRICT_CCG_AUC = PairMetric(
 )
 ACCURACY_REAL = PairMetric(
     name="accuracy_real",
-    head=r"Acc.$^{\mathrm{real}}$",
+    head="Acc.ʳᵉᵃˡ",
     value=on_columns(correctness.accuracy, "correct_real"),
 )
 ACCURACY_DONOR = PairMetric(
     name="accuracy_donor",
-    head=r"Acc.$^{\mathrm{hn}}$",
+    head="Acc.ʰⁿ",
     value=on_columns(correctness.accuracy, "correct_donor"),
 )
 VRS = PairMetric(
@@ -178,7 +178,7 @@ _FLAGS = [
     of_sample("strict_few_sources", strict_decisive, "few_sources"),
     of_sample("strict_few_donors", strict_decisive, "few_donors"),
 ]
-DECISIVE_PAIRS = _counted("decisive_pairs", _natural, "pairs", r"$|\mathcal{E}|$")
+DECISIVE_PAIRS = _counted("decisive_pairs", _natural, "pairs", "|ℰ|")
 SOURCE_IMAGES = _counted("source_images", _natural, "source_images")
 DONOR_IMAGES = _counted("donor_images", _natural, "donor_images")
 STRICT_DECISIVE_PAIRS = _counted("strict_decisive_pairs", strict_decisive, "pairs", "Strict")

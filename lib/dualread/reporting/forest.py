@@ -145,7 +145,7 @@ class Mark:
 
     Attributes:
         text: The value, or a dash.
-        said: The interval, and what is to be known of it.
+        note: The interval, and what is to be known of it.
         at: Where the value is; None for no value.
         inner: Where the interval begins, and its width; None for no interval.
         outer: The same of the interval for retrained actors.
@@ -153,7 +153,7 @@ class Mark:
     """
 
     text: str
-    said: str
+    note: str
     at: float | None = None
     inner: tuple[float, float] | None = None
     outer: tuple[float, float] | None = None
@@ -210,7 +210,7 @@ def plot(values: pl.DataFrame, caption: str, ends: tuple[float, float]) -> Plot:
         )
         for metric, roles in marks.items()
     ]
-    nothing = Mark(text="—", said="not measured")
+    nothing = Mark(text="—", note="not measured")
     labels = dict.fromkeys(values.filter(role=METHOD)["label"])
     lines = [(label, [roles.get(METHOD, {}).get(label, nothing) for roles in marks.values()]) for label in labels]
     return Plot(caption=caption, axes=axes, lines=lines)
@@ -222,7 +222,7 @@ def _place(value: float, ends: tuple[float, float]) -> float:
 
 def _mark(row: Row, ends: tuple[float, float]) -> Mark:
     if row["estimate"] is None:
-        return Mark(text="—", said=f"undefined: {row['reason']}")
+        return Mark(text="—", note=f"undefined: {row['reason']}")
     notes = [] if row["low"] is None else [f"[{number(row['low'])}, {number(row['high'])}]"]
     notes += [f"few {row['short']} images"] if row["short"] else []
     notes += ["above the bar"] if row["above"] else []
@@ -232,7 +232,7 @@ def _mark(row: Row, ends: tuple[float, float]) -> Mark:
         spans.append(places and (places[0], round(places[1] - places[0], 2)))
     return Mark(
         text=number(row["estimate"]) + ("†" if row["short"] else ""),
-        said="; ".join(notes),
+        note="; ".join(notes),
         at=_place(row["estimate"], ends),
         inner=spans[0],
         outer=spans[1],

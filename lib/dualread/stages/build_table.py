@@ -14,7 +14,7 @@ import polars as pl
 from dualread.artifacts.tables import for_spreadsheets, read_table
 from dualread.plugins import load_module
 from dualread.reporting.tables.cells import PrintedTable, of_contrasts
-from dualread.reporting.tables.format import DASH
+from dualread.reporting.tables.entries import UNDEFINED
 from dualread.reporting.tables.values import summarize
 from dualread.schema.columns import CONTRASTS, DATA, METRICS
 from dualread.schema.tables import BuildTableSpec, Layout, StudySettings
@@ -39,7 +39,7 @@ def compute(spec: BuildTableSpec, inputs: Mapping[str, Path], out: Path) -> str:
     (out / f"{name}.tex").write_text(table.tex, encoding="utf-8")
     (out / f"{name}.html").write_text(table.html, encoding="utf-8")
     for_spreadsheets(table.cells).write_csv(out / f"{name}.csv")
-    undefined = (table.cells["printed"] == DASH).sum()
+    undefined = (table.cells["printed"] == UNDEFINED).sum()
     return f"read {len(rows)} rows of {kind}, wrote {name}.tex with {len(table.cells)} cells ({undefined} undefined)"
 
 

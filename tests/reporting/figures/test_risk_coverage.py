@@ -67,7 +67,7 @@ def test_without_an_error_there_is_an_axis_too():
 
 def test_more_methods_than_line_styles_are_refused():
     methods = [{"name": str(k), "label": str(k)} for k in range(8)]
-    with pytest.raises(ConfigError, match="8 methods, but 7 colors"):
+    with pytest.raises(ConfigError, match="methods: 8 methods"):
         risk_coverage.draw(of_all(), changed(LAYOUT, methods=methods))
 
 

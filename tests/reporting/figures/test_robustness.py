@@ -84,5 +84,5 @@ def test_every_drawn_value_is_listed():
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ConfigError, match="the study has no other conditions"):
         robustness.draw(metrics(), changed(LAYOUT, conditions=()))
-    with pytest.raises(ConfigError, match="8, but there are 7 colors"):
+    with pytest.raises(ConfigError, match="methods: 8 methods"):
         robustness.draw(metrics(), changed(LAYOUT, methods=tuple(Labeled(name=str(k), label="x") for k in range(8))))

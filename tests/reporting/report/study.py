@@ -6,8 +6,8 @@ import polars as pl
 from PIL import Image
 
 from dualread.data.questions.leakage import count, shared_pictures
-from dualread.reporting.tables._latex import Float, TableRow
 from dualread.reporting.tables.cells import PrintedTable
+from dualread.reporting.tables.entries import Float, TableRow
 from dualread.store.key import Action
 from dualread.store.results import link
 from dualread.store.store import Store

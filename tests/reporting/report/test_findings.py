@@ -1,10 +1,20 @@
-"""The findings at the top of the report follow from the tests of the study."""
+"""What the report says was found: the first screen, the headline and the tables of verdicts, which follow from tests.
 
+The words and the cells of each case are in findings.txt.
+"""
+
+from pathlib import Path
+
+import polars as pl
 import pytest
 
 from dualread.artifacts.tables import from_rows
+from dualread.errors import ArtifactError
+from dualread.reporting.forest import VALUES
 from dualread.reporting.report.findings import find
+from dualread.reporting.report.opening import LONGEST, opening
 from dualread.schema.columns import CONTRASTS
+from tests.golden import check
 from tests.reporting.tables.layouts import BACKBONES, HIDDEN, TOKEN, datasets, layout, method
 
 QWEN, MEDGEMMA = (backbone.name for backbone in BACKBONES)
@@ -17,7 +27,14 @@ METHODS = [
     method("dualread", HIDDEN, label="DualRead", readers=["dualread", "psr"]),
 ]
 LAYOUT = layout(METHODS, datasets=datasets("vqa_rad")).to_spec()
+ONE = {**LAYOUT, "backbones": LAYOUT["backbones"][:1]}
+WITHOUT_NULLS = layout([m for m in METHODS if m.group != "Null"]).to_spec()
+LONG = {
+    **LAYOUT,
+    "backbones": [{**b, "label": f"A model with a very long name, {b['name']}"} for b in LAYOUT["backbones"]],
+}
 BARS = ("rlvr", "question", "answer")
+CCG = "natural_ccg_auc"
 
 
 def row(baseline=None, estimate=0.1, p=0.001, *, metric="auroc", backbone=QWEN, **columns):
@@ -37,161 +54,110 @@ def row(baseline=None, estimate=0.1, p=0.001, *, metric="auroc", backbone=QWEN, 
 
 
 def against_all(p=0.001, estimate=0.1, **columns):
-    """Return DualRead's AUROC and its differences from every other method."""
+    """Return DualRead's value and its differences from every other method."""
     return [row(estimate=0.8, **columns), *(row(m.name, estimate, p, **columns) for m in METHODS[:-1])]
 
 
+def with_answer_prior(estimate=0.1, p=0.001, **columns):
+    """Return the same with another difference from one bar."""
+    rows = [r for r in against_all() if r["baseline"] != "answer"]
+    return [*rows, row("answer", estimate, p, **columns)]
+
+
+def without(*baselines):
+    return [r for r in against_all() if r["baseline"] not in baselines]
+
+
+SEEDS = {"p_holm_at_most": True, "p_retrained": 0.03, "p_holm_retrained": 0.06}
+MIXED = against_all(metric=CCG, p=0.3) + against_all(metric=CCG, backbone=MEDGEMMA)
+# RLCR is what another actor states: no bar, but a method like SAPLMA.
+CASES = {
+    "above each bar and every other method": (against_all() + against_all(backbone=MEDGEMMA), LAYOUT),
+    "a small p for these seeds alone is not enough": (
+        [row(estimate=0.8), *(row(m.name, **SEEDS) for m in METHODS[:-1])],
+        ONE,
+    ),
+    "below one bar": (with_answer_prior(-0.1), ONE),
+    "p = .05 is not below .05": (with_answer_prior(p=0.05), ONE),
+    "undefined against one bar": (with_answer_prior(None), ONE),
+    "few images against one bar": (with_answer_prior(short="donor"), ONE),
+    "another p on one backbone": (against_all() + against_all(p=0.2, backbone=MEDGEMMA), LAYOUT),
+    "undefined": ([row(estimate=None), *(row(name, None) for name in BARS)], ONE),
+    "one seed": (against_all(n_seeds=1), ONE),
+    "nothing of one backbone": (against_all(), LAYOUT),
+    "no nulls in the study": (without("question", "answer"), WITHOUT_NULLS),
+    "nulls that were not tested": (without("question", "answer"), ONE),
+    "CCG-AUC against nulls alone": (
+        against_all() + against_all(metric=CCG) + against_all(0.8, 0.01, metric="strict_ccg_auc"),
+        ONE,
+    ),
+    "CCG-AUC on few images, however small p": (against_all() + against_all(metric=CCG, short="donor"), ONE),
+    "CCG-AUC undefined": ([*against_all(), row(estimate=None, metric="strict_ccg_auc")], ONE),
+    "of several contrasts, that of the largest family": (
+        against_all(p=0.3) + [row(name, contrast=f"only_{name}") for name in BARS],
+        ONE,
+    ),
+    "what was found comes first": (
+        [
+            r if r["baseline"] != "rlvr" else {**r, "p_holm": 0.5}
+            for r in against_all() + against_all(backbone=MEDGEMMA) + MIXED
+        ],
+        LAYOUT,
+    ),
+    "significantly worse": (against_all(estimate=-0.1) + against_all(backbone=MEDGEMMA), LAYOUT),
+    "long names give counts": (against_all() + against_all(p=0.3, backbone=MEDGEMMA), LONG),
+}
+# Cases with a plot: (backbone, metric) -> whether the dot of DualRead is filled.
+DRAWN = {
+    "a hollow dot": ("above each bar and every other method", {(QWEN, "auroc"): True, (MEDGEMMA, "auroc"): False}),
+    "a hollow dot says less than worse": ("significantly worse", {(QWEN, "auroc"): False, (MEDGEMMA, "auroc"): True}),
+}
+
+
 def found(rows, shown=LAYOUT):
-    return find(from_rows(rows, CONTRASTS), [shown])
+    return find(None if rows is None else from_rows(rows, CONTRASTS), [shown])
 
 
-def lines(result):
-    """The cells of the one table after the measure, by (backbone, measure, what it is compared with)."""
-    [grid] = result.grids
-    return {line[:3]: line[3:] for line in grid.rows}
+def words_of(findings, folder):
+    """The sentences of the first screen, the headline, and the lines of the table."""
+    sentences = opening(folder, findings).sentences
+    assert len(sentences) <= 3
+    assert all(len(sentence.split()) <= LONGEST for sentence in sentences), sentences
+    (grid,) = findings.grids
+    lines = [" | ".join("—" if text is None else text for text in line) for line in grid.rows]
+    return "\n".join([*sentences, "", *findings.headline, "", grid.caption, *lines])
 
 
-def on(backbones):
-    return {**LAYOUT, "backbones": LAYOUT["backbones"][:backbones]}
-
-
-def own(rows, measure="AUROC"):
-    return lines(found(rows, on(1)))["Qwen3VL-2B", measure, "—"]
-
-
-def against(rows, name, measure="AUROC"):
-    return lines(found(rows, on(1)))["Qwen3VL-2B", measure, name]
-
-
-def test_a_clear_winner_is_above_each_bar_and_every_other_method():
-    result = found(against_all() + against_all(backbone=MEDGEMMA))
-    bars = "against the stated confidence GRPO, the null Question prior, the null Answer prior: significantly above 3."
-    assert result.headline == [
-        f"AUROC of DualRead on SLAKE-test, {backbone}, {bars}" for backbone in ("Qwen3VL-2B", "MedGemma1.5-4B")
-    ]
-    value = (".800 [.750, .850]", "—", "—", "mean over 3 seeds; questions: 384, images: 48")
-    difference = ("+.100 [+.050, +.150]", ".001", "—", "significantly above")
-    # RLCR is what another actor states: no bar, but a method like SAPLMA
-    compared = ("GRPO (stated)", "Question prior (null)", "Answer prior (null)", "RLCR", "SAPLMA")
-    nothing = ("—", "—", "—", "not measured: the study has no donor pairs here")
-    assert lines(result) == {
-        key: text
-        for backbone in ("Qwen3VL-2B", "MedGemma1.5-4B")
-        for key, text in {
-            (backbone, "AUROC", "—"): value,
-            **{(backbone, "AUROC", name): difference for name in compared},
-            (backbone, "CCG-AUC", "—"): nothing,
-        }.items()
-    }
-
-
-def test_a_difference_that_other_seeds_may_not_have_is_not_significant():
-    seeds = {"p_retrained": 0.03, "p_holm_retrained": 0.06}
-    rows = [row(estimate=0.8), *(row(m.name, 0.1, 0.001, p_holm_at_most=True, **seeds) for m in METHODS[:-1])]
-    assert against(rows, "GRPO (stated)") == ("+.100 [+.050, +.150]", "≤.001", ".060", "not distinguishable")
-
-
-@pytest.mark.parametrize(
-    ("estimate", "p", "verdict"),
-    [
-        (0.1, 0.001, "significantly above"),
-        (-0.1, 0.001, "significantly below"),
-        (0.1, 0.05, "not distinguishable"),  # .05 is not below .05
-        (None, 0.001, "no value or p-value: seed 17: one class only"),
-    ],
-)
-def test_the_verdict_on_a_bar_is_counted_in_the_headline(estimate, p, verdict):
-    rows = [r if r["baseline"] != "answer" else row("answer", estimate, p) for r in against_all()]
-    assert against(rows, "Answer prior (null)")[-1] == verdict
-    ((headline),) = found(rows, on(1)).headline
-    short = verdict.partition(":")[0]
-    counts = "significantly above 3." if estimate == 0.1 and p == 0.001 else f"significantly above 2, {short} 1."
-    assert headline.endswith(counts)
-
-
-def test_a_difference_on_few_images_is_not_significant():
-    rows = [r if r["baseline"] != "answer" else row("answer", 0.1, 0.001, short="donor") for r in against_all()]
-    assert against(rows, "Answer prior (null)")[-1] == "not distinguishable"
-
-
-def test_another_adjusted_p_value_on_one_backbone_changes_only_the_sentence_on_it():
-    result = found(against_all() + against_all(p=0.2, backbone=MEDGEMMA))
-    assert [line.rpartition(": ")[2] for line in result.headline] == [
-        "significantly above 3.",
-        "not distinguishable 3.",
-    ]
-
-
-def test_an_undefined_value_keeps_its_reason():
-    assert own([row(estimate=None), *(row(name, None) for name in BARS)]) == (
-        *("undefined", "—", "—", "seed 17: one class only"),
-    )
-
-
-def test_a_single_seed_is_said_to_be_one():
-    assert own(against_all(n_seeds=1))[-1].startswith("one run, so the variation between training runs is unknown;")
-
-
-def test_a_missing_backbone_is_named_and_nothing_is_said_about_it():
-    result = found(against_all())
-    assert result.headline[1].endswith("MedGemma1.5-4B, against the stated confidence GRPO, the null Question prior, "
-                                       "the null Answer prior: not tested 3.")  # fmt: skip
-    assert lines(result)["MedGemma1.5-4B", "AUROC", "—"][-1] == "the study has no results of DualRead here"
-
-
-def test_a_study_without_nulls_says_what_that_leaves_open():
-    rows = [r for r in against_all() if r["baseline"] not in ("question", "answer")]
-    result = found(rows, layout([m for m in METHODS if m.group != "Null"]).to_spec())
-    assert result.headline[0].endswith("against the stated confidence GRPO: significantly above 1.")
-    assert "The study has no null methods" in result.headline[-1]
-
-
-def test_nulls_that_were_not_tested_do_not_count_as_outperformed():
-    rows = [r for r in against_all() if r["baseline"] not in ("question", "answer")]
-    assert found(rows, on(1)).headline[0].endswith(": significantly above 1, not tested 2.")
-    assert against(rows, "Answer prior (null)") == ("—", "—", "—", "not tested")
+def test_what_was_found(tmp_path):
+    words = {name: words_of(found(*case), tmp_path) for name, case in CASES.items()}
+    folder = tmp_path / "figures/forest"
+    folder.mkdir(parents=True)
+    for name, (case, dots) in DRAWN.items():
+        named = [
+            {"study": "s", "backbone": b, "metric": metric, "method": "dualread", "role": "method", "estimate": 0.8,
+             "label": "DualRead", "n_seeds": 1, "above": above}
+            for (b, metric), above in dots.items()
+        ]  # fmt: skip
+        pl.DataFrame(named, schema=VALUES).write_csv(folder / "forest.csv")
+        words[name] = "\n".join(opening(tmp_path, found(*CASES[case])).sentences)
+    words["a study without tests"] = "\n".join(opening(Path(), found(None)).sentences)
+    check(Path(__file__).with_name("findings.txt"), words)
 
 
 @pytest.mark.parametrize("contrasts", [None, [], [row(estimate=0.8)], [row("saplma")]])
 def test_a_study_that_tests_nothing_against_the_bars_ranks_nothing(contrasts):
-    result = find(None if contrasts is None else from_rows(contrasts, CONTRASTS), [LAYOUT])
-    assert "tests no method against the confidence that its model states" in result.headline[0]
-    assert (result.grids, result.reading) == ((), "")
-
-
-def ccg(metric, estimate=0.6, p=0.001, **columns):
-    own = row(estimate=estimate, metric=metric, **columns)
-    return [own, *(row(name, 0.1, p, metric=metric, **columns) for name in ("question", "answer"))]
-
-
-def test_ccg_is_compared_with_the_nulls_alone():
-    rows = against_all() + ccg("natural_ccg_auc") + ccg("strict_ccg_auc", 0.51, 0.8)
-    assert own(rows, "Natural CCG-AUC")[0] == ".600 [.550, .650]"
-    names = {key[1:]: cells[-1] for key, cells in lines(found(rows, on(1))).items() if key[1] != "AUROC"}
-    assert {key: verdict for key, verdict in names.items() if key[1] != "—"} == {
-        **{("Natural CCG-AUC", f"{name} prior (null)"): "significantly above" for name in ("Question", "Answer")},
-        **{("Strict CCG-AUC", f"{name} prior (null)"): "not distinguishable" for name in ("Question", "Answer")},
-    }
-    assert "Otherwise there is no evidence that confidence comes from the image" in found(rows).reading
-
-
-def test_underpowered_ccg_is_no_evidence_however_small_its_p_value():
-    rows = against_all() + ccg("natural_ccg_auc", short="donor")
-    said = "fewer than 30 distinct donor images: no evidence either way"
-    assert own(rows, "Natural CCG-AUC") == ("underpowered", "—", "—", said)
-    assert [key[2] for key in lines(found(rows, on(1))) if key[1] == "Natural CCG-AUC"] == ["—"]
-
-
-def test_undefined_ccg_is_said_to_be_so():
-    rows = [*against_all(), row(estimate=None, metric="strict_ccg_auc")]
-    assert own(rows, "Strict CCG-AUC") == ("undefined", "—", "—", "seed 17: one class only")
-
-
-def test_the_p_value_of_the_largest_family_decides_and_not_an_unadjusted_one():
-    alone = [row(name, 0.1, 0.001, contrast=f"only_{name}") for name in BARS]
-    assert found(against_all(p=0.3) + alone, on(1)).headline[0].endswith(": not distinguishable 3.")
+    result = found(contrasts)
+    assert (result.headline, result.grids) == ((), ())
 
 
 def test_other_data_sets_and_splits_have_no_influence():
     elsewhere = against_all(dataset="ood6") + against_all(split="validation")
-    assert found(against_all(p=0.5) + elsewhere, on(1)) == found(against_all(p=0.5), on(1))
+    assert found(against_all(p=0.5) + elsewhere, ONE) == found(against_all(p=0.5), ONE)
+
+
+def test_a_damaged_file_of_values_is_named(tmp_path):
+    folder = tmp_path / "figures/forest"
+    folder.mkdir(parents=True)
+    (folder / "forest.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ArtifactError, match=r"forest\.csv"):
+        opening(tmp_path, found(None))

@@ -4,7 +4,7 @@ from functools import cache
 from typing import NamedTuple
 
 from dualread.plugins import load
-from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._latex import text as latex
 from dualread.reporting.tables.published import published
 from dualread.reporting.tables.values import Key, Value
 from dualread.schema.tables import Layout
@@ -54,10 +54,10 @@ class Case(NamedTuple):
     def meanings(self):
         """What a label says about the key of a cell."""
         named = {
-            **{escape(label): {"subset": name} for name, label in _SUBSETS.items()},
-            **{escape(of.label): {"backbone": of.name} for of in self.layout.backbones},
-            **{escape(of.label): {"method": of.name} for of in self.layout.methods},
-            **{escape(of.label): {"dataset": of.name} for of in self.layout.datasets},
+            **{latex(label): {"subset": name} for name, label in _SUBSETS.items()},
+            **{latex(of.label): {"backbone": of.name} for of in self.layout.backbones},
+            **{latex(of.label): {"method": of.name} for of in self.layout.methods},
+            **{latex(of.label): {"dataset": of.name} for of in self.layout.datasets},
             **{"OOD averaged": {"dataset": "ood"}, "ID": {}, "OOD": {}},
         }
         of_columns = {name: of if isinstance(of, dict) else {"metrics": of} for name, of in self.columns.items()}

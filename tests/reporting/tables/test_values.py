@@ -2,7 +2,8 @@
 
 import pytest
 
-from dualread.reporting.tables.format import latex, number, plain, rounded
+from dualread.reporting.tables.entries import DASH, Number, plain
+from dualread.reporting.tables.format import number, printed, rounded
 from dualread.reporting.tables.published import published
 from dualread.reporting.tables.values import Key, Value, summarize
 from tests.reporting.tables.layouts import estimate, metrics, over_seeds
@@ -115,8 +116,8 @@ def test_number_with_other_decimals(given, digits, printed):
 
 
 def test_a_count_that_is_the_same_in_every_run_has_no_deviation():
-    assert (plain(value(2.0, 0.0), 0), latex(value(2.0, 0.0), bold=False, digits=0)) == ("2", "$2$")
-    assert (plain(value(2.4, 0.6), 0), plain(value(87.25, 0.0), 1)) == ("2±1", "87.2±.0")
+    assert printed(value(2.0, 0.0), 0) == Number("2")
+    assert [plain(printed(value(2.4, 0.6), 0)), plain(printed(value(87.25, 0.0), 1))] == ["2±1", "87.2±.0"]
 
 
 def test_rounded_equals_the_printed_number():
@@ -124,12 +125,8 @@ def test_rounded_equals_the_printed_number():
     assert str(rounded(-0.0001)) == "0.0"
 
 
-def test_plain_and_latex():
-    assert plain(value(0.952, 0.004)) == ".952±.004"
-    assert latex(value(0.952, 0.004), bold=False) == r"$.952_{\pm.004}$"
-    assert latex(value(0.952, 0.004), bold=True) == r"$\mathbf{.952}_{\pm.004}$"
-    assert (plain(value(0.443)), latex(value(0.443), bold=False)) == (".443", "$.443$")
-    weak = value(0.782, 0.1, short=("donor",))
-    assert (plain(weak), latex(weak, bold=False)) == (".782±.100†d", r"$.782_{\pm.100}{}^{\dagger\mathrm{d}}$")
-    nothing = value(None, reason="why")
-    assert (plain(nothing), latex(nothing, bold=False)) == ("---", "---")
+def test_a_value_in_print():
+    assert printed(value(0.952, 0.004), bold=True) == Number(".952", ".004", is_bold=True)
+    assert printed(value(0.443), sign=True) == Number("+.443")
+    assert printed(value(0.782, 0.1, short=("source", "donor"))) == Number(".782", ".100", short="sd")
+    assert printed(value(None, reason="why")) == DASH

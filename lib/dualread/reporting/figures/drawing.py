@@ -17,6 +17,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from dualread.artifacts.tables import for_spreadsheets
+from dualread.errors import ConfigError
+from dualread.schema.tables import Labeled
 
 # Colors that color-blind readers tell apart (Okabe and Ito, Color Universal Design, 2008), darker ones first; their
 # yellow is left out, because it is lost on white paper.
@@ -59,6 +61,25 @@ class Drawing:
     figure: Figure
     values: pl.DataFrame
     further: Sequence[Figure] = ()
+
+
+def refuse_more(figure: str, kind: str, drawn: Sequence[Labeled]) -> None:
+    """Refuse more entries than colors.
+
+    Raises:
+        ConfigError: There are more.
+    """
+    if len(drawn) > len(COLORS):
+        raise ConfigError(
+            f"figures.{figure}.{kind}: {len(drawn)} {kind}, but there are {len(COLORS)} colors. List at most as many."
+        )
+
+
+def means(runs: pl.DataFrame) -> tuple[Any, Any, Any]:
+    """Return the means over runs of estimate, low, and high; None for all where a run has no estimate."""
+    if runs.is_empty() or runs["estimate"].null_count():
+        return None, None, None
+    return runs["estimate"].mean(), runs["low"].mean(), runs["high"].mean()
 
 
 @contextmanager
@@ -106,15 +127,13 @@ def _sheet(pages: Sequence[Figure]) -> tuple[Image.Image, float]:
 
     columns = min(range(1, len(pages) + 1), key=lambda n: abs(log(size(n)[0] / size(n)[1] / _SCREEN)))
     dpi = min(rcParams["savefig.dpi"], LONGEST_SIDE / max(size(columns)))
-    pictures = [_picture(page, dpi) for page in pages]
+    pictures = []
+    for page in pages:
+        buffer = io.BytesIO()
+        page.savefig(buffer, format="png", dpi=dpi)
+        pictures.append(Image.open(buffer, formats=("PNG",)).convert("RGB"))
     across, down = (max(picture.size[k] for picture in pictures) for k in (0, 1))
     sheet = Image.new("RGB", (across * columns, down * -(-len(pages) // columns)), "white")
     for k, picture in enumerate(pictures):
         sheet.paste(picture, (across * (k % columns), down * (k // columns)))
     return sheet, dpi
-
-
-def _picture(page: Figure, dpi: float) -> Image.Image:
-    buffer = io.BytesIO()
-    page.savefig(buffer, format="png", dpi=dpi)
-    return Image.open(buffer, formats=("PNG",)).convert("RGB")

@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from dualread.errors import ConfigError
-from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing, means
 from dualread.schema.tables import FigureLayout
 
 READS = "metrics"
@@ -41,37 +41,20 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     for line, dataset in zip(grid, layout.datasets, strict=True):
         line[0].set_ylabel(f"{dataset.label}\nAUROC", parse_math=False)
         for axes, backbone in zip(line, layout.backbones, strict=True):
-            names = {"study": layout.study, "dataset": dataset.name, "backbone": backbone.name}
-            points = [_point(tables["metrics"], names, method.name, depths[method.name]) for method in layout.methods]
-            rows += points
-            shown = sorted((point for point in points if point["auroc"] is not None), key=lambda point: point["layer"])
-            axes.plot(
-                [point["layer"] for point in shown],
-                [point["auroc"] for point in shown],
-                ".-",
-                color=COLORS[0],
-                linewidth=1,
-            )
-            for point in shown:
-                if point["low"] is not None:
-                    axes.vlines(point["layer"], point["low"], point["high"], color=COLORS[0], linewidth=0.6)
+            of_panel = tables["metrics"].filter(dataset=dataset.name, backbone=backbone.name, split="test")
+            points = []
+            for method in layout.methods:
+                runs = of_panel.filter(subset="all", metric="auroc", method=method.name)
+                points.append((depths[method.name], *means(runs)))
+                rows.append((layout.study, dataset.name, backbone.name, method.name, *points[-1], runs.height))
+            shown = sorted((point for point in points if point[1] is not None), key=lambda point: point[0])
+            axes.plot([x for x, *_ in shown], [y for _, y, *_ in shown], ".-", color=COLORS[0], linewidth=1)
+            for depth, _, low, high in shown:
+                if low is not None:
+                    axes.vlines(depth, low, high, color=COLORS[0], linewidth=0.6)
             axes.axhline(0.5, color="#808080", linewidth=0.5, linestyle=":")
     for axes, backbone in zip(grid[0], layout.backbones, strict=True):
         axes.set_title(backbone.label, fontweight="bold", parse_math=False)
     for axes in grid[-1]:
         axes.set_xlabel("Depth of the layer")
-    return Drawing(figure=figure, values=pl.DataFrame(rows, schema=_CSV))
-
-
-def _point(metrics: pl.DataFrame, names: Mapping[str, str], method: str, depth: float) -> dict:
-    at = {"dataset": names["dataset"], "backbone": names["backbone"], "method": method}
-    rows = metrics.filter(**at, split="test", subset="all", metric="auroc")
-    known = rows.height > 0 and rows["estimate"].null_count() == 0
-    means = {"auroc": rows["estimate"].mean(), "low": rows["low"].mean(), "high": rows["high"].mean()}
-    return {
-        **names,
-        "method": method,
-        "layer": depth,
-        **(means if known else dict.fromkeys(means)),
-        "n_seeds": rows.height,
-    }
+    return Drawing(figure=figure, values=pl.DataFrame(rows, schema=_CSV, orient="row"))

@@ -240,7 +240,9 @@ def bins_of(answers: pl.DataFrame) -> list[dict[str, Any]]:
             "to": (k + 1) / N_BINS,
             "n": int(n[k]),
             "n_clusters": images[k],
-            **_interval_of(confident[k] / n[k], right[k] / n[k], images[k]),
+            "mean_confidence": confident[k] / n[k],
+            "share_correct": right[k] / n[k],
+            **dict(zip(("low", "high"), wilson(right[k] / n[k], images[k]), strict=True)),
         }
         if n[k]
         else {"bin": k, "from": k / N_BINS, "to": (k + 1) / N_BINS, "n": 0, "n_clusters": 0}
@@ -258,8 +260,3 @@ def wilson(share: float, n: int) -> tuple[float, float]:
     middle = (share + _Z**2 / (2 * n)) / shrink
     half = _Z * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2)) / shrink
     return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def _interval_of(mean_confidence: float, share: float, n_clusters: int) -> dict[str, float]:
-    low, high = wilson(share, n_clusters)
-    return {"mean_confidence": mean_confidence, "share_correct": share, "low": low, "high": high}

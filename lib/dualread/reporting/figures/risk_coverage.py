@@ -13,9 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
-from dualread.errors import ConfigError
 from dualread.evaluation.metrics.selective import risks
-from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing, refuse_more
 from dualread.schema.tables import FigureLayout
 
 READS = "answers"
@@ -42,10 +41,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
         ConfigError: There are more methods than lines that can be told apart.
     """
     backbones, methods, datasets = layout.backbones, layout.methods, layout.datasets
-    if len(methods) > len(COLORS):
-        raise ConfigError(
-            f"figures.risk_coverage.methods: {len(methods)} methods, but {len(COLORS)} colors. List at most as many."
-        )
+    refuse_more("risk_coverage", "methods", methods)
     styles = [{"color": color, "linestyle": dash} for color, dash in zip(COLORS, _DASHES, strict=True)]
     width = max(4.4, min(TEXT_WIDTH, 2.6 * len(backbones) + 0.6))
     figure = Figure(figsize=(width, 1.9 * len(datasets) + 0.7), layout=ConstrainedLayoutEngine(w_pad=0.06))

@@ -6,7 +6,7 @@ are means over seeds. Where all methods judge the same answers, their accuracy i
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, product
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from dualread.errors import ConfigError
 from dualread.evaluation.conditions import ACCURACY, CONFIDENCE, PREFIX
 from dualread.evaluation.other_conditions import ORIGINAL
-from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing, means, refuse_more
 from dualread.schema.tables import FigureLayout, LabeledCondition
 
 READS = "metrics"
@@ -43,10 +43,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     Raises:
         ConfigError: There are more methods than colors, or no conditions.
     """
-    if len(layout.methods) > len(COLORS):
-        raise ConfigError(
-            f"figures.robustness.methods: {len(layout.methods)}, but there are {len(COLORS)} colors. List fewer."
-        )
+    refuse_more("robustness", "methods", layout.methods)
     panels = _panels(layout.conditions or ())
     if not panels:
         raise ConfigError("figures.robustness: the study has no other conditions. Add some, or leave the figure out.")
@@ -71,51 +68,31 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
 
 def _panels(conditions: Sequence[LabeledCondition]) -> list[tuple[str, list[LabeledCondition]]]:
     """Return (title, conditions) of each row: changes with a strength by their image, and all others together."""
-
-    def title(condition: LabeledCondition) -> str:
-        return _WITHOUT if condition.strength is None else condition.image
-
     ordered = sorted(
-        conditions,
-        key=lambda condition: (condition.strength is None, condition.image, condition.strength or 0.0, condition.name),
+        conditions, key=lambda shown: (shown.strength is None, shown.image, shown.strength or 0.0, shown.name)
     )
-    return [(name, list(group)) for name, group in groupby(ordered, title)]
+    groups = groupby(ordered, lambda shown: _WITHOUT if shown.strength is None else shown.image)
+    return [(title, list(group)) for title, group in groups]
 
 
 def _values(metrics: pl.DataFrame, layout: FigureLayout) -> pl.DataFrame:
     """Return one row per drawn point: means over seeds; null where a seed has no value."""
     original = LabeledCondition(name=ORIGINAL, image=ORIGINAL, strength=0.0)
+    shown = product(layout.backbones, layout.methods, (original, *(layout.conditions or ())), (ACCURACY, CONFIDENCE))
     rows = []
-    for backbone in layout.backbones:
-        for method in layout.methods:
-            for condition in (original, *(layout.conditions or ())):
-                for metric in (ACCURACY.name, CONFIDENCE.name):
-                    names = {"dataset": layout.datasets[0].name, "backbone": backbone.name, "method": method.name}
-                    at = {**names, "split": "test", "subset": f"{PREFIX}{condition.name}", "metric": metric}
-                    runs = metrics.filter(**at)
-                    known = runs.height > 0 and runs["estimate"].null_count() == 0
-                    means = {
-                        to: runs[name].mean() for to, name in (("mean", "estimate"), ("low", "low"), ("high", "high"))
-                    }
-                    rows.append(
-                        {
-                            **{"study": layout.study, **names, "condition": condition.name, "image": condition.image},
-                            **{"strength": condition.strength, "metric": metric},
-                            **(means if known else dict.fromkeys(means)),
-                            "n_seeds": runs.height,
-                        }
-                    )
-    return pl.DataFrame(rows, schema=_CSV)
+    for backbone, method, condition, metric in shown:
+        names = {"dataset": layout.datasets[0].name, "backbone": backbone.name, "method": method.name}
+        runs = metrics.filter(**names, split="test", subset=f"{PREFIX}{condition.name}", metric=metric.name)
+        of_condition = (condition.name, condition.image, condition.strength)
+        rows.append((layout.study, *names.values(), *of_condition, metric.name, *means(runs), runs.height))
+    return pl.DataFrame(rows, schema=_CSV, orient="row")
 
 
 def _panel(axes: Axes, values: pl.DataFrame, conditions: Sequence[LabeledCondition], layout: FigureLayout) -> None:
     of_strength = conditions[0].strength is not None
     names = [ORIGINAL, *(condition.name for condition in conditions)]
-    places = (
-        [0.0, *(condition.strength or 0.0 for condition in conditions)]
-        if of_strength
-        else list(map(float, range(len(names))))
-    )
+    strengths = [0.0, *(condition.strength or 0.0 for condition in conditions)]
+    places = strengths if of_strength else list(map(float, range(len(names))))
     accuracies = []
     for color, method in zip(COLORS, layout.methods, strict=False):
         of_method = values.filter(method=method.name)

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from dualread.errors import ArtifactError, ConfigError
-from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.errors import ArtifactError
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing, refuse_more
 from dualread.schema.tables import FigureLayout
 
 READS = "train_log"
@@ -73,10 +73,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
         ArtifactError: A log is missing, has other columns, or holds a quantity twice at a step.
     """
     backbones, actors = layout.backbones, layout.actors
-    if len(actors) > len(COLORS):
-        raise ConfigError(
-            f"figures.training.actors: {len(actors)} actors, but there are {len(COLORS)} colors. List at most as many."
-        )
+    refuse_more("training", "actors", actors)
     values = pl.DataFrame(
         [
             {"study": layout.study, "backbone": backbone.name, "actor": actor.name, **row}

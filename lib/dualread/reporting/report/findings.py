@@ -1,4 +1,4 @@
-"""What a study found: a verdict on each tested difference, and a few fixed sentences about how to read them.
+"""What a study found: a verdict on each tested difference.
 
 A method is judged by its AUROC on the in-distribution test set against two kinds of bars: the confidence that its actor
 states, and the null methods, which never see the image. A difference is significant if its p-value, adjusted by Holm's
@@ -16,10 +16,10 @@ from typing import Any
 import polars as pl
 
 from dualread.artifacts.tables import read_table
-from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
-from dualread.reporting.report._grid import Grid
+from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
+from dualread.reporting.report.provenance import Grid
 from dualread.reporting.tables.format import number, p_text, signed
-from dualread.reporting.tables.significance import LEVEL, is_significant
+from dualread.reporting.tables.significance import is_significant
 from dualread.schema.columns import CONTRASTS
 from dualread.schema.tables import NULL_GROUP
 
@@ -28,26 +28,6 @@ Row = Mapping[str, Any]
 _STATED = ["verbalized"]  # the readers of a method that is the confidence that its actor states
 _CCG = {"natural_ccg_auc": "Natural CCG-AUC", "strict_ccg_auc": "Strict CCG-AUC"}
 _COLUMNS = ("Backbone", "Measure", "Compared with", "Value or difference", "p", "p, retrained", "Verdict")
-_NOTHING = "—"
-
-NOT_TESTED = (
-    "This study tests no method against the confidence that its model states, nor against a null that never sees the "
-    "image. Its numbers describe each method; they do not show that one method is better than another."
-)
-NO_NULLS = (
-    "The study has no null methods, which never see the image. So nothing here shows that a confidence depends on more "
-    "than the question."
-)
-READING = (
-    "AUROC: how well confidence separates correct answers from incorrect ones. In brackets: 95% intervals over "
-    "other test images, for these seeds. p: p-value of the paired difference, adjusted by Holm's method over all "
-    "methods that the study compares, for these seeds; if there are several, then for retrained actors. A difference "
-    f"is significant if each p is below {number(LEVEL, 2)}. A null method predicts from the question, or from question "
-    "and answer, without the image. CCG-AUC: how often confidence is higher with the question's own image than with a "
-    "donor's image; .5 is chance. Where it is significantly above every null, confidence falls with another image by "
-    "more than question and answer explain. Otherwise there is no evidence that confidence comes from the image. It "
-    f"takes about {ENOUGH_IMAGES} images on both sides to tell .6 from .5."
-)
 
 
 class Finding(Enum):
@@ -60,7 +40,7 @@ class Finding(Enum):
     UNTESTED = "not tested"
 
     @classmethod
-    def of(cls, row: Row | None) -> "Finding":
+    def from_row(cls, row: Row | None) -> "Finding":
         """Return the verdict on a row of a contrasts table; None: not tested."""
         if row is None:
             return cls.UNTESTED
@@ -76,84 +56,20 @@ class Findings:
     """The findings, at the top of the report.
 
     Attributes:
-        headline: One sentence per judged method and backbone, or why there is none.
+        headline: One sentence per judged method and backbone; empty where no method is tested against a bar.
         subject: The name and the label of the first judged method; None where there is none.
         backbones: {name: label} of the backbones.
         verdicts: (backbone, metric, whether the bars are nulls) -> what the first judged method's tests show together.
         grids: One table of verdicts per judged method.
-        reading: An explanation of the tables; empty where there are none.
+        has_nulls: Whether a judged method has null methods among its bars.
     """
 
-    headline: Sequence[str]
+    headline: Sequence[str] = ()
     grids: Sequence[Grid] = ()
-    reading: str = ""
+    has_nulls: bool = False
     subject: tuple[str, str] | None = None
     backbones: Mapping[str, str] = field(default_factory=dict)
     verdicts: Mapping[tuple[str, str, bool], Finding] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Judged:
-    """A method and its comparisons, in the order of the config; rows are rows of the contrasts table.
-
-    Attributes:
-        name: The method's name.
-        label: Its label.
-        stated: Names and labels of the confidences that its actor states.
-        nulls: Names and labels of the null methods.
-        others: Names and labels of all other methods that the method is tested against.
-        tests: (backbone, metric, baseline) -> row.
-        values: (backbone, metric) -> row.
-    """
-
-    name: str
-    label: str
-    stated: Mapping[str, str]
-    nulls: Mapping[str, str]
-    others: Mapping[str, str]
-    tests: Mapping[tuple[str, str, str], Row]
-    values: Mapping[tuple[str, str], Row]
-
-    def headline(self, place: str, backbone: str, label: str) -> str:
-        """Return how many bars the method is above on a backbone, and which bars these are."""
-        bars = {**self.stated, **self.nulls}
-        verdicts = Counter(Finding.of(self.tests.get((backbone, "auroc", bar))) for bar in bars)
-        counts = ", ".join(f"{verdict.value} {verdicts[verdict]}" for verdict in Finding if verdicts[verdict])
-        named = [f"the stated confidence {name}" for name in self.stated.values()]
-        named += [f"the null {name}" for name in self.nulls.values()]
-        return f"AUROC of {self.label} on {place}, {label}, against {', '.join(named)}: {counts}."
-
-    def verdicts(self, backbones: Iterable[str]) -> Iterator[tuple[tuple[str, str, bool], Finding]]:
-        """Yield, by backbone, metric and kind of bar, whether the method is above every bar, or below one."""
-        for backbone in backbones:
-            for metric in ("auroc", *_CCG):
-                for of_nulls, bars in ((False, self.stated), (True, self.nulls)):
-                    if bars:
-                        verdicts = {Finding.of(self.tests.get((backbone, metric, bar))) for bar in bars}
-                        together = verdicts.pop() if len(verdicts) == 1 else Finding.UNCLEAR
-                        yield (backbone, metric, of_nulls), Finding.BELOW if Finding.BELOW in verdicts else together
-
-    def rows(self, backbone: str, label: str) -> Iterator[tuple[str, ...]]:
-        """Yield the lines of a backbone: AUROC, the bars, the other methods, CCG-AUC against the nulls."""
-        if (auroc := self.values.get((backbone, "auroc"))) is None:
-            yield (label, "AUROC", *[_NOTHING] * 4, f"the study has no results of {self.label} here")
-            return
-        yield _of_value(label, "AUROC", auroc)
-        named = {
-            **{bar: f"{name} (stated)" for bar, name in self.stated.items()},
-            **{bar: f"{name} (null)" for bar, name in self.nulls.items()},
-            **self.others,
-        }
-        for bar, name in named.items():
-            yield _of_difference(label, "AUROC", name, self.tests.get((backbone, "auroc", bar)))
-        measured = {metric: row for metric in _CCG if (row := self.values.get((backbone, metric)))}
-        for metric, row in measured.items():
-            yield _of_value(label, _CCG[metric], row)
-            if row["estimate"] is not None and not row["short"]:
-                for bar in self.nulls:
-                    yield _of_difference(label, _CCG[metric], named[bar], self.tests.get((backbone, metric, bar)))
-        if not measured:
-            yield (label, "CCG-AUC", *[_NOTHING] * 4, "not measured: the study has no donor pairs here")
 
 
 def read(study: Path, layouts: Iterable[Mapping[str, Any]]) -> Findings:
@@ -179,26 +95,73 @@ def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -
         place = next((entry for entry in layout.get("datasets", ()) if entry["id"]), place)
     judged = [] if contrasts is None or place is None else list(_judged(contrasts, methods, place["name"]))
     if place is None or not judged:
-        return Findings(headline=[NOT_TESTED])
+        return Findings()
     headline = [method.headline(place["label"], *backbone) for method in judged for backbone in backbones.items()]
-    grids = [
-        Grid(
-            caption=f"{method.label} on {place['label']}: its values, and its differences from other methods",
-            columns=_COLUMNS,
-            rows=[row for backbone in backbones.items() for row in method.rows(*backbone)],
-            right=frozenset({4, 5}),
-        )
-        for method in judged
-    ]
-    has_nulls = any(method.nulls for method in judged)
+    caption = f"{{}} on {place['label']}: its values, and its differences from other methods".format
+    of_methods = {
+        method.label: [row for backbone in backbones.items() for row in method.rows(*backbone)] for method in judged
+    }
     return Findings(
-        headline=[*headline, *([] if has_nulls else [NO_NULLS])],
-        grids=grids,
-        reading=READING,
+        headline=headline,
+        grids=[Grid(caption(label), _COLUMNS, rows, (4, 5)) for label, rows in of_methods.items()],
+        has_nulls=any(method.nulls for method in judged),
         subject=(judged[0].name, judged[0].label),
         backbones=backbones,
         verdicts=dict(judged[0].verdicts(backbones)),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Judged:
+    """A method, {name: label} of its bars and of other methods that it is tested against, and its rows of contrasts."""
+
+    name: str
+    label: str
+    stated: Mapping[str, str]
+    nulls: Mapping[str, str]
+    others: Mapping[str, str]
+    tests: Mapping[tuple[str, str, str], Row]  # by backbone, metric, baseline
+    values: Mapping[tuple[str, str], Row]  # by backbone, metric
+
+    def headline(self, place: str, backbone: str, label: str) -> str:
+        """Return how many bars the method is above on a backbone, and which bars these are."""
+        verdicts = Counter(self._verdict(backbone, "auroc", bar) for bar in {**self.stated, **self.nulls})
+        counts = ", ".join(f"{verdict.value} {verdicts[verdict]}" for verdict in Finding if verdicts[verdict])
+        bars = [f"the stated confidence {name}" for name in self.stated.values()]
+        bars += [f"the null {name}" for name in self.nulls.values()]
+        return f"AUROC of {self.label} on {place}, {label}, against {', '.join(bars)}: {counts}."
+
+    def verdicts(self, backbones: Iterable[str]) -> Iterator[tuple[tuple[str, str, bool], Finding]]:
+        """Yield, by backbone, metric and kind of bar, whether the method is above every bar, or below one."""
+        kinds = [(of_nulls, bars) for of_nulls, bars in ((False, self.stated), (True, self.nulls)) if bars]
+        for backbone in backbones:
+            for metric in ("auroc", *_CCG):
+                for of_nulls, bars in kinds:
+                    verdicts = {self._verdict(backbone, metric, bar) for bar in bars}
+                    together = verdicts.pop() if len(verdicts) == 1 else Finding.UNCLEAR
+                    yield (backbone, metric, of_nulls), Finding.BELOW if Finding.BELOW in verdicts else together
+
+    def rows(self, backbone: str, label: str) -> Iterator[tuple[str | None, ...]]:
+        """Yield the lines of a backbone: AUROC, the bars, the other methods, CCG-AUC against the nulls."""
+        if (auroc := self.values.get((backbone, "auroc"))) is None:
+            yield (label, "AUROC", *[None] * 4, f"the study has no results of {self.label} here")
+            return
+        nulls = {bar: f"{name} (null)" for bar, name in self.nulls.items()}
+        stated = {bar: f"{name} (stated)" for bar, name in self.stated.items()}
+        yield (label, "AUROC", *_of_value(auroc))
+        for bar, name in {**stated, **nulls, **self.others}.items():
+            yield (label, "AUROC", name, *_of_difference(self.tests.get((backbone, "auroc", bar))))
+        measured = {metric: row for metric in _CCG if (row := self.values.get((backbone, metric)))}
+        for metric, row in measured.items():
+            yield (label, _CCG[metric], *_of_value(row))
+            if row["estimate"] is not None and not row["short"]:
+                for bar, name in nulls.items():
+                    yield (label, _CCG[metric], name, *_of_difference(self.tests.get((backbone, metric, bar))))
+        if not measured:
+            yield (label, "CCG-AUC", *[None] * 4, "not measured: the study has no donor pairs here")
+
+    def _verdict(self, backbone: str, metric: str, bar: str) -> Finding:
+        return Finding.from_row(self.tests.get((backbone, metric, bar)))
 
 
 def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: str) -> Iterator[_Judged]:
@@ -211,51 +174,44 @@ def _judged(contrasts: pl.DataFrame, methods: Mapping[str, Mapping], dataset: st
         if sizes.is_empty() or entry["group"] == NULL_GROUP:
             continue
         tests = tests.filter(contrast=sizes["contrast"][-1])
-        labels = {bar: other["label"] for bar, other in methods.items() if bar != name}
-        stated = {
-            bar: label
-            for bar, label in labels.items()
-            if methods[bar]["actor"] == entry["actor"] and list(methods[bar]["readers"]) == _STATED
-        }
-        nulls = {bar: label for bar, label in labels.items() if methods[bar]["group"] == NULL_GROUP}
-        tested = set(tests["baseline"])
-        if tested.isdisjoint([*stated, *nulls]):
-            continue
-        yield _Judged(
-            name=name,
-            label=entry["label"],
-            stated=stated,
-            nulls=nulls,
-            others={bar: label for bar, label in labels.items() if bar in tested and bar not in (*stated, *nulls)},
-            tests={(row["backbone"], row["metric"], row["baseline"]): row for row in tests.to_dicts()},
-            values={(row["backbone"], row["metric"]): row for row in values.filter(method=name).to_dicts()},
-        )
+        kinds: dict[str, dict[str, str]] = {"stated": {}, "nulls": {}, "others": {}}
+        for bar, other in methods.items():
+            is_stated = other["actor"] == entry["actor"] and list(other["readers"]) == _STATED
+            kind = "nulls" if other["group"] == NULL_GROUP else "stated" if is_stated else "others"
+            if bar != name and (kind != "others" or bar in set(tests["baseline"])):
+                kinds[kind][bar] = other["label"]
+        if not set(tests["baseline"]).isdisjoint([*kinds["stated"], *kinds["nulls"]]):
+            yield _Judged(
+                name=name,
+                label=entry["label"],
+                tests={(row["backbone"], row["metric"], row["baseline"]): row for row in tests.to_dicts()},
+                values={(row["backbone"], row["metric"]): row for row in values.filter(method=name).to_dicts()},
+                **kinds,
+            )
 
 
-def _of_value(label: str, measure: str, row: Row) -> tuple[str, ...]:
-    """Return the line of a method's own value; a value on few images is not shown."""
+def _of_value(row: Row) -> tuple[str | None, ...]:
+    """Return the line of a method's own value after its measure; a value on few images is not shown."""
     if row["estimate"] is None:
-        return (label, measure, _NOTHING, "undefined", _NOTHING, _NOTHING, row["reason"])
+        return (None, "undefined", None, None, row["reason"])
+    if row["short"]:
+        few = f"fewer than {MINIMUM_IMAGES} distinct {row['short']} images: no evidence either way"
+        return (None, "underpowered", None, None, few)
     seeds = f"mean over {row['n_seeds']} seeds"
     if row["n_seeds"] == 1:
         seeds = "one run, so the variation between training runs is unknown"
     rests = f"{seeds}; questions: {row['n']:,}, images: {row['n_clusters']:,}"
-    value = f"{number(row['estimate'])}{interval(row, number)}"
-    if row["short"]:
-        value = "underpowered"
-        rests = f"fewer than {MINIMUM_IMAGES} distinct {row['short']} images: no evidence either way"
-    return (label, measure, _NOTHING, value, _NOTHING, _NOTHING, rests)
+    return (None, f"{number(row['estimate'])}{interval(row)}", None, None, rests)
 
 
-def _of_difference(label: str, measure: str, bar: str, row: Row | None) -> tuple[str, ...]:
-    verdict = Finding.of(row)
+def _of_difference(row: Row | None) -> tuple[str | None, ...]:
+    """Return the line of a difference after the bar."""
+    verdict = Finding.from_row(row).value
     if row is None or row["estimate"] is None:
-        reason = f"{verdict.value}: {row['reason']}" if row else verdict.value
-        return (label, measure, bar, _NOTHING, _NOTHING, _NOTHING, reason)
-    difference = f"{signed(row['estimate'])}{interval(row, signed)}"
-    p = _NOTHING if row["p_holm"] is None else p_text(row["p_holm"], at_most=row["p_holm_at_most"])
-    retrained = _NOTHING if row["p_holm_retrained"] is None else p_text(row["p_holm_retrained"])
-    return (label, measure, bar, difference, p, retrained, verdict.value)
+        return (None, None, None, f"{verdict}: {row['reason']}" if row else verdict)
+    p = None if row["p_holm"] is None else p_text(row["p_holm"], at_most=row["p_holm_at_most"])
+    retrained = None if row["p_holm_retrained"] is None else p_text(row["p_holm_retrained"])
+    return (f"{signed(row['estimate'])}{interval(row, signed)}", p, retrained, verdict)
 
 
 def interval(row: Row, show: Any = number) -> str:

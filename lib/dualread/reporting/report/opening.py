@@ -22,6 +22,21 @@ NOT_TESTED = (
 )
 NO_NULLS = "Without nulls, nothing here shows that confidence depends on more than the question."
 FIGURE = "forest"
+# What may have been found, in full and in short: of a metric, against nulls or against the stated confidence.
+_CLAIMS = {
+    ("auroc", True): (
+        "{} separates right from wrong answers better than question and answer alone",
+        "AUROC of {} is above every null",
+    ),
+    ("natural_ccg_auc", True): (
+        "{}'s confidence follows the image, not only question and answer,",
+        "CCG-AUC of {} is above every null",
+    ),
+    ("auroc", False): (
+        "{} separates right from wrong answers better than the stated confidence",
+        "AUROC of {} is above the stated confidence",
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,38 +50,6 @@ class FirstScreen:
 
     sentences: Sequence[str]
     plots: Sequence[Plot] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Claim:
-    """What may have been found: in full, in short, and on which backbones it was found, was not, or its reverse was."""
-
-    full: str
-    short: str
-    shown: Sequence[str]
-    missing: Sequence[str]
-    reverse: Sequence[str]
-
-    def sentence(self) -> str:
-        """Return the first way to say it that is short enough."""
-        for claim, names in ((self.full, True), (self.short, True), (self.short, False)):
-            text = self._said(claim, names=names)
-            if len(text.split()) <= LONGEST:
-                break
-        return text
-
-    def _said(self, claim: str, *, names: bool) -> str:
-        n = sum(map(len, (self.shown, self.missing, self.reverse)))
-
-        def on(backbones: Sequence[str]) -> str:
-            return f"on {' and '.join(backbones)}" if names else f"on {len(backbones)} of {n} backbones"
-
-        others = [f"not shown {on(self.missing)}"] if self.missing else []
-        others += [f"the reverse {on(self.reverse)}"] if self.reverse else []
-        if self.shown:
-            return "; ".join([f"{claim} {on(self.shown)}", *others]) + "."
-        first, *rest = "; ".join(others)
-        return f"{first.upper()}{''.join(rest)}: {claim.rstrip(',')}."
 
 
 def opening(study: Path, findings: Findings) -> FirstScreen:
@@ -83,69 +66,56 @@ def opening(study: Path, findings: Findings) -> FirstScreen:
             f"{file}: no values of a forest plot ({error}). Delete {file.with_name(MANIFEST_NAME)} and run"
             " snakemake again."
         ) from error
-    return FirstScreen(sentences=list(_sentences(findings, values)), plots=list(_plots(values, findings)))
-
-
-def _plots(values: pl.DataFrame, findings: Findings) -> Iterator[Plot]:
+    plots = []
     for (name,), of_backbone in values.partition_by("backbone", as_dict=True, maintain_order=True).items():
         n_seeds = max(of_backbone.filter(role=METHOD)["n_seeds"], default=1)
         runs = f"mean over {n_seeds} seeds" if n_seeds > 1 else "one run"
-        yield plot(of_backbone, f"{findings.backbones.get(name, name)}, {runs}", scale(values))
+        plots.append(plot(of_backbone, f"{findings.backbones.get(name, name)}, {runs}", scale(values)))
+    return FirstScreen(sentences=list(_sentences(findings, values)), plots=plots)
 
 
 def _sentences(findings: Findings, values: pl.DataFrame) -> Iterator[str]:
     if findings.subject is None:
         yield from NOT_TESTED
         return
-    claims = [claim for claim in _claims(findings, findings.subject, values) if claim is not None]
-    for claim in sorted(claims, key=lambda claim: -len(claim.shown)):
-        yield claim.sentence()
+    name, label = findings.subject
+    drawn = {(row["backbone"], row["metric"]): row["above"] for row in values.filter(method=name).to_dicts()}
+    sentences = []
+    for (metric, of_nulls), claims in _CLAIMS.items():
+        shown = drawn if of_nulls else {}
+        labels: dict[Finding, list[str]] = {Finding.ABOVE: [], Finding.UNCLEAR: [], Finding.BELOW: []}
+        has_tests = False
+        for backbone, of_backbone in findings.backbones.items():
+            if (tested := findings.verdicts.get((backbone, metric, of_nulls))) is not None:
+                verdict = _with_plot(tested, shown.get((backbone, metric)))
+                has_tests = has_tests or verdict is not Finding.UNTESTED
+                labels[verdict if verdict in labels else Finding.UNCLEAR].append(of_backbone)
+        if has_tests:
+            sentences.append((len(labels[Finding.ABOVE]), _sentence([claim.format(label) for claim in claims], labels)))
+    yield from (sentence for _, sentence in sorted(sentences, key=lambda counted: -counted[0]))
     if not any(of_nulls for _, _, of_nulls in findings.verdicts):
         yield NO_NULLS
 
 
-def _claims(findings: Findings, subject: tuple[str, str], values: pl.DataFrame) -> Iterator[_Claim | None]:
-    name, label = subject
-    shown = {(row["backbone"], row["metric"]): row["above"] for row in values.filter(method=name).to_dicts()}
-    yield _claim(
-        f"{label} separates right from wrong answers better than question and answer alone",
-        f"AUROC of {label} is above every null",
-        _found(findings, "auroc", True, shown),
-        findings.backbones,
-    )
-    yield _claim(
-        f"{label}'s confidence follows the image, not only question and answer,",
-        f"CCG-AUC of {label} is above every null",
-        _found(findings, "natural_ccg_auc", True, shown),
-        findings.backbones,
-    )
-    yield _claim(
-        f"{label} separates right from wrong answers better than the stated confidence",
-        f"AUROC of {label} is above the stated confidence",
-        _found(findings, "auroc", False, {}),
-        findings.backbones,
-    )
+def _with_plot(tested: Finding, above: bool | None) -> Finding:
+    """Return the plot's verdict, where the plot shows the method; it does not tell worse from unclear."""
+    if tested is Finding.BELOW or above is None:
+        return tested
+    return Finding.ABOVE if above else Finding.UNCLEAR
 
 
-def _found(
-    findings: Findings, metric: str, of_nulls: bool, shown: Mapping[tuple[str, str], bool | None]
-) -> dict[str, Finding]:
-    """Return the verdict on each backbone that has one; the plot's, where the plot shows the method."""
-    verdicts = {}
-    for backbone in findings.backbones:
-        if (tested := findings.verdicts.get((backbone, metric, of_nulls))) is not None:
-            above = shown.get((backbone, metric))
-            drawn = {None: tested, True: Finding.ABOVE, False: Finding.UNCLEAR}[above]
-            verdicts[backbone] = tested if tested is Finding.BELOW else drawn
-    return verdicts
-
-
-def _claim(full: str, short: str, verdict_of: Mapping[str, Finding], labels: Mapping[str, str]) -> _Claim | None:
-    if not set(verdict_of.values()) - {Finding.UNTESTED}:
-        return None
-
-    def on(*verdicts: Finding) -> list[str]:
-        return [labels[backbone] for backbone, verdict in verdict_of.items() if verdict in verdicts]
-
-    others = [verdict for verdict in Finding if verdict not in (Finding.ABOVE, Finding.BELOW)]
-    return _Claim(full=full, short=short, shown=on(Finding.ABOVE), missing=on(*others), reverse=on(Finding.BELOW))
+def _sentence(claims: Sequence[str], labels: Mapping[Finding, Sequence[str]]) -> str:
+    """Return the first way to say on which backbones a claim holds, does not, or its reverse, that is short enough."""
+    full, short = claims
+    n = sum(map(len, labels.values()))
+    by_name = {verdict: f"on {' and '.join(names)}" for verdict, names in labels.items() if names}
+    by_number = {verdict: f"on {len(names)} of {n} backbones" for verdict, names in labels.items() if names}
+    text = ""
+    for claim, places in ((full, by_name), (short, by_name), (short, by_number)):
+        phrases = {Finding.ABOVE: f"{claim} ", Finding.UNCLEAR: "not shown ", Finding.BELOW: "the reverse "}
+        text = "; ".join(f"{words}{places[verdict]}" for verdict, words in phrases.items() if verdict in places)
+        if Finding.ABOVE not in places:
+            text = f"{text[0].upper()}{text[1:]}: {claim.rstrip(',')}"
+        if len(f"{text}.".split()) <= LONGEST:
+            break
+    return f"{text}."

@@ -6,19 +6,46 @@ The seconds of a stage are those of the jobs that computed its entries, at whate
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
 from dualread.errors import ArtifactError
-from dualread.reporting.report._grid import Grid, count
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.graph import Graph, artifacts_below
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.store import Store
 
 KEY_DIGITS = 16  # `dualread explain` accepts the first digits of a key
+_LOST = "(not in the store)"
+_ENTRY = {"stage": pl.String, "seconds": pl.Float64, "peak_memory_mb": pl.Float64, "size_mb": pl.Float64}
+
+Artifacts = Mapping[str, Manifest | None]
+Labels = Mapping[str, Mapping[str, str]]
+Row = Sequence[str | int | None]
+
+
+def count(number: int) -> str:
+    """Return a count with its digits in groups of three."""
+    return f"{number:,}".replace(",", "\u202f")
+
+
+class Grid(NamedTuple):
+    """A plain table of the report; the first column names the row.
+
+    Attributes:
+        caption: Plain text.
+        columns: Their headings.
+        rows: One text or count per column each; None is a dash.
+        right: Positions of the columns with numbers, which are aligned to the right.
+    """
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    right: Collection[int] = ()
 
 
 class Provenance(Graph):
@@ -35,23 +62,25 @@ class Provenance(Graph):
         except OSError as error:
             raise ArtifactError(f"{key[:8]}: {name} cannot be read ({error}). Run `dualread verify`.") from error
 
-
-def lineage(manifest: Manifest, provenance: Provenance) -> Grid:
-    """Return the number of upstream artifacts of one artifact, by stage."""
-    stages: Counter[str] = Counter()
-    for key, entry in provenance.behind([manifest.key]).items():
-        if key != manifest.key:
-            stages["(not in the store)" if entry is None else entry.action.stage] += 1
-    rows = [(stage, count(n)) for stage, n in sorted(stages.items(), key=lambda item: (-item[1], item[0]))]
-    return Grid(caption="Made from", columns=("Stage", "Artifacts"), rows=rows, right=frozenset({1}))
+    def lineage(self, manifest: Manifest) -> list[Row]:
+        """Return the number of upstream artifacts of one artifact, by stage."""
+        behind = self.behind([manifest.key])
+        stages = Counter(stage_of(entry) for key, entry in behind.items() if key != manifest.key)
+        ordered = sorted(stages.items(), key=lambda item: (-item[1], item[0]))
+        return [*ordered]
 
 
-def runs(artifacts: Mapping[str, Manifest | None], labels: Mapping[str, Mapping[str, str]]) -> Grid:
+def stage_of(manifest: Manifest | None) -> str:
+    """Return the stage that made an artifact, or that it is not in the store."""
+    return _LOST if manifest is None else manifest.action.stage
+
+
+def runs(artifacts: Artifacts, labels: Labels) -> Grid:
     """Return the seeds of each actor that generated answers, one row per backbone, in the order of the labels."""
     seeds: dict[tuple[str, str], set[int]] = {}
     for manifest in artifacts.values():
-        spec = manifest.action.spec if manifest else {}
         if manifest and manifest.action.stage in ("generate", "read_answers"):
+            spec = manifest.action.spec
             seeds.setdefault((spec["backbone"], spec["actor"]), set()).add(spec["seed"])
     backbones = _in_order({backbone for backbone, _ in seeds}, labels["backbones"])
     actors = _in_order({actor for _, actor in seeds}, labels["actors"])
@@ -59,24 +88,19 @@ def runs(artifacts: Mapping[str, Manifest | None], labels: Mapping[str, Mapping[
         (label, *(_seeds(seeds.get((backbone, actor), set())) for actor in actors))
         for backbone, label in backbones.items()
     ]
-    caption = "Seeds of the actors whose answers the tables and figures use"
-    return Grid(caption=caption, columns=("Backbone", *actors.values()), rows=rows)
+    return Grid("Seeds of the actors whose answers the tables and figures use", ("Backbone", *actors.values()), rows)
 
 
 def _in_order(names: set[str], labels: Mapping[str, str]) -> dict[str, str]:
-    first = [name for name in labels if name in names]
-    return {name: labels.get(name, name) for name in [*sorted(names - labels.keys()), *first]}
+    ordered = [*sorted(names - labels.keys()), *(name for name in labels if name in names)]
+    return {name: labels.get(name, name) for name in ordered}
 
 
-def _seeds(seeds: set[int]) -> str:
-    if not seeds:
-        return "—"
-    return "no seed" if seeds == {0} else ", ".join(map(str, sorted(seeds)))
+def _seeds(seeds: set[int]) -> str | None:
+    return "no seed" if seeds == {0} else ", ".join(map(str, sorted(seeds))) or None
 
 
-def checkpoints(
-    artifacts: Mapping[str, Manifest | None], labels: Mapping[str, Mapping[str, str]], provenance: Provenance
-) -> Grid:
+def checkpoints(artifacts: Artifacts, labels: Labels, provenance: Provenance) -> list[Row]:
     """Return what experiments say about the checkpoints of a study (`models/probe.py`): how rows are read, how exactly.
 
     There is one row per checkpoint that was probed; actors that are trained from it have its facts.
@@ -85,94 +109,50 @@ def checkpoints(
     for key, manifest in artifacts.items():
         if manifest is None or manifest.action.stage != "probe_checkpoint":
             continue
-        of_file = json.loads(provenance.file(key, "facts.json"))
+        of_file, name = json.loads(provenance.file(key, "facts.json")), manifest.action.spec["backbone"]
         facts, measured = of_file["facts"], of_file["found"]
-        name = manifest.action.spec["backbone"]
-        rows.append(
-            (
-                labels["backbones"].get(name, name),
-                facts["shared"],
-                "once" if facts["images_once"] else "for every prompt",
-                "in one pass" if facts["tree"] else "one by one",
-                f"{count(measured['image_tokens_that_images_change'])} of {count(measured['image_tokens'])}",
-                str(facts["completion_type"]) if measured["token_types"] else "—",
-                f"{measured['layers']} of {count(measured['width'])}",
-                provenance.record(key).get("summary", "—"),
-            )
+        changed, tokens = measured["image_tokens_that_images_change"], measured["image_tokens"]
+        how = (
+            facts["shared"],
+            "once" if facts["images_once"] else "for every prompt",
+            "in one pass" if facts["tree"] else "one by one",
+            f"{count(changed)} of {count(tokens)}",
+            str(facts["completion_type"]) if measured["token_types"] else "—",
+            f"{measured['layers']} of {count(measured['width'])}",
         )
-    return Grid(
-        caption="What experiments say about the checkpoints: the fastest ways to read rows that agree with transformers"
-        " alone on single rows",
-        columns=(
-            "Backbone",
-            "Rows share",
-            "An image is encoded",
-            "Continuations are read",
-            "Image tokens that images change",
-            "Token type of a completion",
-            "Layers, width",
-            "What was measured",
-        ),
-        rows=sorted(rows),
-    )
+        rows.append((labels["backbones"].get(name, name), *how, provenance.record(key).get("summary", "—")))
+    return sorted(rows)
 
 
-def versions(artifacts: Mapping[str, Manifest | None]) -> Grid:
+def versions(artifacts: Artifacts) -> list[Row]:
     """Return every version of Python and of packages in the keys, with the number of artifacts."""
     counts: Counter[tuple[str, str]] = Counter()
     for manifest in filter(None, artifacts.values()):
         counts["Python", manifest.action.python] += 1
         counts.update(manifest.action.packages.items())
     ordered = sorted(counts, key=lambda package: (package[0] != "Python", package[0].lower(), package[1]))
-    rows = [(*package, count(counts[package])) for package in ordered]
-    return Grid(
-        caption="Versions of Python and of the packages that stages import, as recorded in the keys",
-        columns=("Package", "Version", "Artifacts"),
-        rows=rows,
-        right=frozenset({2}),
-    )
+    return [(*package, counts[package]) for package in ordered]
 
 
-def machines(artifacts: Iterable[str], provenance: Provenance) -> Grid:
-    """Return the machines that computed the artifacts, with the number of artifacts and the times."""
+def machines(artifacts: Iterable[str], provenance: Provenance) -> list[Row]:
+    """Return the machines that computed the artifacts, with the number of artifacts and the first and last time."""
     times_of: dict[tuple[str, str, str], list[str]] = {}
-    for key in artifacts:
-        record = provenance.record(key)
+    for record in map(provenance.record, artifacts):
         if "host" in record:
             where = record["host"], record.get("cpu", "—"), record.get("gpu", "none")
-            times_of.setdefault(where, []).append(record["written"])
-    rows = [
-        (*where, count(len(times)), min(times)[:16].replace("T", " "), max(times)[:16].replace("T", " "))
-        for where, times in sorted(times_of.items())
-    ]
-    columns = ("Host", "CPU", "GPU", "Artifacts", "First (UTC)", "Last (UTC)")
-    return Grid(caption="Machines that computed the artifacts", columns=columns, rows=rows, right=frozenset({3}))
+            times_of.setdefault(where, []).append(record["written"][:16].replace("T", " "))
+    return [(*where, len(times), min(times), max(times)) for where, times in sorted(times_of.items())]
 
 
-def keys(artifacts: Mapping[str, Manifest | None], provenance: Provenance) -> Grid:
-    """Return every artifact with its key, by stage and place."""
+def keys(artifacts: Artifacts, provenance: Provenance) -> list[Row]:
+    """Return every artifact by stage and place: where it was written first, the key, and the seconds."""
     rows = []
     for key, manifest in artifacts.items():
         record = provenance.record(key)
-        stage = "(not in the store)" if manifest is None else manifest.action.stage
         seconds = f"{record['seconds']:.1f}" if "seconds" in record else "—"
         place = record.get("output", "—").removeprefix("results/")
-        rows.append((stage, place, key[:KEY_DIGITS], seconds))
-    return Grid(
-        caption="Every artifact behind the tables and figures",
-        columns=("Stage", "Where it was written first", "Key", "Seconds"),
-        rows=sorted(rows),
-        right=frozenset({3}),
-        code=frozenset({1, 2}),
-    )
-
-
-_ENTRY = {
-    "stage": pl.String,
-    "seconds": pl.Float64,
-    "peak_memory_mb": pl.Float64,
-    "size_mb": pl.Float64,
-}
+        rows.append((stage_of(manifest), place, key[:KEY_DIGITS], seconds))
+    return sorted(rows)
 
 
 def stage_costs(study: Path, store: Store) -> pl.DataFrame:
@@ -184,12 +164,9 @@ def stage_costs(study: Path, store: Store) -> pl.DataFrame:
     for directory in artifacts_below(study, store):
         manifest = read_manifest(directory / MANIFEST_NAME)
         record = store.record(manifest.key)
-        rows[manifest.key] = {
-            "stage": manifest.action.stage,
-            "seconds": record.get("seconds"),
-            "peak_memory_mb": record.get("peak_memory_mb"),
-            "size_mb": sum(file["size"] for file in manifest.files.values()) / 1e6,
-        }
+        size = sum(file["size"] for file in manifest.files.values()) / 1e6
+        measured = {name: record.get(name) for name in ("seconds", "peak_memory_mb")}
+        rows[manifest.key] = {"stage": manifest.action.stage, **measured, "size_mb": size}
     return (
         pl.DataFrame(list(rows.values()), schema=_ENTRY)
         .group_by("stage")
@@ -201,29 +178,4 @@ def stage_costs(study: Path, store: Store) -> pl.DataFrame:
             size_mb=pl.col("size_mb").sum().round(2),
         )
         .sort(["seconds", "stage"], descending=[True, False])
-    )
-
-
-def costs(study: Path, store: Store) -> Grid:
-    """Return the same as a table of the report, with a row for all stages together."""
-    of_stages = stage_costs(study, store)
-    total = sum(of_stages["seconds"])
-    rows = [
-        (
-            row["stage"],
-            f"{row['seconds']:,.1f}",
-            count(row["entries"]),
-            "—" if row["longest"] is None else f"{row['longest']:,.1f}",
-            "—" if row["peak_memory_mb"] is None else f"{row['peak_memory_mb']:,.0f}",
-            f"{row['size_mb']:,.1f}",
-        )
-        for row in of_stages.iter_rows(named=True)
-    ]
-    rows.append(("all", f"{total:,.1f}", count(sum(of_stages["entries"])), "", "", f"{sum(of_stages['size_mb']):,.1f}"))
-    return Grid(
-        caption="Seconds of each stage, on one core; an entry that is already in the store costs about 0.1 s",
-        columns=("Stage", "Seconds", "Entries", "Longest (s)", "Peak memory (MB)", "Size (MB)"),
-        rows=rows,
-        right=frozenset(range(1, 6)),
-        shares=[*(seconds / total if total else 0.0 for seconds in of_stages["seconds"]), 0.0],
     )

@@ -2,7 +2,7 @@
 
 import struct
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,16 +10,13 @@ import polars as pl
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.plugins import summary
-from dualread.reporting.report._grid import Grid
-from dualread.reporting.report.provenance import Provenance, lineage
+from dualread.reporting.report.provenance import Provenance, Row
+from dualread.reporting.tables.entries import UNDEFINED
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import Manifest, read_manifest
 
-_DASH = "---"  # the printed form of an undefined value
 _SHOWN = {"backbones": "Backbones", "actors": "Actors", "methods": "Methods", "datasets": "Data sets"}
 _EMBEDDED = 300_000  # bytes up to which the values of a figure are part of the page
-_TALL = 1.6  # from this ratio of height to width on, a picture scrolls in a box of its own
-_WIDE = 2000  # from this width in pixels on, a picture that is fitted to the page would be too small to read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +27,7 @@ class FinishedArtifact:
     folder: Path
     manifest: Manifest
     title: str
-    lineage: Grid
+    lineage: Sequence[Row]
 
     @property
     def layout(self) -> Mapping:
@@ -73,11 +70,11 @@ class ShownTable(FinishedArtifact):
         reasons: Each reason for undefined cells, with the number of cells.
     """
 
-    parts: tuple[str, ...]
+    parts: Sequence[str]
     cells: int
     undefined: int
     underpowered: int
-    reasons: tuple[tuple[str, int], ...]
+    reasons: Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,16 +83,6 @@ class ShownFigure(FinishedArtifact):
 
     width: int
     height: int
-
-    @property
-    def is_tall(self) -> bool:
-        """Whether the picture is far higher than wide."""
-        return self.height > _TALL * self.width
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether the picture scrolls in a box of its own, at its full size."""
-        return self.width > _WIDE
 
     @property
     def has_long_values(self) -> bool:
@@ -136,45 +123,35 @@ def figures(study: Path, provenance: Provenance) -> list[ShownFigure]:
     """Return the figures of a study by name."""
     shown = []
     for path in sorted(study.glob(f"figures/*/{MANIFEST_NAME}")):
-        common = _common(path.parent.name, path.parent, provenance)
-        header = FinishedArtifact(**common).content("png")[16:24]
-        width, height = struct.unpack(">II", header)
-        shown.append(ShownFigure(**common, width=width, height=height))
+        made = _finished(path.parent.name, path.parent, provenance)
+        width, height = struct.unpack(">II", made.content("png")[16:24])
+        shown.append(ShownFigure(**vars(made), width=width, height=height))
     return shown
 
 
-def _common(name: str, folder: Path, provenance: Provenance) -> dict:
+def _finished(name: str, folder: Path, provenance: Provenance) -> FinishedArtifact:
     manifest = read_manifest(folder / MANIFEST_NAME)
     try:
         title = summary(folder.parent.name, name)
     except ConfigError:
         title = ""  # the plugin was removed, but its result is still there
-    return {
-        "name": name,
-        "folder": folder,
-        "manifest": manifest,
-        "title": title,
-        "lineage": lineage(manifest, provenance),
-    }
+    lineage = provenance.lineage(manifest)
+    return FinishedArtifact(name=name, folder=folder, manifest=manifest, title=title, lineage=lineage)
 
 
 def _table(name: str, folder: Path, provenance: Provenance) -> ShownTable:
-    common = _common(name, folder, provenance)
-    made = FinishedArtifact(**common)
-    parts = tuple(made.content("html").decode().split("\n\n"))
-    return ShownTable(**common, parts=parts, **_cells(made.content("csv")))
-
-
-def _cells(table: bytes) -> dict:
-    frame = pl.read_csv(table, infer_schema=False)
+    made = _finished(name, folder, provenance)
+    frame = pl.read_csv(made.content("csv"), infer_schema=False)
     if not {"metric", "printed"} <= set(frame.columns):
-        return {"cells": 0, "undefined": 0, "underpowered": 0, "reasons": ()}
+        frame = pl.DataFrame(schema=dict.fromkeys(("printed", "reason"), pl.String))  # of counts or settings
     printed, reason = pl.col("printed"), pl.col("reason").fill_null("no reason given")
-    undefined = frame.filter(printed == _DASH)
+    undefined = frame.filter(printed == UNDEFINED)
     reasons = undefined.group_by(reason).len().sort(["len", "reason"], descending=[True, False])
-    return {
-        "cells": frame.height,
-        "undefined": undefined.height,
-        "underpowered": frame.filter(printed.str.contains("†", literal=True)).height,
-        "reasons": tuple(reasons.iter_rows()),
-    }
+    return ShownTable(
+        **vars(made),
+        parts=made.content("html").decode().split("\n\n"),
+        cells=frame.height,
+        undefined=undefined.height,
+        underpowered=frame.filter(printed.str.contains("†", literal=True)).height,
+        reasons=reasons.rows(),
+    )

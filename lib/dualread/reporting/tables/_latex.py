@@ -1,146 +1,37 @@
-r"""A table as a value (rows of cells under a head, with a caption), and as LaTeX. `_html` writes it as HTML.
+"""Tables as LaTeX. Symbols of a text become formulas: `𝑛=384` is $n=384$. Only booktabs and multirow are needed."""
 
-The text of a cell or a caption is in LaTeX's notation for running text and formulas, such as `AUROC$\uparrow$`. What a
-person named (a label, a study) goes through `escape` first. Only the packages booktabs and multirow are needed.
-"""
-
+import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import NamedTuple
+from collections.abc import Iterable
 
+from dualread.reporting.tables import entries
 
-class Over(NamedTuple):
-    """A title over several columns, centered."""
-
-    text: str
-    columns: int
-
-
-class Beside(NamedTuple):
-    """A label beside several rows. It stands in the first of them; in the rows below, its place is the empty string."""
-
-    text: str
-    rows: int
-
-
-class Words(NamedTuple):
-    """A label (not yet escaped) beside several rows, one word per line where there are enough rows for its words."""
-
-    label: str
-    rows: int
-
-
-class TwoLines(NamedTuple):
-    """A cell of two lines, closer to each other than to the lines of the rows above and below."""
-
-    upper: str
-    lower: str
-
-
-class Raised(NamedTuple):
-    """A label beside cells of two lines, at half of their height."""
-
-    text: str
-
-
-Entry = str | Over | Beside | Words | TwoLines | Raised
-
-
-class TableRow(NamedTuple):
-    """One row of cells; with `ruled`, a rule stands below each of its titles."""
-
-    cells: Sequence[Entry]
-    ruled: bool = False
-
-
-class Heading(NamedTuple):
-    """A line across `columns` columns that opens a block of rows, such as a backbone; the label is not yet escaped."""
-
-    label: str
-    columns: int
-
-
-class Gap(Enum):
-    """What separates two rows."""
-
-    RULE = "rule"
-    SPACE = "space"
-    SMALL_SPACE = "small space"
-
-
-Line = TableRow | Heading | Gap
-
-
-@dataclass(frozen=True, kw_only=True)
-class Float:
-    """One table with its caption. Most tables have one float; some have one per backbone.
-
-    Attributes:
-        name: The table's name; its CSV file has the same.
-        wide: Whether it spans both columns of a two-column page.
-        columns: One letter per column: l, c or r for its alignment, p for a paragraph.
-        head: The rows above the body; may be empty.
-        body: The rows, headings and gaps.
-        caption: Sentences, as text in LaTeX's notation.
-        label: The LaTeX label is tab:<label>; the name by default. Tables with several floats need one per float.
-        specification: The columns as LaTeX specifies them, where that says more than `columns`.
-        small: Whether it is set in smaller type, because its marks would not fit otherwise.
-    """
-
-    name: str
-    wide: bool
-    columns: str
-    head: Sequence[Line]
-    body: Sequence[Line]
-    caption: str
-    label: str | None = None
-    specification: str | None = None
-    small: bool = False
-
-
-def spanning(n_before: int, titles: Sequence[tuple[str, int]]) -> TableRow:
-    """Return a row of titles with a rule below each.
-
-    Args:
-        n_before: Number of columns before the first title.
-        titles: Each title and the number of its columns, from left to right.
-    """
-    return TableRow([*[""] * n_before, *(Over(*title) for title in titles)], ruled=True)
-
-
-_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
+_ESCAPES = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+        **{"<": r"\textless{}", ">": r"\textgreater{}", "—": "---", "–": "--", "”": "''"},
+        **{"\N{NO-BREAK SPACE}": "~", "\N{THIN SPACE}": r"\,"},
+    }
+)
+_SYMBOLS = {
+    **{"α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "κ": r"\kappa", "λ": r"\lambda", "ρ": r"\rho", "τ": r"\tau"},
+    **{"Δ": r"\Delta", "ℰ": r"\mathcal{E}", "|": "|", "−": "-", "±": r"\pm", "×": r"\times", "≤": r"\le", "≥": r"\ge"},
+    **{"·": r"\cdot", "✓": r"\surd", "↑": r"\uparrow", "↓": r"\downarrow", "†": r"^{\dagger}", "°": r"^{\circ}"},
+}
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻ʳᵉᵃˡʰⁿ"
+_ITALIC = "\U0001d434-\U0001d467"
+_IN = f"{''.join(_SYMBOLS)}{_RAISED}{_ITALIC}"
+# A factor before a symbol belongs to the formula, and what stands between two symbols or a symbol and a number.
+_FORMULA = re.compile(rf"((?:\d[\d.,]*(?=[×ρτ{_ITALIC}]))?[{_IN}](?:[{_IN}\d=+.,]*[{_IN}\d])?)")
+_GAPS = {
+    entries.Gap.RULE: r"\midrule",
+    entries.Gap.SPACE: r"\addlinespace[2pt]",
+    entries.Gap.SMALL_SPACE: r"\addlinespace[1pt]",
 }
 
-# The same as in the row above.
-DITTO = "''"
 
-_GAPS = {Gap.RULE: r"\midrule", Gap.SPACE: r"\addlinespace[2pt]", Gap.SMALL_SPACE: r"\addlinespace[1pt]"}
-
-
-def escape(text: str) -> str:
-    """Return `text` (a label, a name) so that LaTeX prints it as it is; line breaks become spaces.
-
-    Control characters and halves of surrogate pairs, which nothing prints and no file holds, are left out.
-    """
-    printed = (character for character in " ".join(text.split()) if unicodedata.category(character) not in ("Cc", "Cs"))
-    return "".join(_ESCAPES.get(character, character) for character in printed)
-
-
-def latex_table(table: Float) -> str:
+def latex_table(table: entries.Float) -> str:
     """Return a complete LaTeX float."""
     environment, width = ("table*", r"\textwidth") if table.wide else ("table", r"\columnwidth")
     size = r"\footnotesize" if table.wide and not table.small else r"\scriptsize"
@@ -149,7 +40,7 @@ def latex_table(table: Float) -> str:
         f"% Needs booktabs and multirow. The numbers behind every cell are in {table.name}.csv.",
         rf"\begin{{{environment}}}[!t]",
         r"\centering",
-        rf"\caption{{{table.caption}}}",
+        rf"\caption{{{text(table.caption)}}}",
         rf"\label{{tab:{table.label or table.name}}}",
         r"\medskip",  # most classes leave no room between a caption and the rule below it
         size,
@@ -165,45 +56,88 @@ def latex_table(table: Float) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lines(lines: Iterable[Line]) -> list[str]:
+def text(words: str) -> str:
+    """Return a text so that LaTeX prints it as it is; line breaks become spaces.
+
+    Control characters and halves of surrogate pairs, which nothing prints and no file holds, are left out.
+    """
+    spaced = re.sub(r"[^\S\xa0\u2009]+", " ", words).strip(" ")
+    printed = "".join(character for character in spaced if unicodedata.category(character) not in ("Cc", "Cs"))
+    pieces = _FORMULA.split(printed)  # every second one is a formula
+    return "".join(f"${_formula(piece)}$" if k % 2 else piece.translate(_ESCAPES) for k, piece in enumerate(pieces))
+
+
+def _formula(symbols: str) -> str:
+    written = ""
+    for piece in re.findall(rf"[{_RAISED}]+|,(?=\d)|.", symbols):
+        letters = unicodedata.normalize("NFKC", piece).replace("−", "-")
+        if piece[0] in _RAISED:
+            raised = rf"\mathrm{{{letters}}}" if letters.isalpha() else letters
+            letters = f"^{raised}" if len(raised) == 1 else f"^{{{raised}}}"
+        elif piece == ",":
+            letters = "{,}"  # between the digits of a number
+        apart = " " if letters.isalpha() and re.search(r"\\[A-Za-z]+$", written) else ""
+        written += apart + _SYMBOLS.get(piece, letters)
+    return written
+
+
+def _lines(lines: Iterable[entries.Line]) -> list[str]:
     written = []
     for line in lines:
-        if isinstance(line, Gap):
+        if isinstance(line, entries.Gap):
             written.append(_GAPS[line])
-        elif isinstance(line, Heading):
-            written.append(rf"\multicolumn{{{line.columns}}}{{@{{}}l}}{{\emph{{{escape(line.label)}}}}} \\")
+        elif isinstance(line, entries.Heading):
+            written.append(rf"\multicolumn{{{line.columns}}}{{@{{}}l}}{{\emph{{{text(line.label)}}}}} \\")
         else:
             written.append(" & ".join(map(_entry, line.cells)) + r" \\")
             written += [_rules(line)] if line.ruled else []
     return written
 
 
-def _rules(row: TableRow) -> str:
+def _rules(row: entries.TableRow) -> str:
     """Return a rule below each title of a row."""
     rules, first = "", 1
     for cell in row.cells:
-        n_columns = cell.columns if isinstance(cell, Over) else 1
-        if isinstance(cell, Over):
+        n_columns = cell.columns if isinstance(cell, entries.Over) else 1
+        if isinstance(cell, entries.Over):
             rules += rf"\cmidrule(lr){{{first}-{first + n_columns - 1}}}"
         first += n_columns
     return rules
 
 
-def _entry(entry: Entry) -> str:
-    if isinstance(entry, str):
-        return entry
-    if isinstance(entry, Over):
-        return rf"\multicolumn{{{entry.columns}}}{{c}}{{{entry.text}}}"
-    if isinstance(entry, TwoLines):
-        return rf"\shortstack{{{entry.upper}\\[-2pt]{entry.lower}}}"
-    if isinstance(entry, Raised):  # a cell of two lines stands on its lower one
-        return rf"\raisebox{{1.1ex}}[0pt]{{{entry.text}}}"
-    if isinstance(entry, Beside):
-        return _beside(entry.rows, entry.text)
-    words = [escape(word) for word in entry.label.split()]
-    stacked = r"\\".join(words)
-    return _beside(entry.rows, " ".join(words) if entry.rows < len(words) else rf"\shortstack[l]{{{stacked}}}")
+def _entry(entry: entries.Entry) -> str:
+    match entry:
+        case entries.Number():
+            mean = rf"\mathbf{{{entry.mean}}}" if entry.is_bold else entry.mean
+            spread = rf"_{{\pm{entry.spread}}}" if entry.spread else ""
+            # Marks follow an empty group, so that they stand after the subscript instead of on it.
+            few = rf"{{}}^{{\dagger\mathrm{{{entry.short}}}}}" if entry.short else ""
+            circle = r"{}^{\circ}" if entry.by_chance else ""
+            return f"${mean}{spread}{few}{circle}$"
+        case entries.Interval():
+            return f"$[{entry.low}, {entry.high}]$"
+        case entries.PValues():
+            return "$({})$".format(r";\,".join(entry.texts)).replace("≤", r"\le ")
+        case entries.Joined():
+            return "".join(map(_entry, entry.parts))
+        case entries.Code():
+            return rf"\texttt{{{text(entry.text)}}}"
+        case entries.Indented():
+            return rf"\quad {text(entry.text)}"
+        case entries.TwoLines():
+            return rf"\shortstack{{{_entry(entry.upper)}\\[-2pt]{_entry(entry.lower)}}}"
+        case entries.Over():
+            return rf"\multicolumn{{{entry.columns}}}{{c}}{{{text(entry.text)}}}"
+        case entries.Raised():  # a cell of two lines stands on its lower one
+            return rf"\raisebox{{1.1ex}}[0pt]{{{text(entry.text)}}}"
+        case entries.Beside():
+            return _beside(entry.rows, text(entry.text))
+        case entries.Words():
+            words = [text(word) for word in entry.label.split()]
+            stacked = r"\\".join(words)
+            return _beside(entry.rows, " ".join(words) if entry.rows < len(words) else rf"\shortstack[l]{{{stacked}}}")
+    return text(entry)
 
 
-def _beside(n_rows: int, text: str) -> str:
-    return text if n_rows == 1 else rf"\multirow{{{n_rows}}}{{*}}{{{text}}}"
+def _beside(n_rows: int, label: str) -> str:
+    return label if n_rows == 1 else rf"\multirow{{{n_rows}}}{{*}}{{{label}}}"

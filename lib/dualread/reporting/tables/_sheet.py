@@ -4,7 +4,7 @@ r"""A table as a declaration: what its rows run over, what its columns show, and
         name="mine",
         rows=[BACKBONES, METHODS],
         columns=lambda at: columns_of([at.layout.id_dataset, OOD], [AUROC, BRIER]),
-        caption=lambda at: [f"My table, study {escape(at.layout.study)}."],
+        caption=lambda at: [f"My table, study {at.layout.study}."],
     )
 
 Every cell has a key. Its parts come from where the row stands (`RowContext`) and from what the column adds.
@@ -18,20 +18,6 @@ from typing import Any, NamedTuple
 from dualread.errors import ArtifactError
 from dualread.evaluation.families import PREFIX
 from dualread.evaluation.metric import Metric
-from dualread.reporting.tables._latex import (
-    DITTO,
-    Beside,
-    Entry,
-    Float,
-    Gap,
-    Heading,
-    Line,
-    Raised,
-    TableRow,
-    TwoLines,
-    escape,
-    spanning,
-)
 from dualread.reporting.tables.cells import (
     CONTRASTS_CSV,
     METRICS_CSV,
@@ -43,15 +29,28 @@ from dualread.reporting.tables.cells import (
     notes,
     value_of,
 )
-from dualread.reporting.tables.format import DASH
+from dualread.reporting.tables.entries import (
+    DASH,
+    DITTO,
+    Beside,
+    Entry,
+    Float,
+    Gap,
+    Heading,
+    Line,
+    Over,
+    Raised,
+    TableRow,
+    TwoLines,
+)
 from dualread.reporting.tables.values import Key, Value, together
 from dualread.schema.tables import LabeledBackbone, LabeledDataset, LabeledMethod, Layout
 
 SPREAD = "Mean over seeds, with the sample standard deviation as subscript where there are several seeds"
 OUT_OF_DISTRIBUTION = "OOD: out of distribution."
 NOTATION = (
-    r"Cost in the paper's notation: $t$ is one generated answer, $\rho$ one pass over a prompt alone, "
-    r"$\tau$ one replay of prompt and answer; --- where the paper gives none."
+    "Cost in the paper's notation: 𝑡 is one generated answer, ρ one pass over a prompt alone, "
+    "τ one replay of prompt and answer; — where the paper gives none."
 )
 INTERVALS = (
     "Intervals of AUROC and Brier come from resamples of the images, spread as Student's t on the logit; those of "
@@ -124,8 +123,13 @@ class Label(NamedTuple):
     title: str = ""
 
 
-METHOD = Label("Method", lambda at: escape(at.method.label))
-COST = Label("Cost", lambda at: at.method.cost or DASH)  # in the paper's notation, where it gives one
+METHOD = Label("Method", lambda at: at.method.label)
+COST = Label("Cost", lambda at: notation(at.method.cost) if at.method.cost else DASH)  # where the paper gives one
+
+
+def notation(cost: str) -> str:
+    r"""Return a cost of a study's config, such as $t+2\rho$, as a text: 𝑡+2ρ."""
+    return cost.strip("$").replace(r"\rho", "ρ").replace(r"\tau", "τ").replace("t", "𝑡")
 
 
 class RowLevel(NamedTuple):
@@ -192,7 +196,7 @@ def columns_here(metrics: Metrics, title: str = "") -> list[SheetColumn]:
 
 def columns_of(shown: Iterable[LabeledDataset], metrics: Metrics) -> list[SheetColumn]:
     """Return the columns of some metrics on each of some data sets, whose labels are titles."""
-    return [column._replace(place=place) for place in shown for column in columns_here(metrics, escape(place.label))]
+    return [column._replace(place=place) for place in shown for column in columns_here(metrics, place.label)]
 
 
 def places(layout: Layout) -> list[LabeledDataset]:
@@ -223,7 +227,7 @@ def _titles(titles: Sequence[str]) -> TableRow | None:
     while spans and not spans[-1][0]:
         spans.pop()
     n_before = spans.pop(0)[1] if spans and not spans[0][0] else 0
-    return spanning(n_before, spans) if spans else None
+    return TableRow([*[""] * n_before, *(Over(*span) for span in spans)], ruled=True) if spans else None
 
 
 class _Lines(NamedTuple):
@@ -325,14 +329,13 @@ class Sheet:
     def _row(self, at: RowContext, columns: Sequence[SheetColumn]) -> _Lines:
         entries, cells = [], []
         for column in columns:
-            cells_of_column = [self._cell(at, metric, self._key(at, column, metric)) for metric in column.metrics]
+            cells_of_column = []
+            for metric in column.metrics:
+                part = {"dataset": dataset_of(column.place or at.dataset, metric), **column.part}
+                cells_of_column.append(self._cell(at, metric, at.key._replace(**part, metric=metric.name)))
             entries.append(column.form(*(cell.entry if isinstance(cell, Cell) else cell for cell in cells_of_column)))
             cells += [cell for cell in cells_of_column if isinstance(cell, Cell)]
         return _Lines([TableRow(entries)], cells)
-
-    def _key(self, at: RowContext, column: SheetColumn, metric: Metric) -> Key:
-        place = dataset_of(column.place or at.dataset, metric)
-        return at.key._replace(**{"dataset": place, **column.part, "metric": metric.name})
 
     def _cell(self, at: RowContext, metric: Metric, key: Key) -> Cell | str:
         """Return a cell, or the text that stands in its place."""

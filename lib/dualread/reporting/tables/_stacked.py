@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
 from dualread.evaluation.explained import CAPTIONS
-from dualread.reporting.tables._latex import Gap, Over, TableRow, TwoLines, escape
 from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, RowContext, Sheet, SheetColumn
+from dualread.reporting.tables.entries import Gap, Inline, Joined, Over, TableRow, TwoLines
 from dualread.schema.tables import NULL_GROUP, LabeledDataset
 
 _METRICS = (ACCURACY, AUROC, ECE, BRIER)
-_HEAD = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downarrow$ (bottom)"
+_HEAD = "Acc.↑/AUROC↑ (top); ECE-15↓/Brier↓ (bottom)"
 
 
 def stacked(
@@ -18,7 +18,7 @@ def stacked(
     """Return a table with one column per data set. The caption has to explain no metric."""
 
     def columns(at: RowContext) -> list[SheetColumn]:
-        return [SheetColumn(escape(place.label), _METRICS, place=place, form=_four) for place in places(at)]
+        return [SheetColumn(place.label, _METRICS, place=place, form=_four) for place in places(at)]
 
     def whole_caption(at: RowContext) -> list[str]:
         has_nulls = any(method.group == NULL_GROUP for method in at.layout.methods)
@@ -39,5 +39,6 @@ def stacked(
     )
 
 
-def _four(accuracy: str, auroc: str, ece: str, brier: str) -> TwoLines:
-    return TwoLines(rf"{accuracy}\,/\,{auroc}", rf"{ece}\,/\,{brier}")
+def _four(accuracy: Inline, auroc: Inline, ece: Inline, brier: Inline) -> TwoLines:
+    apart = "\N{THIN SPACE}/\N{THIN SPACE}"
+    return TwoLines(Joined([accuracy, apart, auroc]), Joined([ece, apart, brier]))

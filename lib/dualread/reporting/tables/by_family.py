@@ -7,49 +7,38 @@ Table families counts the questions of every data set.
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.families import PREFIX
-from dualread.reporting.tables._latex import Gap, escape
-from dualread.reporting.tables._sheet import (
-    BACKBONES,
-    METHODS,
-    SPREAD,
-    Label,
-    RowContext,
-    RowLevel,
-    Sheet,
-    columns_here,
-    families,
-)
+from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.cells import size_of
+from dualread.reporting.tables.entries import Gap
 
 _METRICS = {ACCURACY: "Acc", **dict.fromkeys((AUROC, ECE, BRIER))}
 
 
-def _size(at: RowContext) -> str:
+def _size(at: sheet.RowContext) -> str:
     keys = (at.key._replace(method=method.name, metric=metric.name) for method in at.methods for metric in _METRICS)
     return str(size_of(at.values, keys) or "")
 
 
-def _caption(at: RowContext) -> list[str]:
+def _caption(at: sheet.RowContext) -> list[str]:
     return [
-        f"Reliability on {escape(at.dataset.label)} by content family, study {escape(at.layout.study)}; $n$: number of "
-        "questions.",
+        f"Reliability on {at.dataset.label} by content family, study {at.layout.study}; 𝑛: number of questions.",
         CAPTIONS[ECE.name],
-        f"{SPREAD}. Bold: best printed value per family and backbone; accuracy is never bold.",
-        *([] if any(families(at)) else ["The data set records no families."]),
+        f"{sheet.SPREAD}. Bold: best printed value per family and backbone; accuracy is never bold.",
+        *([] if any(sheet.families(at)) else ["The data set records no families."]),
     ]
 
 
-build = Sheet(
+build = sheet.Sheet(
     name="by_family",
     rows=[
-        BACKBONES,
-        RowLevel(
-            families,
-            [Label("Family", lambda at: escape(at.subset.removeprefix(PREFIX))), Label("$n$", _size, "r")],
+        sheet.BACKBONES,
+        sheet.RowLevel(
+            sheet.families,
+            [sheet.Label("Family", lambda at: at.subset.removeprefix(PREFIX)), sheet.Label("𝑛", _size, "r")],
             gap=Gap.SMALL_SPACE,
         ),
-        METHODS,
+        sheet.METHODS,
     ],
-    columns=lambda at: columns_here(_METRICS),
+    columns=lambda at: sheet.columns_here(_METRICS),
     caption=_caption,
 )

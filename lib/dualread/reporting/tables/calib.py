@@ -4,7 +4,6 @@ Reproduces the layout of the paper's Table calib: the out-of-distribution data s
 mean over all out-of-distribution data sets of the study.
 """
 
-from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import OOD
 from dualread.reporting.tables._stacked import stacked
 
@@ -12,7 +11,7 @@ build = stacked(
     "calib",
     lambda at: [*(dataset for dataset in at.layout.datasets if not dataset.id), OOD],
     lambda at: [
-        f"Reliability out of distribution (OOD), study {escape(at.layout.study)}.",
+        f"Reliability out of distribution (OOD), study {at.layout.study}.",
         f"{OOD.label}: mean with equal weight over all OOD data sets of the study, including those not shown here.",
     ],
 )

@@ -20,39 +20,34 @@ from dualread.evaluation.pair_metrics import (
     VBR,
     VRS,
 )
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import (
-    SPREAD,
-    Label,
-    RowContext,
-    RowLevel,
-    Sheet,
-    SheetColumn,
-    backbones,
-    column,
-    columns_here,
-)
+from dualread.reporting.tables import _sheet as sheet
+from dualread.reporting.tables.entries import Joined
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
 from dualread.schema.tables import LabeledMethod, Layout
 
 _DIFFERENCE = Metric(name="paired_delta", is_difference=True)
 
 
-def _columns(at: RowContext) -> list[SheetColumn]:
+def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:
     answers, confidence = "Answers of the actor", NATURAL_CCG_AUC.headed("Natural CCG-AUC")
     several = len(at.methods) > 2
     return [
-        *columns_here([ACCURACY_REAL, ACCURACY_DONOR, VRS, DECISIVE_PAIRS], answers),
-        SheetColumn("Src/Dnr", [SOURCE_IMAGES, DONOR_IMAGES], title=answers, form=lambda *images: "/".join(images)),
-        *columns_here([VBR], answers),
+        *sheet.columns_here([ACCURACY_REAL, ACCURACY_DONOR, VRS, DECISIVE_PAIRS], answers),
+        sheet.SheetColumn(
+            "Src/Dnr",
+            [SOURCE_IMAGES, DONOR_IMAGES],
+            title=answers,
+            form=lambda *images: Joined([images[0], "/", images[1]]),
+        ),
+        *sheet.columns_here([VBR], answers),
         *(
-            SheetColumn(escape(method.label), [NATURAL_CCG_AUC], {"method": method.name}, title=confidence)
+            sheet.SheetColumn(method.label, [NATURAL_CCG_AUC], {"method": method.name}, title=confidence)
             for method in at.methods
         ),
         *(
-            column(
+            sheet.column(
                 _DIFFERENCE,
-                rf"Paired $\Delta${' ' + escape(other.label) if several else ''}",
+                f"Paired Δ{' ' + other.label if several else ''}",
                 confidence,
                 method=name,
             )
@@ -100,21 +95,21 @@ def _difference(value: Value, other: Value) -> Value:
     )
 
 
-def _caption(at: RowContext) -> list[str]:
+def _caption(at: sheet.RowContext) -> list[str]:
     return [
-        f"Donor pairs of {escape(at.dataset.label)}, study {escape(at.layout.study)}.",
+        f"Donor pairs of {at.dataset.label}, study {at.layout.study}.",
         "Answers of the actor: accuracy over all pairs on the source images (real) and on the donor images (hn, hard "
-        r"negatives), and their difference (VRS); $|\mathcal{E}|$, the number of decisive pairs, which are answered "
+        "negatives), and their difference (VRS); |ℰ|, the number of decisive pairs, which are answered "
         "correctly on the source image and incorrectly on the donor image; their distinct source and donor images "
         "(Src/Dnr); their share of all pairs (VBR).",
-        rf"Paired $\Delta$: {escape(at.method.label)} minus the other method on the same answers, per seed.",
-        f"{SPREAD}. Bold: best printed CCG-AUC per backbone.",
+        f"Paired Δ: {at.method.label} minus the other method on the same answers, per seed.",
+        f"{sheet.SPREAD}. Bold: best printed CCG-AUC per backbone.",
     ]
 
 
-build = Sheet(
+build = sheet.Sheet(
     name="ccg",
-    rows=[RowLevel(backbones, [Label("Backbone", lambda at: escape(at.backbone.label))])],
+    rows=[sheet.RowLevel(sheet.backbones, [sheet.Label("Backbone", lambda at: at.backbone.label)])],
     columns=_columns,
     caption=_caption,
     derived=_differences,

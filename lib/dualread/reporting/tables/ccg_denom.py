@@ -8,18 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import (
-    METHOD,
-    SPREAD,
-    RowContext,
-    RowLevel,
-    Sheet,
-    SheetColumn,
-    columns_here,
-    methods,
-)
-from dualread.reporting.tables.format import DASH
+from dualread.reporting.tables import _sheet as sheet
+from dualread.reporting.tables.entries import DASH, Joined
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
 from dualread.schema.tables import Layout
 
@@ -30,14 +20,16 @@ _RETAINED = {
 }
 
 
-def _columns(at: RowContext) -> list[SheetColumn]:
+def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:
     return [
-        column._replace(part={"backbone": backbone.name}, title=escape(backbone.label))
+        column._replace(part={"backbone": backbone.name}, title=backbone.label)
         for backbone in at.layout.backbones
         for column in (
-            *columns_here([DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS]),
-            SheetColumn(
-                "Retained", list(_RETAINED), form=lambda low, high: low if low == DASH else rf"{low}--{high}\%"
+            *sheet.columns_here([DECISIVE_PAIRS, STRICT_DECISIVE_PAIRS]),
+            sheet.SheetColumn(
+                "Retained",
+                list(_RETAINED),
+                form=lambda low, high: low if low == DASH else Joined([low, "–", high, "%"]),
             ),
         )
     ]
@@ -65,16 +57,16 @@ def _percent(pairs: Value, strict: Value, choose: Callable[[Iterable[float]], fl
     return Value(mean=choose(shares) if shares else None, std=None, n_runs=pairs.n_runs, n=pairs.n, reason=reason)
 
 
-build = Sheet(
+build = sheet.Sheet(
     name="ccg_denom",
-    rows=[RowLevel(methods, [METHOD._replace(head="Actor")])],
+    rows=[sheet.RowLevel(sheet.methods, [sheet.METHOD._replace(head="Actor")])],
     columns=_columns,
     caption=lambda at: [
-        f"Decisive pairs of {escape(at.dataset.label)}, study {escape(at.layout.study)}.",
-        r"$|\mathcal{E}|$: number of pairs that are answered correctly on the source image and incorrectly on the "
+        f"Decisive pairs of {at.dataset.label}, study {at.layout.study}.",
+        "|ℰ|: number of pairs that are answered correctly on the source image and incorrectly on the "
         "donor image. Strict: number of those with the same answer on both images. Retained: Strict as a share of "
-        r"$|\mathcal{E}|$, the smallest and the largest over seeds.",
-        f"Counts: {SPREAD[0].lower()}{SPREAD[1:]}.",
+        "|ℰ|, the smallest and the largest over seeds.",
+        f"Counts: {sheet.SPREAD[0].lower()}{sheet.SPREAD[1:]}.",
     ],
     derived=_retained,
     alignment="r",

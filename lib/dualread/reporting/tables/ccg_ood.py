@@ -6,7 +6,6 @@ out-of-distribution data sets of the layout; where there are none, the in-distri
 
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import BACKBONES, METHODS, SPREAD, Sheet, columns_of
 
 _METRICS = {NATURAL_CCG_AUC: "Nat.", STRICT_CCG_AUC: None}
@@ -18,7 +17,7 @@ build = Sheet(
         [dataset for dataset in at.layout.datasets if not dataset.id] or [at.layout.id_dataset], _METRICS
     ),
     caption=lambda at: [
-        f"CCG-AUC of each data set, Natural (Nat.) and Strict, study {escape(at.layout.study)}.",
+        f"CCG-AUC of each data set, Natural (Nat.) and Strict, study {at.layout.study}.",
         CAPTIONS[NATURAL_CCG_AUC.name],
         f"{SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
     ],

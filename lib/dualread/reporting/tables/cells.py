@@ -11,20 +11,21 @@ from dualread.evaluation.channel import IMPUTED_SHARE
 from dualread.evaluation.metric import AnswerMetric, Metric
 from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
 from dualread.reporting.tables._html import html_table
-from dualread.reporting.tables._latex import Entry, Float, escape, latex_table
-from dualread.reporting.tables.format import DASH, latex, number, plain, rounded
+from dualread.reporting.tables._latex import latex_table
+from dualread.reporting.tables.entries import DASH, Float, Inline, Number, TwoLines, plain
+from dualread.reporting.tables.format import number, printed, rounded
 from dualread.reporting.tables.values import Key, Value
 from dualread.schema.tables import NULL_GROUP, LabeledMethod
 
 _BY_CHANCE = (
-    r"$^{\circ}$~An ECE that calibrated confidences reach by chance, in every seed: on these images, it is not above "
-    "the 95th percentile of theirs. Means over data sets have no such mark."
+    "°\N{NO-BREAK SPACE}An ECE that calibrated confidences reach by chance, in every seed: on these images, it is not "
+    "above the 95th percentile of theirs. Means over data sets have no such mark."
 )
 
 # A method without a confidence in more than this share of the answers is not compared with others.
 MOST_IMPUTED = 0.9
 _PASSED_OVER = (
-    rf"Never bold beside others: values of methods without a confidence in more than {100 * MOST_IMPUTED:.0f}\% of the "
+    rf"Never bold beside others: values of methods without a confidence in more than {100 * MOST_IMPUTED:.0f}% of the "
     "answers, and of actors whose right answers (for AUROC and AURC, or their wrong ones) are about fewer than "
     f"{MINIMUM_IMAGES} images."
 )
@@ -73,17 +74,22 @@ class PrintedTable:
 
 
 class Cell(NamedTuple):
-    """A value, and how it is printed: in LaTeX's notation, and as plain text in the CSV file.
-
-    `passed_over`: the value would be bold if it rested on more answers.
-    """
+    """A value and its entry. `passed_over`: the value would be bold if it rested on more answers."""
 
     key: Key
     value: Value
-    entry: Entry
-    printed: str
-    bold: bool = False
+    entry: Inline | TwoLines
     passed_over: bool = False
+
+    @property
+    def printed(self) -> str:
+        """The entry as the CSV file has it."""
+        return plain(self.entry)
+
+    @property
+    def bold(self) -> bool:
+        """Whether the entry is a bold number."""
+        return isinstance(self.entry, Number) and self.entry.is_bold
 
 
 def of_contrasts(contrasts: pl.DataFrame) -> dict[Key, Value]:
@@ -117,8 +123,7 @@ def size_of(values: Mapping[Key, Value], keys: Iterable[Key]) -> int | None:
 
 def mean_cell(metric: Metric, key: Key, value: Value, *, bold: bool = False) -> Cell:
     """Return the cell of a mean over seeds with its deviation."""
-    how = {"digits": metric.digits, "sign": metric.is_difference}
-    return Cell(key, value, latex(value, bold=bold, **how), plain(value, **how), bold)
+    return Cell(key, value, printed(value, metric.digits, sign=metric.is_difference, bold=bold))
 
 
 def compared_cell(metric: Metric, key: Key, values: Mapping[Key, Value], methods: Iterable[LabeledMethod]) -> Cell:
@@ -131,15 +136,14 @@ def compared_cell(metric: Metric, key: Key, values: Mapping[Key, Value], methods
     if metric.better is None or metric.is_of_actor:
         return mean_cell(metric, key, value)
     sign = 1.0 if metric.better == "higher" else -1.0
-    printed = {
+    by_method = {
         method.name: sign * rounded(mean)
         for method in methods
         if method.group != NULL_GROUP and (mean := value_of(values, key._replace(method=method.name)).mean) is not None
     }
-    little = {name for name in printed if _says_little(values, metric, key._replace(method=name))}
-    founded = {name: value for name, value in printed.items() if name not in little}
-    compared = founded or printed
-    if key.method not in printed or printed[key.method] < max(compared.values()):
+    little = {name for name in by_method if _says_little(values, metric, key._replace(method=name))}
+    compared = {name: value for name, value in by_method.items() if name not in little} or by_method
+    if key.method not in by_method or by_method[key.method] < max(compared.values()):
         return mean_cell(metric, key, value)
     cell = mean_cell(metric, key, value, bold=key.method in compared)
     return cell._replace(passed_over=not cell.bold)
@@ -178,15 +182,15 @@ def notes(cells: Sequence[Cell], name: str) -> list[str]:
         (side for value in weak for side in value.short), [value.detectable for value in weak if value.detectable]
     )
     if most := max((cell.value.ties for cell in cells if cell.value.ties), default=0.0):
-        sentences.append(rf"Of the pairs behind a value, up to {most:.0%} are ties.".replace("%", r"\%"))
+        sentences.append(f"Of the pairs behind a value, up to {most:.0%} are ties.")
     if any(cell.value.by_chance for cell in cells):
         sentences.append(_BY_CHANCE)
     if any(cell.passed_over for cell in cells):
         sentences.append(_PASSED_OVER)
-    if any(cell.printed == DASH for cell in cells):
-        sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
+    if any(cell.entry == DASH for cell in cells):
+        sentences.append(f"{DASH}: undefined or not measured; {name}.csv has the reason.")
     if any(cell.value.row.get("n_undefined") for cell in cells):
-        sentences.append(f"Resamples in which a value is undefined are left out; {escape(name)}.csv counts them.")
+        sentences.append(f"Resamples in which a value is undefined are left out; {name}.csv counts them.")
     return sentences
 
 
@@ -195,7 +199,7 @@ def _few_images(sides: Iterable[str], detectable: Sequence[float] = ()) -> list[
     if not (short_sides := sorted(set(sides), reverse=True)):
         return []
     named = " or ".join(f"{side} images ({side[0]})" for side in short_sides)
-    few = rf"$^{{\dagger}}$~Underpowered: the decisive pairs have fewer than {MINIMUM_IMAGES} distinct {named}."
+    few = f"†\N{NO-BREAK SPACE}Underpowered: the decisive pairs have fewer than {MINIMUM_IMAGES} distinct {named}."
     if detectable:
         ends = sorted({number(value) for value in (min(detectable), max(detectable))})
         few += f" Such samples tell a CCG-AUC of {' to '.join(ends)} from .500 (power .8)."

@@ -9,28 +9,18 @@ from dataclasses import replace
 
 from dualread.evaluation.channel import ENDPOINT_SHARE, IMPUTED_SHARE, UNIQUE_CONFIDENCES
 from dualread.evaluation.metric import Metric
-from dualread.reporting.tables._latex import Gap, escape
-from dualread.reporting.tables._sheet import (
-    METHODS,
-    Label,
-    RowContext,
-    RowLevel,
-    Sheet,
-    SheetColumn,
-    backbones,
-    column,
-    columns_here,
-)
+from dualread.reporting.tables import _sheet as sheet
+from dualread.reporting.tables.entries import Gap
 from dualread.reporting.tables.values import Key, Value
 from dualread.schema.tables import Layout
 
 _PARSE_RATE = Metric(name="parse_rate")
 
 
-def _columns(at: RowContext) -> list[SheetColumn]:
+def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:
     return [
-        *(column(_PARSE_RATE, escape(place.label), "Parse rate", dataset=place.name) for place in at.layout.datasets),
-        *columns_here([UNIQUE_CONFIDENCES, ENDPOINT_SHARE], "Support"),
+        *(sheet.column(_PARSE_RATE, place.label, "Parse rate", dataset=place.name) for place in at.layout.datasets),
+        *sheet.columns_here([UNIQUE_CONFIDENCES, ENDPOINT_SHARE], "Support"),
     ]
 
 
@@ -42,22 +32,22 @@ def _parse_rates(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value
     }
 
 
-def _caption(at: RowContext) -> list[str]:
+def _caption(at: sheet.RowContext) -> list[str]:
     seeds = sorted({seed for backbone in at.layout.backbones for seed in backbone.seeds})
     return [
-        f"Confidence channels, study {escape(at.layout.study)}, seed{'s' if len(seeds) > 1 else ''} "
+        f"Confidence channels, study {at.layout.study}, seed{'s' if len(seeds) > 1 else ''} "
         f"{', '.join(map(str, seeds))}.",
         "Parse rate: share of answers with a valid confidence.",
-        f"Support on {escape(at.dataset.label)}: number of different valid confidences (Unique), and the share "
+        f"Support on {at.dataset.label}: number of different valid confidences (Unique), and the share "
         "of valid confidences that are exactly 0 or 1 (Endpt.).",
     ]
 
 
-build = Sheet(
+build = sheet.Sheet(
     name="channel",
     rows=[
-        RowLevel(backbones, [Label("Backbone", lambda at: escape(at.backbone.label))], gap=Gap.RULE),
-        METHODS,
+        sheet.RowLevel(sheet.backbones, [sheet.Label("Backbone", lambda at: at.backbone.label)], gap=Gap.RULE),
+        sheet.METHODS,
     ],
     columns=_columns,
     caption=_caption,

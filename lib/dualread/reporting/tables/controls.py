@@ -13,25 +13,16 @@ from dualread.evaluation.controls import (
     STRICT_SAME_ANSWER_CCG_AUC,
 )
 from dualread.evaluation.pair_metrics import STRICT_CCG_AUC
-from dualread.reporting.tables._latex import DITTO, Gap, escape
-from dualread.reporting.tables._sheet import (
-    METHODS,
-    SPREAD,
-    RowContext,
-    RowLevel,
-    Sheet,
-    backbones,
-    columns_here,
-    datasets,
-)
+from dualread.reporting.tables import _sheet as sheet
+from dualread.reporting.tables.entries import DITTO, Gap
 
 _DONOR = [STRICT_CCG_AUC, STRICT_SAME_ANSWER_CCG_AUC, FIXED_PREFIX_CCG_AUC]
 _SHUFFLED = [SHUFFLED_ACCURACY, SHUFFLED_ACCURACY_DROP, SHUFFLED_AUROC, SHUFFLED_CCG_AUC]
 
 
-def _caption(at: RowContext) -> list[str]:
+def _caption(at: sheet.RowContext) -> list[str]:
     return [
-        f"Controls of grounding for {escape(at.backbone.label)}, study {escape(at.layout.study)}.",
+        f"Controls of grounding for {at.backbone.label}, study {at.layout.study}.",
         "Strict: decisive pairs in which the actor gives the source's answer on the donor image too.",
         "Same answer: the same pairs, with the source's completion forced on the donor image.",
         "Fixed prefix: that completion forced on every pair for which it is correct on the source image and incorrect "
@@ -41,22 +32,22 @@ def _caption(at: RowContext) -> list[str]:
         "of the new answers; CCG-AUC: how often confidence is higher on the original image, where only the answer on "
         "the original image is correct.",
         f"{DITTO}: the same answers as in the row above.",
-        f"{SPREAD}. Bold: best printed value per column and block; accuracy and nulls are never bold. Ties count one "
-        "half: .500 means no response.",
+        f"{sheet.SPREAD}. Bold: best printed value per column and block; accuracy and nulls are never bold. Ties count "
+        "one half: .500 means no response.",
     ]
 
 
-build = Sheet(
+build = sheet.Sheet(
     name="controls",
-    floats=backbones,
+    floats=sheet.backbones,
     label=lambda at: at.backbone.name,
     rows=[
-        RowLevel(datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
-        METHODS,
+        sheet.RowLevel(sheet.datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
+        sheet.METHODS,
     ],
     columns=lambda at: [
-        *columns_here(_DONOR, "CCG-AUC, donor image"),
-        *columns_here(_SHUFFLED, "Shuffled image"),
+        *sheet.columns_here(_DONOR, "CCG-AUC, donor image"),
+        *sheet.columns_here(_SHUFFLED, "Shuffled image"),
     ],
     caption=_caption,
     shared=[SHUFFLED_ACCURACY, SHUFFLED_ACCURACY_DROP],

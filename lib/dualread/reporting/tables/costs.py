@@ -9,62 +9,43 @@ from collections.abc import Mapping
 from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
 from dualread.evaluation.costs import GENERATED_TOKENS, PROMPT_PASSES, READ_TOKENS, REPLAY_PASSES
 from dualread.evaluation.explained import CAPTIONS
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import (
-    BACKBONES,
-    COST,
-    METHOD,
-    NOTATION,
-    SPREAD,
-    RowContext,
-    RowLevel,
-    Sheet,
-    SheetColumn,
-    backbones,
-    columns_here,
-    columns_of,
-    methods,
-)
+from dualread.reporting.tables import _sheet as sheet
 
 _MEASURED = [PROMPT_PASSES, REPLAY_PASSES, READ_TOKENS, GENERATED_TOKENS]
 _METRICS = [AUROC, BRIER, AURC]
 # The symbols of a cost, and what each of them counts.
-_SYMBOLS = {"t": "cost_completions", r"\rho": "cost_prompt_only_passes", r"\tau": REPLAY_PASSES.name}
+_SYMBOLS = {"𝑡": "cost_completions", "ρ": "cost_prompt_only_passes", "τ": REPLAY_PASSES.name}
 
 
-def _columns(at: RowContext) -> list[SheetColumn]:
+_STATES = "The pass that answers keeps the hidden states that methods read of it, so that no answer is replayed."
+
+
+def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:
     datasets = sorted(at.layout.datasets, key=lambda dataset: not dataset.id)
-    return [*columns_here(_MEASURED, "Measured"), *columns_of(datasets, _METRICS)]
+    return [*sheet.columns_here(_MEASURED, "Measured"), *sheet.columns_of(datasets, _METRICS)]
 
 
-def _caption(at: RowContext) -> list[str]:
+def _caption(at: sheet.RowContext) -> list[str]:
     return [
-        f"Cost and reliability, study {escape(at.layout.study)}.",
-        NOTATION,
-        f"Measured per answer on {escape(at.dataset.label)}: passes over a prompt with its image (Prompts), "
+        f"Cost and reliability, study {at.layout.study}.",
+        sheet.NOTATION,
+        f"Measured per answer on {at.dataset.label}: passes over a prompt with its image (Prompts), "
         "passes over prompt and answer together (Replays), tokens that all passes read (Read) and generated tokens "
         "(Gen.). Samples that answer one question share one pass over its prompt.",
-        *_states(at),
+        *([_STATES] if any(method.states for method in at.layout.methods) else []),
         CAPTIONS[AURC.name],
-        f"{SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
+        f"{sheet.SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
         *_discrepancies(at),
     ]
 
 
-def _states(at: RowContext) -> list[str]:
-    """Return a sentence where hidden states come from the pass that answers."""
-    if not any(method.states for method in at.layout.methods):
-        return []
-    return ["The pass that answers keeps the hidden states that methods read of it, so that no answer is replayed."]
-
-
-def _discrepancies(at: RowContext) -> list[str]:
+def _discrepancies(at: sheet.RowContext) -> list[str]:
     """Return sentences on the methods whose measured cost differs from the paper's; none where all agree."""
     discrepancies: dict[str, None] = {}  # in order, each once
-    for row in (row for block in backbones(at) for row in methods(block)):
+    for row in (row for block in sheet.backbones(at) for row in sheet.methods(block)):
         method, measured = row.method, _measured_cost(row)
-        if method.cost and measured and measured != _counts(method.cost):
-            discrepancies[f"{escape(method.label)} ${_notation(measured)}$ (paper: {method.cost})"] = None
+        if method.cost and measured and measured != _counts(sheet.notation(method.cost)):
+            discrepancies[f"{method.label} {_notation(measured)} (paper: {sheet.notation(method.cost)})"] = None
     if not discrepancies:
         return []
     return [
@@ -73,7 +54,7 @@ def _discrepancies(at: RowContext) -> list[str]:
     ]
 
 
-def _measured_cost(at: RowContext) -> dict[str, float] | None:
+def _measured_cost(at: sheet.RowContext) -> dict[str, float] | None:
     counts = {}
     for symbol, metric in _SYMBOLS.items():
         value = at.values.get(at.key._replace(metric=metric))
@@ -83,9 +64,9 @@ def _measured_cost(at: RowContext) -> dict[str, float] | None:
     return counts
 
 
-def _counts(notation: str) -> dict[str, float]:
-    r"""Return how often each symbol occurs: $t+2\rho$ has one t, two \rho and no \tau."""
-    count_of = {symbol: float(count or 1) for count, symbol in re.findall(r"(\d*)(t|\\rho|\\tau)", notation)}
+def _counts(cost: str) -> dict[str, float]:
+    """Return how often each symbol occurs: 𝑡+2ρ has one 𝑡, two ρ and no τ."""
+    count_of = {symbol: float(count or 1) for count, symbol in re.findall(r"(\d*)([𝑡ρτ])", cost)}
     return {symbol: count_of.get(symbol, 0.0) for symbol in _SYMBOLS}
 
 
@@ -93,9 +74,9 @@ def _notation(counts: Mapping[str, float]) -> str:
     return "+".join(f"{'' if count == 1 else f'{count:g}'}{symbol}" for symbol, count in counts.items() if count)
 
 
-build = Sheet(
+build = sheet.Sheet(
     name="costs",
-    rows=[BACKBONES, RowLevel(methods, [METHOD, COST._replace(alignment="c")])],
+    rows=[sheet.BACKBONES, sheet.RowLevel(sheet.methods, [sheet.METHOD, sheet.COST._replace(alignment="c")])],
     columns=_columns,
     caption=_caption,
 )

@@ -9,9 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from dualread.reporting.tables._latex import Float, Line, TableRow, escape
 from dualread.reporting.tables.cells import PrintedTable
-from dualread.reporting.tables.format import DASH
+from dualread.reporting.tables.entries import DASH, UNDEFINED, Code, Float, Indented, Line, TableRow
 from dualread.schema.tables import Layout
 
 READS = "data"
@@ -34,7 +33,7 @@ def build(data: pl.DataFrame, layout: Layout) -> PrintedTable:
             label = f"{dataset.label.removesuffix('-test')}-{roles['split'][0]}" if len(splits) > 1 else dataset.label
             for k, line in enumerate(_lines(roles.to_dicts())):
                 printed = _cells(line)
-                body.append(_row(escape(label) if k == 0 else "", line["role"], printed))
+                body.append(_row(label if k == 0 else "", line["role"], printed))
                 cells += printed
     return PrintedTable(
         floats=[
@@ -70,7 +69,7 @@ def _cells(line: Mapping[str, Any]) -> list[dict[str, str | None]]:
             **{name: line[name] for name in ("dataset", "split", "role")},
             "column": column,
             "value": None if line[column] is None else str(line[column]),
-            "printed": DASH if line[column] is None else str(line[column])[:12],
+            "printed": UNDEFINED if line[column] is None else str(line[column])[:12],
             "reason": line["reason"] if column == "pairs" else None,
         }
         for column in _COLUMNS
@@ -80,20 +79,19 @@ def _cells(line: Mapping[str, Any]) -> list[dict[str, str | None]]:
 
 def _row(label: str, role: str, cells: Sequence[Mapping[str, str | None]]) -> TableRow:
     printed = {cell["column"]: cell["printed"] for cell in cells}
-    if "manifest_sha256" in printed:
-        printed["manifest_sha256"] = rf"\texttt{{{printed['manifest_sha256']}}}"
-    return TableRow([label, role if label else rf"\quad {role}", *(printed.get(column) or "" for column in _COLUMNS)])
+    *counts, digest = [DASH if text == UNDEFINED else text or "" for text in map(printed.get, _COLUMNS)]
+    return TableRow([label, role if label else Indented(role), *counts, Code(digest) if digest else ""])
 
 
 def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]]) -> str:
     sentences = [
-        f"Data of study {escape(layout.study)}: number of questions (QA) and of distinct images per manifest.",
+        f"Data of study {layout.study}: number of questions (QA) and of distinct images per manifest.",
         "Roles: actors are trained on the whole training split. Of it, fit fits the readers, stop decides when their "
         "fitting stops early, and calibration fits their temperatures. Validation is for selection; test and ood are "
         "only reported.",
         "Pairs: questions that have a donor with the same question. Manifest: the first digits of its digest; data.csv "
         "has all digits, and the reason where a split has no pairs.",
     ]
-    if any(cell["printed"] == DASH for cell in cells):
-        sentences.append("---: the study pairs no questions of this split.")
+    if any(cell["printed"] == UNDEFINED for cell in cells):
+        sentences.append(f"{DASH}: the study pairs no questions of this split.")
     return " ".join(sentences)

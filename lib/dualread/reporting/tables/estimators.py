@@ -8,36 +8,23 @@ estimators are Platt maps of their negative uncertainties.
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
-from dualread.reporting.tables._latex import Gap, escape
-from dualread.reporting.tables._sheet import (
-    BACKBONES,
-    COST,
-    METHOD,
-    NOTATION,
-    OOD,
-    OUT_OF_DISTRIBUTION,
-    SPREAD,
-    Label,
-    RowLevel,
-    Sheet,
-    columns_of,
-    methods,
-)
+from dualread.reporting.tables import _sheet as sheet
+from dualread.reporting.tables.entries import Gap
 
 _METRICS = [AUROC, BRIER, NATURAL_CCG_AUC]
 
-build = Sheet(
+build = sheet.Sheet(
     name="estimators",
     rows=[
-        BACKBONES._replace(gap=Gap.SPACE),
-        RowLevel(methods, [METHOD, COST, Label("Group", lambda at: escape(at.method.group))]),
+        sheet.BACKBONES._replace(gap=Gap.SPACE),
+        sheet.RowLevel(sheet.methods, [sheet.METHOD, sheet.COST, sheet.Label("Group", lambda at: at.method.group)]),
     ],
-    columns=lambda at: columns_of([at.layout.id_dataset, OOD], _METRICS),
+    columns=lambda at: sheet.columns_of([at.layout.id_dataset, sheet.OOD], _METRICS),
     caption=lambda at: [
-        f"Estimators of other packages and our methods on the same answers, study {escape(at.layout.study)}.",
-        NOTATION,
+        f"Estimators of other packages and our methods on the same answers, study {at.layout.study}.",
+        sheet.NOTATION,
         "The confidence of an estimator that gives an uncertainty is a Platt map of its negative value.",
-        f"{SPREAD}. {OUT_OF_DISTRIBUTION} Bold: best printed value per column and backbone.",
+        f"{sheet.SPREAD}. {sheet.OUT_OF_DISTRIBUTION} Bold: best printed value per column and backbone.",
         CAPTIONS[NATURAL_CCG_AUC.name],
     ],
 )

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from dualread.evaluation.families import PREFIX
 from dualread.evaluation.metric import Metric
-from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import Label, RowContext, RowLevel, Sheet, SheetColumn, column
 from dualread.reporting.tables.cells import size_of
 from dualread.reporting.tables.values import Key, Value
@@ -52,7 +51,7 @@ def _columns(at: RowContext) -> list[SheetColumn]:
     columns = []
     for dataset in _shown(at.values, at.layout)[0]:
         part = {"backbone": "", "dataset": dataset.name}
-        columns.append(column(_QUESTIONS, escape(dataset.label), **part, method=""))
+        columns.append(column(_QUESTIONS, dataset.label, **part, method=""))
         if dataset.name in PUBLISHED:
             columns.append(column(_QUESTIONS, "(paper)", **part, method="paper"))
     return columns
@@ -61,7 +60,7 @@ def _columns(at: RowContext) -> list[SheetColumn]:
 def _caption(at: RowContext) -> list[str]:
     datasets, _ = _shown(at.values, at.layout)
     return [
-        f"Questions of each content family, study {escape(at.layout.study)}.",
+        f"Questions of each content family, study {at.layout.study}.",
         "The families are those that each data set records. PathVQA records none: its families follow from the "
         "words of the question, and the paper's counts, of its own sample, stand beside ours."
         if any(dataset.name in PUBLISHED for dataset in datasets)
@@ -74,7 +73,7 @@ build = Sheet(
     rows=[
         RowLevel(
             lambda at: [replace(at, subset=family) for family in _shown(at.values, at.layout)[1]],
-            [Label("Family", lambda at: escape(at.subset.removeprefix(PREFIX)))],
+            [Label("Family", lambda at: at.subset.removeprefix(PREFIX))],
         )
     ],
     columns=_columns,

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC
-from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._sheet import NOTATION, OUT_OF_DISTRIBUTION, SPREAD
 from dualread.reporting.tables.estimators import build as estimators
 
@@ -15,7 +14,7 @@ build = replace(
     estimators,
     name="field",
     caption=lambda at: [
-        f"Methods of the field, what they build on, and ours, study {escape(at.layout.study)}.",
+        f"Methods of the field, what they build on, and ours, study {at.layout.study}.",
         NOTATION,
         "RadFlag and VASE group samples by their canonical answers. VAUQ is the entropy of the answer, less a multiple "
         "of what hiding the part of the image adds to it that the answer attends to. HAC lowers a confidence where a "

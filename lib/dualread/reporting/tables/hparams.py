@@ -17,8 +17,8 @@ from dualread.evaluation.metrics.calibration_error import N_BINS
 from dualread.evaluation.statistics.bootstrap import PERCENTILES
 from dualread.readers.dualread import WEIGHT
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
-from dualread.reporting.tables._latex import Float, Gap, Heading, TableRow, escape
 from dualread.reporting.tables.cells import PrintedTable
+from dualread.reporting.tables.entries import Float, Gap, Heading, TableRow
 from dualread.schema.tables import StudySettings
 from dualread.training.settings import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS, TrainingSettings, settings_on
 
@@ -34,6 +34,7 @@ _SPOKEN = {
     **{"float32": "FP32", "bfloat16": "BF16"},
     **{"sdpa": "SDPA", "eager": "eager", "flash_attention_2": "FlashAttention-2"},
 }
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALL = 0.05  # below it a power of ten is easier to read
 
 Config = Mapping[str, Any]
@@ -76,7 +77,7 @@ def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
                 specification=r"lp{0.67\textwidth}",
                 head=[],
                 body=body[1:],
-                caption=f"Hyperparameters, study {escape(settings.study)}. In parentheses: who has which other value.",
+                caption=f"Hyperparameters, study {settings.study}. In parentheses: who has which other value.",
             )
         ],
         cells=pl.DataFrame(cells),
@@ -85,8 +86,8 @@ def build(data: pl.DataFrame, settings: StudySettings) -> PrintedTable:
 
 # Rows by label. <path> is a number of the settings, <path:symbol> one behind a symbol, a name of _WORDS is in words.
 _TRAINING = {
-    "Advantage estimator": f"{_SPOKEN[LOSS]}, group size <group_size:G=>",
-    "Rollout temperature / top-$p$": "<temperature> / <top_p>",
+    "Advantage estimator": f"{_SPOKEN[LOSS]}, group size <group_size:𝐺=>",
+    "Rollout temperature / top-𝑝": "<temperature> / <top_p>",
     "Rollouts sampled by": "<sampled_by>",
     "PPO clip (low / high)": "<clip_low> / <clip_high>",
     "KL penalty": "<kl_penalty>",
@@ -103,11 +104,11 @@ _TRAINING = {
 }
 _MLP = (
     "MLP <hidden>, class-weighted BCE<terms>, <optimizer> lr <learning_rate>, weight decay <weight_decay>, batch"
-    r" <batch_size>, <max_epochs:\le> epochs, early stopping (patience <patience>)"
+    r" <batch_size>, <max_epochs:≤> epochs, early stopping (patience <patience>)"
 )
 _HEADS = {"psr": _MLP, "saplma": _MLP, "bicr": f"{_MLP}, dropout <dropout>, grad-norm clip <clip_norm>"}
 _PER = "P-State then P-Visual, linear pointwise BCE, <steps> full-batch steps, lr <learning_rate>"
-_TERMS = {"bicr": r" with Brier and ranking terms (<brier_weight:\beta=>, <ranking_weight:\lambda=>, <margin:\gamma=>)"}
+_TERMS = {"bicr": r" with Brier and ranking terms (<brier_weight:β=>, <ranking_weight:λ=>, <margin:γ=>)"}
 _MARK = re.compile(r"<(\w+)(?::([^>]*))?>")
 
 
@@ -116,30 +117,34 @@ def _filled(template: str, by_owner: Mapping[tuple[str, ...], Any], words: Mappi
 
     def text(mark: re.Match[str]) -> str:
         path, symbol = mark[1], mark[2] or ""
-        told = words.get(path, lambda settings: number(_value(settings, path), symbol))
-        return told_apart({who: told(settings) for who, settings in by_owner.items()})
+        value = words.get(
+            path,
+            lambda settings: number(
+                settings[path] if isinstance(settings, Mapping) else getattr(settings, path), symbol
+            ),
+        )
+        return told_apart({who: value(settings) for who, settings in by_owner.items()})
 
     return _MARK.sub(text, template)
-
-
-def _value(settings: Any, path: str) -> Any:
-    return settings[path] if isinstance(settings, Mapping) else getattr(settings, path)
 
 
 def _training(config: Config, n_questions: int) -> Rows:
     """Return the rows on actor training with `n_questions` questions; none if the study trains no actor."""
     backbones = config["backbones"]
     trained = {
-        (backbone["label"], actor["label"]): _trained_with(backbone, actor)
+        (backbone["label"], actor["label"]): settings.model_copy(  # with the default limit on prompts
+            update={"max_prompt_tokens": settings.longest_prompt(backbone["settings"])}
+        )
         for backbone in backbones.values()
         for actor in config["actors"].values()
         if "training" in actor
+        for settings in [settings_on(backbone, actor)]
     }
     if not trained:
         return {}
     split, whose = _training_split(config), {(backbone["label"],): backbone for backbone in backbones.values()}
     words_of_backbones = {
-        "seeds": lambda actor: rf"$\{{{', '.join(map(str, actor.get('seeds', config['seeds'])))}\}}$",
+        "seeds": lambda actor: f"{{{', '.join(map(str, actor.get('seeds', config['seeds'])))}}}",
         "precision": lambda actor: " / ".join(_SPOKEN[actor["settings"][key]] for key in ("dtype", "attention")),
     }
 
@@ -163,20 +168,19 @@ def _training(config: Config, n_questions: int) -> Rows:
 def _sampled_by(settings: TrainingSettings) -> str:
     if settings.rollouts is None:
         return "the trained model"
-    engine = escape(settings.rollouts)
     if (corrected := settings.importance_sampling) is None:
-        return f"{engine}, no importance-sampling correction"
-    most = number(corrected.clip_max, r"\le")
-    return f"{engine}, importance-sampling correction ({escape(corrected.mode)}, {most})"
+        return f"{settings.rollouts}, no importance-sampling correction"
+    most = number(corrected.clip_max, "≤")
+    return f"{settings.rollouts}, importance-sampling correction ({corrected.mode}, {most})"
 
 
 def _trainable(settings: TrainingSettings) -> str:
     if (lora := settings.lora) is None:
-        return r"full model incl.\ vision tower"
-    part = r"full model incl.\ vision tower" if lora.vision else "language model"
-    layers = " ".join(escape(name) for name in lora.targets or ["all linear layers"])
+        return "full model incl. vision tower"
+    part = "full model incl. vision tower" if lora.vision else "language model"
+    layers = " ".join(lora.targets or ["all linear layers"])
     dropout = "" if lora.dropout is None else f", dropout {number(lora.dropout)}"
-    rank, alpha = number(lora.rank), number(lora.alpha, r"\alpha=")
+    rank, alpha = number(lora.rank), number(lora.alpha, "α=")
     return f"LoRA of the {part} ({layers}), rank {rank}, {alpha}{dropout}"
 
 
@@ -193,9 +197,8 @@ def _fitting(config: Config) -> Rows:
     if {"p_state", "p_visual"} <= set(settings_of):
         linear = {("P-State",): settings_of["p_state"], ("P-Visual",): settings_of["p_visual"]}
         rows["PER heads (post-answer)"] = _filled(_PER, linear, {})
-        rows["$L2$ (P-State / P-Visual)"] = " / ".join(number(head["l2"]) for head in linear.values())
-        kappa = number(config["replay"]["kappa"], r"\kappa=")
-        rows["Visual pooling"] = f"cosine-similarity pooling, temperature {kappa}"
+        rows["𝐿2 (P-State / P-Visual)"] = " / ".join(number(head["l2"]) for head in linear.values())
+        rows["Visual pooling"] = f"cosine-similarity pooling, temperature {number(config['replay']['kappa'], 'κ=')}"
     if "dualread" in settings_of:
         rows["Fusion"] = f"log-odds mean of calibrated PSR and PER, weight {number(WEIGHT)} (frozen a priori)"
         rows["Calibration"] = f"one scalar temperature per branch, fit on held-out {_training_split(config)} images"
@@ -204,7 +207,7 @@ def _fitting(config: Config) -> Rows:
 
 def _head(reader: str, settings: Config, optimizer: str | None) -> str:
     words = {
-        "hidden": lambda head: "--".join(map(number, head["hidden"])),
+        "hidden": lambda head: "–".join(map(number, head["hidden"])),
         "optimizer": lambda head: optimizer or "AdamW",
         "terms": lambda head: _filled(_TERMS.get(reader, ""), {("",): head}, {}),
     }
@@ -218,13 +221,13 @@ def _baselines(config: Config, shown: StudySettings) -> Rows:
         if (reader := method["reader"]) in _HEADS and reader != "psr":
             head = _head(reader, method.get("settings", {}), shown.constants.get(f"readers.{reader}.OPTIMIZER"))
             searched = shown.constants.get(f"readers.{reader}.SPACE")
-            rows[f"{escape(method['label'])} head"] = f"{head}; {_origin(method, shown.study)}" if searched else head
+            rows[f"{method['label']} head"] = f"{head}; {_origin(method, shown.study)}" if searched else head
     return rows
 
 
 def _evaluation(config: Config, constants: Config) -> Rows:
     """Return the rows on generation, parsing and evaluation."""
-    replicates = number(config["metrics"]["bootstrap"]["replicates"], "B=")
+    replicates = number(config["metrics"]["bootstrap"]["replicates"], "𝐵=")
     level = percent((PERCENTILES[1] - PERCENTILES[0]) / 100)
     usual = config["generation"]["decoding"]
     decodings = {
@@ -252,33 +255,27 @@ def _evaluation(config: Config, constants: Config) -> Rows:
     return {
         "Decoding": told_apart(chosen),
         "Max prompt / answer length": f"{told_apart(prompts)} / {told_apart(answers)}",
-        "Generation engine": f"{escape(engine)}, in {where}",
-        "Invalid-confidence policy": f"retain, impute {number(IMPUTED_CONFIDENCE, 'c=')}, report parse rate",
+        "Generation engine": f"{engine}, in {where}",
+        "Invalid-confidence policy": f"retain, impute {number(IMPUTED_CONFIDENCE, '𝑐=')}, report parse rate",
         "Calibration error": f"{number(N_BINS)} bins of equal width",
         "Bootstrap": f"paired image-cluster, {replicates}, {level} percentile",
     }
 
 
-def _trained_with(backbone: Config, actor: Config) -> TrainingSettings:
-    """Return the settings of a training, with the default limit on prompts where they set none."""
-    settings = settings_on(backbone, actor)
-    return settings.model_copy(update={"max_prompt_tokens": settings.longest_prompt(backbone["settings"])})
-
-
 def _training_split(config: Config) -> str:
     in_distribution = next(dataset for dataset in config["datasets"].values() if dataset.get("id"))
-    return f"{escape(in_distribution['label'].removesuffix('-test'))}-train"  # labels name what is reported: SLAKE-test
+    return f"{in_distribution['label'].removesuffix('-test')}-train"  # labels name what is reported: SLAKE-test
 
 
 _WORDS: Mapping[str, Callable[[TrainingSettings], str]] = {
     "sampled_by": _sampled_by,
     "kl_penalty": lambda training: ("{}" if training.kl_coefficient else "disabled ({})").format(
-        number(training.kl_coefficient, r"\mathrm{coef}=")
+        number(training.kl_coefficient, "coef=")
     ),
-    "betas": lambda training: rf"$\beta=({','.join(map(str, training.betas))})$",
+    "betas": lambda training: f"β=({', '.join(map(str, training.betas))})",
     # docs/choices.md, "Warm-up"
     "warmup": lambda training: (
-        f"{percent(training.warmup_fraction)} warmup{'; rate $0$ in step $1$' * (training.warmup_fraction > 0)}"
+        f"{percent(training.warmup_fraction)} warmup{'; rate 0 in step 1' * (training.warmup_fraction > 0)}"
     ),
     "weights": lambda training: f"{'adapter' if training.lora else 'weights'} in training {_SPOKEN[WEIGHTS]}",
     "trainable": _trainable,
@@ -293,30 +290,38 @@ def _origin(method: Config, study: str) -> str:
     tuned = method.get("tuned_on")
     if tuned is None:
         return "settings as configured, from no search"
-    run = escape(f"{tuned['backbone']}/{tuned['actor']}/{tuned['seed']}")
-    origin = f"chosen in {number(tuned['trials'])} trials on the answers of {run} to {escape(tuned['data'])}"
+    run = f"{tuned['backbone']}/{tuned['actor']}/{tuned['seed']}"
+    origin = f"chosen in {number(tuned['trials'])} trials on the answers of {run} to {tuned['data']}"
     if tuned["settings"] != digest_of(method.get("settings", {}))[: len(tuned["settings"])]:
-        return rf"settings \emph{{changed by hand}} after others were {origin}, study {escape(tuned['study'])}"
+        return f"settings changed by hand after others were {origin}, study {tuned['study']}"
     if tuned["study"] == study:
         return origin
-    return rf"settings \emph{{not tuned for this study}}: {origin}, study {escape(tuned['study'])}"
+    return f"settings not tuned for this study: {origin}, study {tuned['study']}"
 
 
 def number(value: float, name: str = "") -> str:
-    r"""Return every digit of `value` as LaTeX: $128$, $10{,}000$, $0.2$, $1.276\!\times\!10^{-4}$; `$<name>...$`."""
-    return f"${name}{_digits(value)}$"
+    """Return every digit of `value` after a name: 128, 10,000, 0.2, 1.276×10⁻⁴, κ=0.1."""
+    if isinstance(value, int):
+        return f"{name}{value:,}" if value >= 10_000 else f"{name}{value}"
+    if value == 0 or abs(value) >= _SMALL:
+        return f"{name}{value if value else 0}"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    first, *rest = map(str, digits)
+    mantissa = "-" * sign + ".".join(filter(None, (first, "".join(rest))))
+    power = str(int(exponent) + len(rest)).translate(_RAISED)
+    return f"{name}{mantissa}×10{power}"
 
 
 def percent(fraction: float) -> str:
-    r"""Return a fraction as LaTeX: $5\%$."""
-    return rf"${_digits(float(Decimal(repr(fraction)) * 100)).removesuffix('.0')}\%$"
+    """Return a fraction in percent: 5%."""
+    return f"{number(float(Decimal(repr(fraction)) * 100)).removesuffix('.0')}%"
 
 
 def told_apart(texts: Mapping[tuple[str, ...], str]) -> str:
     """Return the first text and, in parentheses, the other texts with the labels that have them.
 
     Args:
-        texts: LaTeX by labels, such as (backbone, actor). Only the label that
+        texts: Texts by labels, such as (backbone, actor). Only the label that
             matters is named: the actor's where all backbones agree.
     """
     first, n_labels = next(iter(texts.values())), len(next(iter(texts)))
@@ -324,7 +329,7 @@ def told_apart(texts: Mapping[tuple[str, ...], str]) -> str:
     for named in [slice(k, k + 1) for k in range(n_labels)] + [slice(None)]:
         texts_by_label = {}
         for labels, text in texts.items():
-            texts_by_label.setdefault(" with ".join(map(escape, reversed(labels[named]))), set()).add(text)
+            texts_by_label.setdefault(" with ".join(reversed(labels[named])), set()).add(text)
         if all(len(of_name) == 1 for of_name in texts_by_label.values()):
             break
     others: dict[str, list[str]] = {}
@@ -333,16 +338,3 @@ def told_apart(texts: Mapping[tuple[str, ...], str]) -> str:
             others.setdefault(text, []).append(name)
     told = "; ".join(f"{', '.join(names)}: {text}" for text, names in others.items())
     return f"{first} ({told})" if told else first
-
-
-def _digits(value: float) -> str:
-    if isinstance(value, int):
-        return f"{value:,}".replace(",", "{,}") if value >= 10_000 else str(value)
-    if value == 0:
-        return "0"
-    if abs(value) >= _SMALL:
-        return repr(value)
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    first, *rest = map(str, digits)
-    mantissa = "-" * sign + ".".join(filter(None, (first, "".join(rest))))
-    return rf"{mantissa}\!\times\!10^{{{int(exponent) + len(rest)}}}"

@@ -9,20 +9,10 @@ from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables._sheet import (
-    INTERVALS,
-    METHODS,
-    OOD,
-    RowContext,
-    Sheet,
-    backbones,
-    columns_here,
-    methods,
-    places,
-)
+from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.cells import Cell
-from dualread.reporting.tables.format import DASH, dagger, limits, number, tex_dagger
+from dualread.reporting.tables.entries import DASH, Joined
+from dualread.reporting.tables.format import limits, printed
 from dualread.reporting.tables.values import Key
 
 READS = "contrasts"
@@ -33,37 +23,37 @@ _METRICS = {
 _ALONE = "Only the interval is printed where the decisive pairs have fewer than 30 distinct source or donor images."
 
 
-def _cell(at: RowContext, _: Metric, key: Key) -> Cell | None:
+def _cell(at: sheet.RowContext, _: Metric, key: Key) -> Cell | None:
     """Return value and interval; only the interval where images are too few; nothing where neither is computed."""
     if (value := at.values.get(key)) is None or value.mean is None:
-        return value and Cell(key, value, DASH, DASH)
-    interval = limits(value)
-    shown = interval if interval == DASH else f"${interval}$"
-    if value.short and at.dataset is not OOD:
-        return Cell(key, value, shown, interval)
-    mean = number(value.mean)
-    return Cell(key, value, f"${mean}{tex_dagger(value.short)}$~{shown}", f"{mean}{dagger(value.short)} {interval}")
+        return value and Cell(key, value, DASH)
+    if value.short and at.dataset is not sheet.OOD:
+        return Cell(key, value, limits(value))
+    mean = printed(replace(value, std=None))
+    return Cell(key, value, Joined([mean, "\N{NO-BREAK SPACE}", limits(value)]))
 
 
-def _caption(at: RowContext) -> list[str]:
-    where = "OOD (means with equal weight over data sets)" if at.dataset is OOD else at.dataset.label
-    keys = [row.key._replace(metric=metric.name) for row in methods(at) for metric in _METRICS]
+def _caption(at: sheet.RowContext) -> list[str]:
+    where = "OOD (means with equal weight over data sets)" if at.dataset is sheet.OOD else at.dataset.label
+    keys = [row.key._replace(metric=metric.name) for row in sheet.methods(at) for metric in _METRICS]
     has_few = any(key in at.values and at.values[key].short for key in keys)
     return [
-        f"Intervals of {escape(at.backbone.label)}, {escape(where)}, study {escape(at.layout.study)}.",
-        r"Mean over seeds and, in brackets, the 95\% interval of that mean over other images, for these seeds.",
-        INTERVALS,
+        f"Intervals of {at.backbone.label}, {where}, study {at.layout.study}.",
+        "Mean over seeds and, in brackets, the 95% interval of that mean over other images, for these seeds.",
+        sheet.INTERVALS,
         CAPTIONS[SQUARED_CALIBRATION_ERROR.name],
-        *([_ALONE] if at.dataset is not OOD and has_few else []),
+        *([_ALONE] if at.dataset is not sheet.OOD and has_few else []),
     ]
 
 
-build = Sheet(
+build = sheet.Sheet(
     name="intervals",
-    floats=lambda at: (replace(block, dataset=place) for block in backbones(at) for place in places(at.layout)),
+    floats=lambda at: (
+        replace(block, dataset=place) for block in sheet.backbones(at) for place in sheet.places(at.layout)
+    ),
     label=lambda at: f"{at.backbone.name}:{at.dataset.name}",
-    rows=[METHODS],
-    columns=lambda at: columns_here(_METRICS),
+    rows=[sheet.METHODS],
+    columns=lambda at: sheet.columns_here(_METRICS),
     caption=_caption,
     cell=_cell,
     of_contrasts=True,

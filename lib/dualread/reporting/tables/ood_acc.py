@@ -4,14 +4,12 @@ Reproduces the layout of the paper's Table ood_acc for the data sets that the la
 and the mean over all out-of-distribution data sets.
 """
 
-from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._stacked import stacked
 
 build = stacked(
     "ood_acc",
     lambda at: at.layout.datasets,
     lambda at: [
-        f"Reliability on {', '.join(escape(dataset.label) for dataset in at.layout.datasets)}, "
-        f"study {escape(at.layout.study)}."
+        f"Reliability on {', '.join(dataset.label for dataset in at.layout.datasets)}, study {at.layout.study}."
     ],
 )

@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from dualread.evaluation.answer_metrics import AUROC, BRIER
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._latex import Float, Gap, Heading, Line, TableRow, escape
 from dualread.reporting.tables._sheet import INTERVALS, OOD, dataset_of, places
 from dualread.reporting.tables.cells import CONTRASTS_CSV, Cell, PrintedTable, csv_rows, notes
-from dualread.reporting.tables.format import DASH, dagger, limits, number, signed, tex_dagger
+from dualread.reporting.tables.entries import DASH, Float, Gap, Heading, Indented, Joined, Line, TableRow
+from dualread.reporting.tables.format import limits, printed
 from dualread.reporting.tables.values import Key, Value
 from dualread.schema.tables import LabeledDataset, Layout
 
 READS = "contrasts"
 _METRICS = {
-    **{AUROC: r"$\Delta$AUROC", BRIER: r"$\Delta$Brier"},
-    **{NATURAL_CCG_AUC: r"$\Delta$Natural CCG", STRICT_CCG_AUC: r"$\Delta$Strict CCG"},
+    **{AUROC: "ΔAUROC", BRIER: "ΔBrier"},
+    **{NATURAL_CCG_AUC: "ΔNatural CCG", STRICT_CCG_AUC: "ΔStrict CCG"},
 }
 
 
@@ -49,7 +49,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> PrintedTable:
                 name="paired",
                 wide=True,
                 columns="l" + "c" * len(_METRICS),
-                head=[TableRow(["Method $-$ baseline", *(metric.headed(head) for metric, head in _METRICS.items())])],
+                head=[TableRow(["Method − baseline", *(metric.headed(head) for metric, head in _METRICS.items())])],
                 body=body,
                 caption=" ".join([*_caption(layout), *notes(printed, "paired")]),
             )
@@ -62,57 +62,35 @@ def _of_contrast(
     asked: Mapping[Metric, tuple[Key, Value]], layout: Layout, place: LabeledDataset
 ) -> tuple[list[TableRow], list[Cell]]:
     """Return the rows of a contrast at one place: the differences, their intervals, and those of retrained actors."""
-    points = {metric: _point(*entry) for metric, entry in asked.items()}
+    points = {metric: printed(value, sign=True) for metric, (_, value) in asked.items()}
     intervals = {metric: limits(value) for metric, (_, value) in asked.items()}
     retrained = {metric: limits(value, "_retrained") for metric, (_, value) in asked.items()}
-    rows = [
-        TableRow(
-            [
-                _label(next(iter(asked.values())), layout, place),
-                *(points[metric].entry if metric in points else "" for metric in _METRICS),
-            ]
-        ),
-        TableRow([r"\quad 95\% interval, these seeds", *(_formula(intervals.get(metric)) for metric in _METRICS)]),
-    ]
-    if shown := {metric: text for metric, text in retrained.items() if text != DASH}:
-        rows.append(TableRow([r"\quad retrained actors", *(_formula(shown.get(metric)) for metric in _METRICS)]))
-    cells = [
-        cell
-        if cell.printed == DASH
-        else cell._replace(printed=" ".join(filter(None, (cell.printed, intervals[metric], shown.get(metric)))))
-        for metric, cell in points.items()
-    ]
-    return rows, cells
-
-
-def _formula(text: str | None) -> str:
-    return "" if text is None else text if text == DASH else f"${text}$"
+    retrained = {metric: interval for metric, interval in retrained.items() if interval != DASH}
+    rows = [(_label(next(iter(asked.values())), layout, place), points)]
+    rows += [(Indented("95% interval, these seeds"), intervals)]
+    rows += [(Indented("retrained actors"), retrained)] if retrained else []
+    cells = []
+    for metric, (key, value) in asked.items():
+        further = [" ", retrained[metric]] if metric in retrained else []
+        entry = DASH if points[metric] == DASH else Joined([points[metric], " ", intervals[metric], *further])
+        cells.append(Cell(key, value, entry))
+    return [TableRow([label, *(shown.get(metric, "") for metric in _METRICS)]) for label, shown in rows], cells
 
 
 def _label(entry: tuple[Key, Value], layout: Layout, place: LabeledDataset) -> str:
     (key, value), labels = entry, {method.name: method.label for method in layout.methods}
-    method, baseline = (escape(str(labels.get(name or "", name))) for name in (key.method, key.baseline))
+    method, baseline = (str(labels.get(name or "", name)) for name in (key.method, key.baseline))
     where = "OOD" if place is OOD else place.label
     split = value.row["split"]
-    return f"{method} $-$ {baseline} ({escape(where if split == 'test' else split)})"
-
-
-def _point(key: Key, value: Value) -> Cell:
-    if value.mean is None:
-        return Cell(key, value, DASH, DASH)
-    text = signed(value.mean)
-    spread = "" if value.std is None else number(value.std)
-    tex = f"{text}_{{\\pm{spread}}}" if spread else text
-    plain = f"{text}±{spread}" if spread else text
-    return Cell(key, value, f"${tex}{tex_dagger(value.short)}$", f"{plain}{dagger(value.short)}")
+    return f"{method} − {baseline} ({where if split == 'test' else split})"
 
 
 def _caption(layout: Layout) -> list[str]:
     return [
-        f"Paired contrasts, study {escape(layout.study)}: method minus baseline, so a negative difference in Brier is "
+        f"Paired contrasts, study {layout.study}: method minus baseline, so a negative difference in Brier is "
         "an improvement.",
         "Mean over seeds, with the sample standard deviation of the seeds' differences as subscript where there are "
-        r"several; below it, the 95\% interval of that mean over other images, on which both methods are judged, for "
+        "several; below it, the 95% interval of that mean over other images, on which both methods are judged, for "
         "these seeds.",
         "Retrained actors: the interval over other images and other seeds.",
         INTERVALS,

@@ -20,67 +20,59 @@ from dualread.evaluation.conditions import (
 )
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.other_conditions import ORIGINAL
-from dualread.reporting.tables._latex import DITTO, Gap, escape
-from dualread.reporting.tables._sheet import (
-    METHODS,
-    SPREAD,
-    Label,
-    RowContext,
-    RowLevel,
-    Sheet,
-    backbones,
-    columns_here,
-    datasets,
-)
+from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.cells import Cell, compared_cell, mean_cell
+from dualread.reporting.tables.entries import DITTO, Gap
 from dualread.reporting.tables.values import Key
 
 _OF_TWO = (ACCURACY_DROP, CONFIDENCE_DROP, CCG_AUC)  # which compare a condition with the original
 
 
-def _conditions(at: RowContext) -> Iterator[RowContext]:
+def _conditions(at: sheet.RowContext) -> Iterator[sheet.RowContext]:
     """Yield the conditions of the data set, the original first."""
     subsets = {key.subset for key in at.values if key.dataset == at.dataset.name and key.subset.startswith(PREFIX)}
     for subset in sorted(subsets, key=lambda subset: (subset != f"{PREFIX}{ORIGINAL}", subset)):
         yield replace(at, subset=subset)
 
 
-def _cell(at: RowContext, metric: Metric, key: Key) -> Cell | None:
+def _cell(at: sheet.RowContext, metric: Metric, key: Key) -> Cell | None:
     if metric in _OF_TWO and at.subset == f"{PREFIX}{ORIGINAL}":
         return None
     cell = compared_cell(metric, key, at.values, at.layout.methods)
     return mean_cell(metric, key, cell.value) if cell.value.short else cell
 
 
-def _caption(at: RowContext) -> list[str]:
+def _caption(at: sheet.RowContext) -> list[str]:
     return [
-        f"Robustness for {escape(at.backbone.label)}, study {escape(at.layout.study)}: answers and confidences under "
-        "other conditions.",
+        f"Robustness for {at.backbone.label}, study {at.layout.study}: answers and confidences under other conditions.",
         "Acc.: accuracy there; Conf.: mean confidence; drop: how far each is below its value on the original images, "
         "on the same questions. CCG-AUC: how often confidence is higher on the original image where only the answer on "
         "the original image is correct; ties count one half: .500 means no response.",
         "Changed images are in no distribution that a model was trained on, so that a confidence may also fall because "
         "they look strange.",
         f"{DITTO}: the same answers as in the row above.",
-        f"{SPREAD}. Bold: best printed value per column and block; never accuracy, nulls, or values with a dagger.",
+        f"{sheet.SPREAD}. Bold: best printed value per column and block; never accuracy, nulls, or values with a "
+        "dagger.",
         *([] if any(_conditions(at)) else ["The study has no such conditions."]),
     ]
 
 
-build = Sheet(
+build = sheet.Sheet(
     name="robustness",
-    floats=backbones,
+    floats=sheet.backbones,
     label=lambda at: at.backbone.name,
     rows=[
-        RowLevel(datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
-        RowLevel(
+        sheet.RowLevel(sheet.datasets, heading=lambda at: f"{at.backbone.label}, {at.dataset.label}", gap=Gap.SPACE),
+        sheet.RowLevel(
             _conditions,
-            [Label("Condition", lambda at: escape(at.subset.removeprefix(PREFIX).replace("_", " ")))],
+            [sheet.Label("Condition", lambda at: at.subset.removeprefix(PREFIX).replace("_", " "))],
             gap=Gap.SMALL_SPACE,
         ),
-        METHODS,
+        sheet.METHODS,
     ],
-    columns=lambda at: columns_here([ACCURACY, ACCURACY_DROP, CONFIDENCE, CONFIDENCE_DROP, AUROC, BRIER, CCG_AUC]),
+    columns=lambda at: sheet.columns_here(
+        [ACCURACY, ACCURACY_DROP, CONFIDENCE, CONFIDENCE_DROP, AUROC, BRIER, CCG_AUC]
+    ),
     caption=_caption,
     shared=[ACCURACY, ACCURACY_DROP],
     cell=_cell,

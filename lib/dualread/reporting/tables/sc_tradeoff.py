@@ -6,40 +6,29 @@ the paper's notation. Table costs has the measured costs.
 
 from dualread.evaluation.answer_metrics import AURC, AUROC, BRIER
 from dualread.evaluation.explained import CAPTIONS
-from dualread.reporting.tables._latex import Gap, escape
-from dualread.reporting.tables._sheet import (
-    COST,
-    METHOD,
-    METHODS,
-    NOTATION,
-    SPREAD,
-    RowLevel,
-    Sheet,
-    backbones,
-    columns_here,
-    datasets,
-)
+from dualread.reporting.tables import _sheet as sheet
+from dualread.reporting.tables.entries import Gap
 
 _METRICS = [AUROC, BRIER, AURC]
 
 
-build = Sheet(
+build = sheet.Sheet(
     name="sc_tradeoff",
     rows=[
-        RowLevel(backbones, gap=Gap.RULE),
-        RowLevel(
-            datasets,
+        sheet.RowLevel(sheet.backbones, gap=Gap.RULE),
+        sheet.RowLevel(
+            sheet.datasets,
             heading=lambda at: f"{at.backbone.label}, {'ID' if at.dataset.id else 'OOD'}: {at.dataset.label}",
             gap=Gap.SPACE,
         ),
-        METHODS._replace(labels=[METHOD, COST]),
+        sheet.METHODS._replace(labels=[sheet.METHOD, sheet.COST]),
     ],
-    columns=lambda at: columns_here(_METRICS),
+    columns=lambda at: sheet.columns_here(_METRICS),
     caption=lambda at: [
-        f"Compute and reliability, study {escape(at.layout.study)}.",
-        NOTATION,
+        f"Compute and reliability, study {at.layout.study}.",
+        sheet.NOTATION,
         f"{CAPTIONS[AURC.name]} ID and OOD: in and out of distribution.",
-        f"{SPREAD}. Bold: best printed value per column and block.",
+        f"{sheet.SPREAD}. Bold: best printed value per column and block.",
     ],
     wide=False,
 )

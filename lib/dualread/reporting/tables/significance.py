@@ -12,19 +12,10 @@ from dualread.evaluation.answer_metrics import AUROC, BRIER, SQUARED_CALIBRATION
 from dualread.evaluation.explained import CAPTIONS
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.pair_metrics import NATURAL_CCG_AUC, STRICT_CCG_AUC
-from dualread.reporting.tables._latex import Gap, TwoLines, escape
-from dualread.reporting.tables._sheet import (
-    OOD,
-    Label,
-    RowContext,
-    RowLevel,
-    Sheet,
-    backbones,
-    columns_of,
-    head_of,
-)
+from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.cells import Cell
-from dualread.reporting.tables.format import DASH, dagger, number, p_text, signed, tex_dagger
+from dualread.reporting.tables.entries import DASH, Gap, PValues, TwoLines
+from dualread.reporting.tables.format import number, p_text, printed
 from dualread.reporting.tables.values import Key
 
 READS = "contrasts"
@@ -39,28 +30,25 @@ _METRICS = {
 _OF_MEANS = {metric: head for metric, head in _METRICS.items() if metric != SQUARED_CALIBRATION_ERROR}
 
 
-def _floats(at: RowContext) -> Iterator[RowContext]:
+def _floats(at: sheet.RowContext) -> Iterator[sheet.RowContext]:
     """Yield each backbone, with the compared method as the first of the methods: two of them would not fit a page."""
     if len(names := list(at.layout.contrasts)) != 1:
         raise ConfigError(f"layout: contrasts: {names}, expected one: of a method with all others.")
     compared = {key.method for key in at.values if key.contrast == names[0]}
     ordered = sorted(at.methods, key=lambda method: method.name not in compared)
-    return (replace(block, methods=ordered if compared else ()) for block in backbones(at))
+    return (replace(block, methods=ordered if compared else ()) for block in sheet.backbones(at))
 
 
-def _cell(at: RowContext, _: Metric, key: Key) -> Cell | None:
+def _cell(at: sheet.RowContext, _: Metric, key: Key) -> Cell | None:
     key = key._replace(contrast=at.layout.contrasts[0], baseline=at.methods[1].name)
     if (value := at.values.get(key)) is None or value.mean is None:
-        return value and Cell(key, value, DASH, DASH)
-    difference, mark, row = signed(value.mean), tex_dagger(value.short), value.row
+        return value and Cell(key, value, DASH)
+    row, difference = value.row, printed(replace(value, std=None), sign=True, bold=is_significant(value.row))
     if row["p_holm"] is None:
-        return Cell(key, value, f"${difference}{mark}$", difference + dagger(value.short))
-    p = p_text(row["p_holm"], at_most=row["p_holm_at_most"])
-    if row["p_holm_retrained"] is not None:
-        p += f"; {p_text(row['p_holm_retrained'])}"
-    tex = rf"\mathbf{{{difference}}}" if is_significant(row) else difference
-    shown = p.replace("≤", r"\le ").replace("; ", r";\,")
-    return Cell(key, value, TwoLines(f"${tex}{mark}$", f"$({shown})$"), f"{difference}{dagger(value.short)} ({p})")
+        return Cell(key, value, difference)
+    retrained = [] if row["p_holm_retrained"] is None else [p_text(row["p_holm_retrained"])]
+    p_values = PValues([p_text(row["p_holm"], at_most=row["p_holm_at_most"]), *retrained])
+    return Cell(key, value, TwoLines(difference, p_values))
 
 
 def is_significant(row: Mapping[str, Any]) -> bool:
@@ -75,39 +63,39 @@ def is_significant(row: Mapping[str, Any]) -> bool:
     return bool(p_values) and max(p_values) < LEVEL and not row["short"]
 
 
-def _compared(at: RowContext) -> str:
-    return "".join(escape(method.label) for method in at.methods[:1])
+def _compared(at: sheet.RowContext) -> str:
+    return "".join(method.label for method in at.methods[:1])
 
 
-def _caption(at: RowContext) -> list[str]:
+def _caption(at: sheet.RowContext) -> list[str]:
     label = _compared(at)
     return [
-        f"Differences between {label} and every other method for {escape(at.backbone.label)}, study "
-        f"{escape(at.layout.study)}: {label} minus the method of the row, so a negative difference in Brier or "
-        "CE$^2$ is an improvement.",
+        f"Differences between {label} and every other method for {at.backbone.label}, study "
+        f"{at.layout.study}: {label} minus the method of the row, so a negative difference in Brier or "
+        "CE² is an improvement.",
         "Mean over seeds; in parentheses below, two-sided p-values, adjusted by Holm's method over the rows of a "
         "column: first for these seeds, where only the images are a sample; then, if there are several seeds, for "
         f"retrained actors. Bold: all p-values below {number(LEVEL)}, and not underpowered. "
-        r"$\le$: the smallest p-value that the number of resamples can give.",
+        "≤: the smallest p-value that the number of resamples can give.",
         CAPTIONS[SQUARED_CALIBRATION_ERROR.name],
         "Natural and Strict: CCG-AUC.",
     ]
 
 
-build = Sheet(
+build = sheet.Sheet(
     name="significance",
     floats=_floats,
     label=lambda at: at.backbone.name,
     rows=[
-        RowLevel(
+        sheet.RowLevel(
             lambda at: (replace(at, methods=[at.methods[0], other]) for other in at.methods[1:]),
-            [Label("Method", lambda at: escape(at.methods[1].label))],
+            [sheet.Label("Method", lambda at: at.methods[1].label)],
             gap=Gap.SPACE,
         )
     ],
-    columns=lambda at: [*columns_of([at.layout.id_dataset], _METRICS), *columns_of([OOD], _OF_MEANS)],
+    columns=lambda at: [*sheet.columns_of([at.layout.id_dataset], _METRICS), *sheet.columns_of([sheet.OOD], _OF_MEANS)],
     caption=_caption,
     cell=_cell,
-    head=lambda at, labels, columns: head_of(at, [labels[0]._replace(head=f"{_compared(at)} $-$")], columns),
+    head=lambda at, labels, columns: sheet.head_of(at, [labels[0]._replace(head=f"{_compared(at)} −")], columns),
     of_contrasts=True,
 )

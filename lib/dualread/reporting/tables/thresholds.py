@@ -11,66 +11,55 @@ from collections.abc import Sequence
 from dualread.evaluation.metric import Metric
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import RULES, metric_name
-from dualread.reporting.tables._latex import Gap, Line, Over, TableRow, TwoLines, escape
-from dualread.reporting.tables._sheet import (
-    BACKBONES,
-    METHODS,
-    OOD,
-    OUT_OF_DISTRIBUTION,
-    SPREAD,
-    Label,
-    RowContext,
-    Sheet,
-    SheetColumn,
-    head_of,
-)
+from dualread.reporting.tables import _sheet as sheet
+from dualread.reporting.tables.entries import Gap, Line, Over, TableRow, TwoLines
 
 _THRESHOLD = "threshold_at_risk_"
-_HEADS = {"threshold": r"$c\ge$", "coverage": r"Kept$\uparrow$", "kept_risk": r"Wrong$\downarrow$"}
+_HEADS = {"threshold": "𝑐≥", "coverage": "Kept↑", "kept_risk": "Wrong↓"}
 
 
-def _columns(at: RowContext) -> list[SheetColumn]:
+def _columns(at: sheet.RowContext) -> list[sheet.SheetColumn]:
     """Return the columns of the target risks that the values have thresholds for."""
     percents = {key.metric.removeprefix(_THRESHOLD) for key in at.values if key.metric.startswith(_THRESHOLD)}
     return [
-        SheetColumn(
+        sheet.SheetColumn(
             _HEADS[kind],
             [Metric(name=metric_name(rule + kind, percent)) for rule in RULES],
             place=place,
-            title=(rf"Target risk {percent}\%", escape(place.label)),
+            title=(f"Target risk {percent}%", place.label),
             form=TwoLines,
         )
         for percent in sorted(map(int, percents))
-        for place in (at.layout.id_dataset, OOD)
+        for place in (at.layout.id_dataset, sheet.OOD)
         for kind in _HEADS
-        if (place, kind) != (OOD, "threshold")
+        if (place, kind) != (sheet.OOD, "threshold")
     ]
 
 
-def _head(at: RowContext, labels: Sequence[Label], columns: Sequence[SheetColumn]) -> list[Line]:
+def _head(at: sheet.RowContext, labels: Sequence[sheet.Label], columns: Sequence[sheet.SheetColumn]) -> list[Line]:
     halves = [TableRow(["", Over("Empirical (top); certified (bottom)", len(columns))])] if columns else []
-    return [*head_of(at, labels, columns), *halves]
+    return [*sheet.head_of(at, labels, columns), *halves]
 
 
-def _caption(at: RowContext) -> list[str]:
+def _caption(at: sheet.RowContext) -> list[str]:
     return [
-        f"Answering only above a confidence threshold, study {escape(at.layout.study)}.",
-        "For each target risk, $c$ is chosen on the validation answers of "
-        f"{escape(at.dataset.label.removesuffix('-test'))}. Empirical: the smallest threshold for which the "
-        "error rate of the answers with confidence at least $c$ does not exceed the target. Certified: the "
+        f"Answering only above a confidence threshold, study {at.layout.study}.",
+        "For each target risk, 𝑐 is chosen on the validation answers of "
+        f"{at.dataset.label.removesuffix('-test')}. Empirical: the smallest threshold for which the "
+        "error rate of the answers with confidence at least 𝑐 does not exceed the target. Certified: the "
         "smallest one for which this is shown for new images of the same source, wrongly in at most "
-        f"{100 * DELTA:g}\\% of validation sets, for each method and target by itself, and as long as no new image "
+        f"{100 * DELTA:g}% of validation sets, for each method and target by itself, and as long as no new image "
         "has more questions than the validation image with the most; a dash where there is none. Nothing is "
-        "certified out of distribution. Kept: share of the test answers with confidence at least $c$. Wrong: error "
+        "certified out of distribution. Kept: share of the test answers with confidence at least 𝑐. Wrong: error "
         "rate of these answers. Both have intervals, for new images and this threshold, in metrics.parquet and in "
         "the output of dualread explain.",
-        f"{SPREAD}. {OUT_OF_DISTRIBUTION}",
+        f"{sheet.SPREAD}. {sheet.OUT_OF_DISTRIBUTION}",
     ]
 
 
-build = Sheet(
+build = sheet.Sheet(
     name="thresholds",
-    rows=[BACKBONES, METHODS._replace(gap=Gap.SPACE)],
+    rows=[sheet.BACKBONES, sheet.METHODS._replace(gap=Gap.SPACE)],
     columns=_columns,
     caption=_caption,
     head=_head,

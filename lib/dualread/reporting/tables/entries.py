@@ -1,0 +1,174 @@
+"""What a table holds: rows of entries below a head, with a caption. `_latex` and `_html` write it.
+
+A text is written as it is read, in Unicode: `AUROC↑`, `𝑛=384`, `1×10⁻⁴`; letters of formulas are mathematical italics.
+What a person named (a label, a study) is a text like any other. A number is a value with its digits and its marks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+DASH = "—"  # stands where a value is undefined
+UNDEFINED = "---"  # what the CSV file has of a dash
+DITTO = "”"  # the same as in the row above
+
+
+class Number(NamedTuple):
+    """A number with the digits that are printed, and its marks.
+
+    Attributes:
+        mean: The number.
+        spread: Its deviation; empty where it has none.
+        is_bold: Whether the mean is bold.
+        short: The initials of the sides with few images, which follow a dagger; empty for no dagger.
+        by_chance: Whether it has a circle: an ECE that calibrated confidences reach by chance.
+    """
+
+    mean: str
+    spread: str = ""
+    is_bold: bool = False
+    short: str = ""
+    by_chance: bool = False
+
+
+class Interval(NamedTuple):
+    """The ends of an interval, with the digits that are printed."""
+
+    low: str
+    high: str
+
+
+class PValues(NamedTuple):
+    """The p-values of one difference, in parentheses."""
+
+    texts: Sequence[str]
+
+
+class Code(NamedTuple):
+    """A digest."""
+
+    text: str
+
+
+class Indented(NamedTuple):
+    """A label that belongs to the row above."""
+
+    text: str
+
+
+class Joined(NamedTuple):
+    """Entries that follow each other in one line."""
+
+    parts: Sequence["Inline"]
+
+
+Inline = str | Number | Interval | PValues | Code | Indented | Joined
+
+
+class TwoLines(NamedTuple):
+    """A cell of two lines, closer to each other than to the lines of the rows above and below."""
+
+    upper: Inline
+    lower: Inline
+
+
+class Over(NamedTuple):
+    """A title over several columns, centered."""
+
+    text: str
+    columns: int
+
+
+class Beside(NamedTuple):
+    """A label beside several rows. It stands in the first of them; in the rows below, its place is the empty string."""
+
+    text: str
+    rows: int
+
+
+class Words(NamedTuple):
+    """A label beside several rows, one word per line where there are enough rows for its words."""
+
+    label: str
+    rows: int
+
+
+class Raised(NamedTuple):
+    """A label beside cells of two lines, at half of their height."""
+
+    text: str
+
+
+Entry = Inline | TwoLines | Over | Beside | Words | Raised
+
+
+class TableRow(NamedTuple):
+    """One row of cells; with `ruled`, a rule stands below each of its titles."""
+
+    cells: Sequence[Entry]
+    ruled: bool = False
+
+
+class Heading(NamedTuple):
+    """A line across `columns` columns that opens a block of rows, such as a backbone."""
+
+    label: str
+    columns: int
+
+
+class Gap(Enum):
+    """What separates two rows."""
+
+    RULE = "rule"
+    SPACE = "space"
+    SMALL_SPACE = "small space"
+
+
+Line = TableRow | Heading | Gap
+
+
+@dataclass(frozen=True, kw_only=True)
+class Float:
+    """One table with its caption. Most tables have one float; some have one per backbone.
+
+    Attributes:
+        name: The table's name; its CSV file has the same.
+        wide: Whether it spans both columns of a two-column page.
+        columns: One letter per column: l, c or r for its alignment, p for a paragraph.
+        head: The rows above the body; may be empty.
+        body: The rows, headings and gaps.
+        caption: Sentences.
+        label: The LaTeX label is tab:<label>; the name by default. Tables with several floats need one per float.
+        specification: The columns as LaTeX specifies them, where that says more than `columns`.
+        small: Whether it is set in smaller type, because its marks would not fit otherwise.
+    """
+
+    name: str
+    wide: bool
+    columns: str
+    head: Sequence[Line]
+    body: Sequence[Line]
+    caption: str
+    label: str | None = None
+    specification: str | None = None
+    small: bool = False
+
+
+def plain(entry: Inline | TwoLines) -> str:
+    """Return what the CSV file has of an entry: .952±.004, with a dagger where images are few."""
+    match entry:
+        case Number():
+            spread, few = entry.spread and f"±{entry.spread}", entry.short and f"†{entry.short}"
+            return f"{entry.mean}{spread}{few}{'°' * entry.by_chance}"
+        case Interval():
+            return f"[{entry.low}, {entry.high}]"
+        case PValues():
+            return f"({'; '.join(entry.texts)})"
+        case TwoLines():
+            return f"{plain(entry.upper)} {plain(entry.lower)}"
+        case Joined():
+            return "".join(map(plain, entry.parts))
+        case Code() | Indented():
+            return entry.text
+    return UNDEFINED if entry == DASH else entry.replace("\N{NO-BREAK SPACE}", " ")
