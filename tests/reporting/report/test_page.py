@@ -110,7 +110,7 @@ def with_everything(maker):
     maker.make("draw_figure", "figures/forest", files, spec={"layout": {"study": "mine"}})
     difficulty = from_rows(test_controls.rows(), DIFFICULTY)
     maker.make("measure_difficulty", "difficulty/rlvr", {"difficulty.parquet": difficulty.write_parquet})
-    # An image of one role in two splits is no leakage, and one of two sets that are only reported is no use for fitting.
+    # One role in two splits is no leakage, and neither are two sets that are only reported.
     roles = [("fit", "fit", 4, 0), ("fit", "test", 3, 1), ("test", "ood", 2, 1234)]
     counts = pl.DataFrame(roles, schema=["role", "other_role", "n_images", "n_near"], orient="row")
     pair = {
