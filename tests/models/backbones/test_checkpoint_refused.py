@@ -141,7 +141,7 @@ WRONG = {
     "an unknown tensor": (weights(lambda tensors: {**tensors, "score.weight": torch.zeros(1, 32)}),
         "1 tensors are unknown to this model: score.weight."),
     "a tensor of another shape": (weights(lambda tensors: {**tensors, EMBEDDED: torch.zeros(7, 3)}),
-        f"{OF_THE_MODEL} (shape [7, 3], expected [400, 32])"),
+        f"{OF_THE_MODEL} (shape [7, 3], expected [", ", 32])"),
     "a layer more": (of_part("text_config", num_hidden_layers=5), "layers.4."),
     "a layer less": (of_part("text_config", num_hidden_layers=3), "layers.3."),
     "another width": (of_part("text_config", intermediate_size=64),
