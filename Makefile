@@ -57,7 +57,7 @@ test-all: env-dev  ## run the tests of both, as .ci/run does
 	$(PYTEST) -m "not long" --hypothesis-profile thorough
 
 # They take so long that a push does not wait for them.
-test-long: env-dev  ## run the longest of these (ten minutes)
+test-long: env-dev  ## run the longest of these (a quarter of an hour)
 	$(PYTEST) -m "long"
 
 test-vllm: env-dev  ## run the tests that need vLLM's CPU build, and install its environment

@@ -17,7 +17,7 @@ from dualread.models.backbones.opened import open_checkpoint
 from dualread.schema.backbones import AdapterSpec, CopyCheckpointSpec
 from dualread.stages import copy_checkpoint
 from tests import families
-from tests.tiny import MODEL, build, image
+from tests.tiny import MODEL, both, build, image
 
 WEIGHTS = "adapter_model.safetensors"
 NEW = "base_model.model.model.language_model."
@@ -64,6 +64,7 @@ def differences(one, other, encoder):
             yield float(np.abs(first - second).max())
 
 
+@both
 @pytest.mark.parametrize("changes", [{}, {"use_rslora": True}, {"use_dora": True}], ids=["lora", "rslora", "dora"])
 def test_the_merged_checkpoint_is_the_adapted_model_row_by_row(tiny, tmp_path, changes):
     adapt(tiny.checkpoint, tmp_path / "adapter", **changes)

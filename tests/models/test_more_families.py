@@ -92,6 +92,7 @@ def test_training_starts_or_is_refused_in_one_sentence(family, tmp_path):
         assert grpo.train(job(family, tmp_path, family.probed.facts))
 
 
+@pytest.mark.parametrize("family", ["llava_next"], indirect=True)
 def test_the_reason_is_named_where_a_model_cannot_be_read_at_all(family, monkeypatch):
     """Attention that a model lacks is left out; what its pass raises is not."""
 
@@ -103,6 +104,7 @@ def test_the_reason_is_named_where_a_model_cannot_be_read_at_all(family, monkeyp
         probe(open_checkpoint(family.folder, SETTINGS), "mine")
 
 
+@pytest.mark.parametrize("family", ["llava_next"], indirect=True)
 def test_an_image_that_depends_on_others_in_its_pass_is_read_alone(family, monkeypatch):
     """In HunYuan-VL, positions depend on how many images come before in the pass. Here, pixels do."""
     right = Encoder.shared_images
@@ -115,6 +117,7 @@ def test_an_image_that_depends_on_others_in_its_pass_is_read_alone(family, monke
     assert facts == changed(family.probed.facts, images_once=False)
 
 
+@pytest.mark.parametrize("family", ["llava_next"], indirect=True)
 def test_a_model_that_knows_one_attention_keeps_it(family, monkeypatch):
     """Gemma 2, the language model of PaliGemma 2, has no torch function for its attention with a soft cap."""
     model, chosen = family.opened.model, []
@@ -131,6 +134,7 @@ def test_a_model_that_knows_one_attention_keeps_it(family, monkeypatch):
     assert chosen == ["sdpa", "eager"]
 
 
+@pytest.mark.parametrize("family", ["llava_next"], indirect=True)
 def test_refusals_list_what_was_tried_in_words(family, monkeypatch):
     right = parts.head
     monkeypatch.setattr(parts, "head", lambda model, dtype=None: lambda states: 2 * right(model, dtype)(states))

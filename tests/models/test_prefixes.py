@@ -8,6 +8,7 @@ import torch
 
 from dualread.models.backbones.parts import keeping
 from dualread.models.prefixes import pass_tokens
+from tests.tiny import both
 
 
 @pytest.mark.parametrize(("device", "expected"), [("cpu", 1536), ("cuda", 8192)])
@@ -15,6 +16,7 @@ def test_a_pass_is_larger_on_a_gpu(device, expected):
     assert pass_tokens(types.SimpleNamespace(device=torch.device(device))) == expected
 
 
+@both
 @pytest.mark.parametrize("version", ["5.19.0", "5.22.1", "5.23.0", "6.0.0.dev0"])
 def test_the_states_of_wanted_layers_do_not_depend_on_how_a_version_counts_them(tiny, monkeypatch, version):
     """Before 5.23, a list of layers is counted from the first layer, not from the embeddings."""

@@ -1,8 +1,6 @@
 """The prompts are the paper's, byte for byte; rendering is literal and in one pass."""
 
 import hashlib
-import os
-import re
 from pathlib import Path
 
 import pytest
@@ -22,71 +20,15 @@ SHA256 = {
     "vl_calibration": "a627716cd78c95bbc228e9f910b9bdd711e216e44faa2b80266062914c5697c2",
 }
 
-# `SHA256` follows the order in which the paper prints its boxes.
-PRINTED = tuple(SHA256)
-
-SHARED_FOLDER = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).parents[3] / "shared"))
-PAPER = SHARED_FOLDER / "paper" / "dualread.tex"
-needs_paper = pytest.mark.skipif(not PAPER.exists(), reason=f"the paper's source is not at {PAPER}")
-
 OPTIONS = ("Left lung", "Right lung", "Liver", "Heart")
 
 
-def test_every_prompt_of_the_paper_is_pinned():
+def test_the_prompts_of_the_paper_are_pinned_byte_by_byte():
     assert set(prompts.names()) >= set(SHA256)
-
-
-@pytest.mark.parametrize("name", SHA256)
-def test_bytes_are_pinned(name):
-    folder = Path(prompts.__file__).parent
-    data = (folder / f"{name}.txt").read_bytes()
-    assert hashlib.sha256(data).hexdigest() == SHA256[name]
-    assert prompts.template(name).encode() == data
-    assert not data.endswith(b"\n")
-
-
-@needs_paper
-def test_templates_are_the_papers():
-    boxes = prompt_boxes(PAPER.read_text(encoding="utf-8"))
-    assert dict(zip(PRINTED, boxes, strict=True)) == {name: prompts.template(name) for name in PRINTED}
-
-
-def test_the_contract_line_of_vl_calibration_is_one_line():
-    # The paper's text gives 110 characters; the line that it prints has 12 + 19 + 1 + 20 + 22 + 1 + 23 + 13 = 111.
-    line = next(line for line in prompts.template("vl_calibration").split("\n") if line.startswith("<confidence>"))
-    assert len(line) == 111
-
-
-def prompt_boxes(latex: str) -> list[str]:
-    """Convert the LaTeX of a box in the prompt section to text."""
-    section = latex[latex.index(r"\label{app:prompts}") : latex.index(r"\label{app:ccg_properties}")]
-    opening = "\\PromptBox{%\n"
-    starts = [match.end() for match in re.finditer(re.escape(opening), section)]
-    return [to_text(section[start : closing_brace(section, start)]) for start in starts]
-
-
-def closing_brace(text: str, start: int) -> int:
-    depth, position = 1, start
-    while depth:
-        if text[position] == "\\":
-            position += 1  # an escaped brace does not nest
-        elif text[position] in "{}":
-            depth += 1 if text[position] == "{" else -1
-        position += 1
-    return position - 1
-
-
-def to_text(latex: str) -> str:
-    text = re.sub(r"%\n[ \t]*", "", latex)  # a comment eats the line break and the next indentation
-    text = re.sub(r"\\\\(?:\[[^\]]*\])?\s*", "\0", text)  # only \\ is a line break, with or without a skip
-    text = re.sub(r"\s*\n\s*", " ", text)
-    text = re.sub(r"\\allowbreak\s*", "", text)
-    text = re.sub(r"\\textless(?![a-z])\s*|\\textless\s+", "<", text)
-    text = re.sub(r"\\textgreater(?![a-z])[ \t]*", ">", text)
-    text = text.replace("\\ ", " ").replace("{}", "")
-    text = re.sub(r"\\([{}_])", r"\1", text)
-    assert "\\" not in text
-    return text.replace("\0", "\n").strip()
+    for name, sha256 in SHA256.items():
+        data = (Path(prompts.__file__).parent / f"{name}.txt").read_bytes()
+        assert hashlib.sha256(data).hexdigest() == sha256, name
+        assert prompts.template(name).encode() == data
 
 
 def test_render_shared():
@@ -120,41 +62,32 @@ def test_option_visible_is_placed_in_the_shared_prompt():
     ]
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
+def test_options_that_the_question_contains_are_not_repeated_and_some_are_not_all():
+    instruction = prompts.template("option_visible").split("\n")[-1]
+    for question in (
         "Which organ?\nA. Left lung\nB. Right lung\nC. Liver\nD. Heart",
         "Which organ? (A) left lung (B) right  lung (C) liver (D) heart",
         "Which organ? A: Left lung, B: Right lung, C: Liver, D: Heart",
-    ],
-)
-def test_options_that_the_question_contains_are_not_repeated(question):
-    instruction = prompts.template("option_visible").split("\n")[-1]
-    assert prompts.option_field(question, OPTIONS) == f"{question}\n{instruction}"
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
+    ):
+        assert prompts.option_field(question, OPTIONS) == f"{question}\n{instruction}"
+    for question in (
         "Which organ?",
         "Is it A. Left lung or B. Right lung?",
         "Left lung, right lung, liver, heart?",
         "A. Left lung B. Right lung C. Livers D. Hearts",
-    ],
-)
-def test_a_question_with_some_options_gets_all(question):
-    assert "\nD. Heart\n" in prompts.option_field(question, OPTIONS)
+    ):
+        assert "\nD. Heart\n" in prompts.option_field(question, OPTIONS)
 
 
-@pytest.mark.parametrize("n", range(2, 11))
-def test_two_to_ten_options_have_letters_from_a(n):
-    lines = prompts.option_field("Which?", [f"organ {k}" for k in range(n)]).split("\n")
-    assert lines[1:-1] == [f"{'ABCDEFGHIJ'[k]}. organ {k}" for k in range(n)]
-    assert lines[-1] == prompts.template("option_visible").split("\n")[-1]
-    shown = "\n".join(lines[:-1])
-    assert prompts.option_field(shown, [f"organ {k}" for k in range(n)]) == "\n".join(lines)
-    assert prompts.shows_options(shown, [f"Organ  {k}" for k in range(n)])
-    assert not prompts.shows_options(shown, [f"organ {k}" for k in range(n - 1)] + ["lung"])
+def test_two_to_ten_options_have_letters_from_a():
+    for n in range(2, 11):
+        lines = prompts.option_field("Which?", [f"organ {k}" for k in range(n)]).split("\n")
+        assert lines[1:-1] == [f"{'ABCDEFGHIJ'[k]}. organ {k}" for k in range(n)]
+        assert lines[-1] == prompts.template("option_visible").split("\n")[-1]
+        shown = "\n".join(lines[:-1])
+        assert prompts.option_field(shown, [f"organ {k}" for k in range(n)]) == "\n".join(lines)
+        assert prompts.shows_options(shown, [f"Organ  {k}" for k in range(n)])
+        assert not prompts.shows_options(shown, [f"organ {k}" for k in range(n - 1)] + ["lung"])
 
 
 def test_four_options_fill_the_template_of_the_paper():

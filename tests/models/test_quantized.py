@@ -12,7 +12,7 @@ from dualread.models import own_pass
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.schema.backbones import Opening
-from tests.tiny import MODEL, image
+from tests.tiny import MODEL, both, image
 
 
 def settings(bits, dtype="float32"):
@@ -26,6 +26,7 @@ def stands_for(layer):
     return dequantize_4bit(layer.weight.data, layer.weight.quant_state).float()
 
 
+@both
 @pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_in_float32_it_is_the_plain_model_with_the_rounded_weights(tiny, bits, dtype):

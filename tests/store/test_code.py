@@ -96,15 +96,12 @@ def test_a_root_that_is_not_a_name_is_refused(value):
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
-        ("stages/grade.py", "return parse.parse(spec)", "return parse.parse(spec)  # a comment"),
         (
             "stages/grade.py",
             "def compute(spec, inputs, out):",
             "def compute(\n    spec, inputs, out,\n):\n    '''Doc.'''",
         ),
-        ("grading/parse.py", "'''Parse it.'''", "'''Read it.'''"),
         ("grading/parse.py", "'''Parse it.'''", ""),
-        ("stages/other.py", "", "x = 1"),
         ("progress.py", "tqdm", "rich"),
         ("training/grpo.py", "torch", "jax"),
         ("__init__.py", '"1"', '"2"'),
@@ -122,7 +119,6 @@ def test_edits_that_cannot_change_a_result_keep_the_digest(package, name, old, n
     ("name", "old", "new"),
     [
         ("stages/grade.py", "return parse.parse(spec)", "return parse.parse(spec + 1)"),
-        ("grading/parse.py", "join(text)", "join(text.strip())"),
         ("grading/table.json", "{}", "{ }"),
         ("_shared.py", "return text", "return text.lower()"),
         ("lazy.py", "json", "csv"),

@@ -4,7 +4,9 @@ Where the edit changes what the stage prints, the digest has to change. Both are
 after the edit.
 """
 
-import subprocess
+import contextlib
+import importlib
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -28,44 +30,28 @@ def case(old: str = "1", new: str = "2", stage: str = "from mini.a import f\npri
 
 
 # By what is edited; each edit changes what the stage prints.
+# fmt: off
 REACHES = {
     "a function": case(a=F),
     "a function through a module": case(stage="from mini import a\nprint(a.f())", a=F),
     "a function of a module with a long name": case(stage="import mini.a\nprint(mini.a.f())", a=F),
     "a function that is imported inside a function": case(a="def f():\n    from mini.b import g\n    return g()", b=G),
-    "a constant through two modules": case(
-        "LIMIT = 1",
-        "LIMIT = 2",
-        a="from mini.b import LIMIT\ndef f():\n    return LIMIT",
-        b="from mini.c import LIMIT",
-        c="OTHER = 0\nLIMIT = 1",
-    ),
-    "where a name comes from, if both places count anyway": case(
-        "f as h",
-        "g as h",
+    "a constant through two modules": case("LIMIT = 1", "LIMIT = 2",
+        a="from mini.b import LIMIT\ndef f():\n    return LIMIT", b="from mini.c import LIMIT",
+        c="OTHER = 0\nLIMIT = 1"),
+    "where a name comes from, if both places count anyway": case("f as h", "g as h",
         stage="from mini import b\nfrom mini.c import f, g\nprint(b.h(), f(), g())",
-        c="def f():\n    return 1\ndef g():\n    return 2",
-        b="from mini.c import f as h",
-    ),
-    "what an import of another package names": case(
-        "floor", "ceil", a="from math import floor as whole\ndef f():\n    return whole(1.5)"
-    ),
+        c="def f():\n    return 1\ndef g():\n    return 2", b="from mini.c import f as h"),
+    "what an import of another package names": case("floor", "ceil",
+        a="from math import floor as whole\ndef f():\n    return whole(1.5)"),
     "a default": case("n=1", "n=2", a="def f(n=1):\n    return n"),
     "a constant that a default names": case("N = 1", "N = 2", a="N = 1\ndef f(n=N):\n    return n"),
-    "a decorator": case(
-        "2 * g()", "3 * g()", a="def twice(g):\n    return lambda: 2 * g()\n@twice\ndef f():\n    return 1"
-    ),
-    "a method of a base class": case(
-        stage="from mini.a import Child\nprint(Child().f())",
-        a="from mini.b import Base\nclass Child(Base):\n    pass",
-        b="class Base:\n    def f(self):\n        return 1",
-    ),
-    "a default of a dataclass": case(
-        "= 1",
-        "= 2",
-        stage="from mini.a import Settings\nprint(Settings().n)",
-        a="from dataclasses import dataclass\n@dataclass\nclass Settings:\n    n: int = 1",
-    ),
+    "a decorator": case("2 * g()", "3 * g()",
+        a="def twice(g):\n    return lambda: 2 * g()\n@twice\ndef f():\n    return 1"),
+    "a method of a base class": case(stage="from mini.a import Child\nprint(Child().f())",
+        a="from mini.b import Base\nclass Child(Base):\n    pass", b="class Base:\n    def f(self):\n        return 1"),
+    "a default of a dataclass": case("= 1", "= 2", stage="from mini.a import Settings\nprint(Settings().n)",
+        a="from dataclasses import dataclass\n@dataclass\nclass Settings:\n    n: int = 1"),
     "what makes a default of a dataclass": case(
         "return 1",
         "return 2",
@@ -73,64 +59,33 @@ REACHES = {
         a="from dataclasses import dataclass, field\ndef first():\n    return 1\n@dataclass\nclass Settings:\n"
         "    n: int = field(default_factory=first)",
     ),
-    "a member of an enum": case(
-        "A = 1",
-        "A = 2",
-        stage="from mini.a import Kind\nprint([kind.value for kind in Kind])",
-        a="from enum import Enum\nclass Kind(Enum):\n    A = 1",
-    ),
+    "a member of an enum": case("A = 1", "A = 2", stage="from mini.a import Kind\nprint([kind.value for kind in Kind])",
+        a="from enum import Enum\nclass Kind(Enum):\n    A = 1"),
     "a class attribute": case(stage="from mini.a import C\nprint(C().n)", a="class C:\n    n = 1"),
-    "a comprehension at module level": case(
-        "n + 1",
-        "n + 2",
-        stage="from mini.a import TABLE\nprint(TABLE)",
-        a="def f(n):\n    return n + 1\nTABLE = {n: f(n) for n in range(2)}",
-    ),
-    "a function inside functools.partial": case(
-        "n + 1",
-        "n + 2",
-        stage="from mini.a import g\nprint(g())",
-        a="from functools import partial\ndef f(n):\n    return n + 1\ng = partial(f, 1)",
-    ),
-    "a name that a function has for itself, too": case(
-        "n = 1", "n = 2", a="n = 1\ndef f():\n    def g():\n        n = 5\n        return n\n    return g() + n"
-    ),
+    "a comprehension at module level": case("n + 1", "n + 2", stage="from mini.a import TABLE\nprint(TABLE)",
+        a="def f(n):\n    return n + 1\nTABLE = {n: f(n) for n in range(2)}"),
+    "a function inside functools.partial": case("n + 1", "n + 2", stage="from mini.a import g\nprint(g())",
+        a="from functools import partial\ndef f(n):\n    return n + 1\ng = partial(f, 1)"),
+    "a name that a function has for itself, too": case("n = 1", "n = 2",
+        a="n = 1\ndef f():\n    def g():\n        n = 5\n        return n\n    return g() + n"),
     "what getattr takes from a module": case(stage="from mini import a\nprint(getattr(a, 'f' + '')())", a=F),
-    "what getattr takes from a module that it imports": case(
-        stage="from mini import a\nprint(getattr(a, 'f' + '')())", a="from mini.b import f", b=F
-    ),
-    "a module in a table of modules": case(
-        stage="from mini.a import TABLE\nprint(TABLE['b'].f())", a="from mini import b\nTABLE = {'b': b}", b=F
-    ),
+    "what getattr takes from a module that it imports": case(stage="from mini import a\nprint(getattr(a, 'f' + '')())",
+        a="from mini.b import f", b=F),
+    "a module in a table of modules": case(stage="from mini.a import TABLE\nprint(TABLE['b'].f())",
+        a="from mini import b\nTABLE = {'b': b}", b=F),
     "a module whose name is a text": case(
-        stage="from importlib import import_module\nprint(import_module('mini.a').f())", a=F
-    ),
-    "what globals() finds": case(
-        "return 1",
-        "return 2",
-        stage="from mini.a import g\nprint(g('f'))",
-        a="def f():\n    return 1\ndef g(name):\n    return globals()[name]()",
-    ),
-    "what eval finds": case(
-        "return 1",
-        "return 2",
-        stage="from mini.a import g\nprint(g())",
-        a="def f():\n    return 1\ndef g():\n    return eval('f()')",
-    ),
-    "a subclass that is found by its base": case(
-        "n = 1",
-        "n = 2",
+        stage="from importlib import import_module\nprint(import_module('mini.a').f())", a=F),
+    "what globals() finds": case("return 1", "return 2", stage="from mini.a import g\nprint(g('f'))",
+        a="def f():\n    return 1\ndef g(name):\n    return globals()[name]()"),
+    "what eval finds": case("return 1", "return 2", stage="from mini.a import g\nprint(g())",
+        a="def f():\n    return 1\ndef g():\n    return eval('f()')"),
+    "a subclass that is found by its base": case("n = 1", "n = 2",
         stage="import mini.b\nfrom mini.a import Base\nprint([kind.n for kind in Base.__subclasses__()])",
-        a="class Base:\n    pass",
-        b="from mini.a import Base\nclass One(Base):\n    n = 1",
-    ),
-    "a subclass that registers itself by __init_subclass__": case(
-        "n = 1",
-        "n = 2",
+        a="class Base:\n    pass", b="from mini.a import Base\nclass One(Base):\n    n = 1"),
+    "a subclass that registers itself by __init_subclass__": case("n = 1", "n = 2",
         stage="import mini.b\nfrom mini.a import KNOWN\nprint([kind.n for kind in KNOWN])",
         a="KNOWN = []\nclass Base:\n    def __init_subclass__(cls):\n        KNOWN.append(cls)",
-        b="from mini.a import Base\nclass One(Base):\n    n = 1",
-    ),
+        b="from mini.a import Base\nclass One(Base):\n    n = 1"),
     "a class that registers itself by its metaclass": case(
         "n = 1",
         "n = 2",
@@ -142,77 +97,44 @@ REACHES = {
     "a function that a decorator registers": case(
         stage="import mini.b\nfrom mini.a import KNOWN\nprint([f() for f in KNOWN])",
         a="KNOWN = []\ndef known(f):\n    KNOWN.append(f)\n    return f",
-        b="from mini.a import known\n@known\ndef f():\n    return 1",
-    ),
-    "a function that the decorator that a call returns registers": case(
-        "return 1",
-        "return 2",
+        b="from mini.a import known\n@known\ndef f():\n    return 1"),
+    "a function that the decorator that a call returns registers": case("return 1", "return 2",
         stage="import mini.b\nfrom mini.a import KNOWN\nprint([f() for f in KNOWN.values()])",
         a="KNOWN = {}\ndef known(name):\n    def keep(f):\n        KNOWN[name] = f\n        return f\n    return keep",
-        b="from mini.a import known\n@known('f')\ndef f():\n    return 1",
-    ),
-    "a default whose value registers something": case(
-        "keep(1)",
-        "keep(2)",
+        b="from mini.a import known\n@known('f')\ndef f():\n    return 1"),
+    "a default whose value registers something": case("keep(1)", "keep(2)",
         stage="import mini.b\nfrom mini.a import KNOWN\nprint(KNOWN)",
         a="KNOWN = []\ndef keep(n):\n    KNOWN.append(n)",
-        b="from mini.a import keep\ndef unused(n=keep(1)):\n    return n",
-    ),
-    "a constant whose value registers something": case(
-        "keep(1)",
-        "keep(2)",
+        b="from mini.a import keep\ndef unused(n=keep(1)):\n    return n"),
+    "a constant whose value registers something": case("keep(1)", "keep(2)",
         stage="import mini.b\nfrom mini.a import KNOWN\nprint(KNOWN)",
-        a="KNOWN = []\ndef keep(n):\n    KNOWN.append(n)",
-        b="from mini.a import keep\nUNUSED = keep(1)",
-    ),
-    "a class attribute that registers something": case(
-        "Field(1)",
-        "Field(2)",
+        a="KNOWN = []\ndef keep(n):\n    KNOWN.append(n)", b="from mini.a import keep\nUNUSED = keep(1)"),
+    "a class attribute that registers something": case("Field(1)", "Field(2)",
         stage="import mini.b\nfrom mini.a import KNOWN\nprint(KNOWN)",
         a="KNOWN = []\nclass Field:\n    def __init__(self, n):\n        KNOWN.append(n)",
-        b="from mini.a import Field\nclass Unused:\n    n = Field(1)",
-    ),
-    "an attribute that another module sets on a module": case(
-        "return 1",
-        "return 2",
-        stage="import mini.b\nfrom mini import a\nprint(a.f())",
-        a="def f():\n    return 0",
-        b="from mini import a\ndef other():\n    return 1\na.f = other",
-    ),
-    "a method that another module sets on a class": case(
-        stage="import mini.b\nfrom mini.a import C\nprint(C().f())",
-        a="class C:\n    pass",
-        b="from mini.a import C\nC.f = lambda self: 1",
-    ),
-    "an entry that another statement adds": case(
-        stage="from mini.a import TABLE\nprint(TABLE)", a="TABLE = {}\nTABLE['n'] = 1"
-    ),
-    "a value that another function sets": case(
-        "n = 1",
-        "n = 2",
+        b="from mini.a import Field\nclass Unused:\n    n = Field(1)"),
+    "an attribute that another module sets on a module": case("return 1", "return 2",
+        stage="import mini.b\nfrom mini import a\nprint(a.f())", a="def f():\n    return 0",
+        b="from mini import a\ndef other():\n    return 1\na.f = other"),
+    "a method that another module sets on a class": case(stage="import mini.b\nfrom mini.a import C\nprint(C().f())",
+        a="class C:\n    pass", b="from mini.a import C\nC.f = lambda self: 1"),
+    "an entry that another statement adds": case(stage="from mini.a import TABLE\nprint(TABLE)",
+        a="TABLE = {}\nTABLE['n'] = 1"),
+    "a value that another function sets": case("n = 1", "n = 2",
         stage="from mini.a import g, set_n\nset_n()\nprint(g())",
-        a="n = 0\ndef set_n():\n    global n\n    n = 1\ndef g():\n    return n",
-    ),
+        a="n = 0\ndef set_n():\n    global n\n    n = 1\ndef g():\n    return n"),
     "a later definition of the same name": case(a="def f():\n    return 0\ndef f():\n    return 1"),
-    "a definition under a condition": case(
-        "return 1",
-        "return 2",
-        a="import sys\nif sys.version_info > (3,):\n    def f():\n        return 1\nelse:\n    f = None",
-    ),
-    "an import that may fail": case(
-        a="try:\n    from nowhere import f\nexcept ImportError:\n    from mini.b import f", b=F
-    ),
+    "a definition under a condition": case("return 1", "return 2",
+        a="import sys\nif sys.version_info > (3,):\n    def f():\n        return 1\nelse:\n    f = None"),
+    "an import that may fail": case(a="try:\n    from nowhere import f\nexcept ImportError:\n    from mini.b import f",
+        b=F),
     "one of several constants of a statement": case(stage="from mini.a import A\nprint(A)", a="A, B = 1, 0"),
     "what a star imports": case(a="from mini.b import *\ndef f():\n    return g()", b=G),
-    "the __getattr__ of a module": case(
-        stage="from mini import a\nprint(a.anything)", a="def __getattr__(name):\n    return 1"
-    ),
-    "a type that only an annotation names, as a text": case(
-        "n = 1",
-        "n = 2",
+    "the __getattr__ of a module": case(stage="from mini import a\nprint(a.anything)",
+        a="def __getattr__(name):\n    return 1"),
+    "a type that only an annotation names, as a text": case("n = 1", "n = 2",
         stage="from typing import get_type_hints\nfrom mini.a import f\nprint(get_type_hints(f)['n'].n)",
-        a="def f(n: 'Kind'):\n    return n\nclass Kind:\n    n = 1",
-    ),
+        a="def f(n: 'Kind'):\n    return n\nclass Kind:\n    n = 1"),
     "the __init__ of a package": case(
         stage="from mini.sub.a import f\nprint(f())",
         **{
@@ -220,29 +142,17 @@ REACHES = {
             "sub/__init__": "import os\nos.environ['MINI'] = '1'",
         },
     ),
-    "an import for what it does": case(
-        stage="import mini.b\nfrom mini import a\nprint(a.N)",
-        a="N = 0",
-        b="import mini.c",
-        c="from mini import a\na.N = 1",
-    ),
-    "two modules that import names from each other": case(
-        "return 1",
-        "return 2",
+    "an import for what it does": case(stage="import mini.b\nfrom mini import a\nprint(a.N)", a="N = 0",
+        b="import mini.c", c="from mini import a\na.N = 1"),
+    "two modules that import names from each other": case("return 1", "return 2",
         b="from mini.a import h\ndef g():\n    return h()",
-        a="def f():\n    from mini.b import g\n    return g()\ndef h():\n    return 1",
-    ),
+        a="def f():\n    from mini.b import g\n    return g()\ndef h():\n    return 1"),
     "a lambda": case("n + 1", "n + 2", stage="from mini.a import f\nprint(f(1))", a="f = lambda n: n + 1"),
-    "the result of a property": case(
-        stage="from mini.a import C\nprint(C().n)", a="class C:\n    @property\n    def n(self):\n        return 1"
-    ),
-    "a function that a key function is": case(
-        "[1]",
-        "[2]",
-        stage="import mini.b\nfrom mini.a import SEEN\nprint(SEEN)",
+    "the result of a property": case(stage="from mini.a import C\nprint(C().n)",
+        a="class C:\n    @property\n    def n(self):\n        return 1"),
+    "a function that a key function is": case("[1]", "[2]", stage="import mini.b\nfrom mini.a import SEEN\nprint(SEEN)",
         a="SEEN = []\ndef see(n):\n    SEEN.append(n)\n    return n",
-        b="from mini.a import see\nUNUSED = sorted([1], key=see)",
-    ),
+        b="from mini.a import see\nUNUSED = sorted([1], key=see)"),
     **{
         f"a class that registers itself, derived from {how}": case(
             "n = 1",
@@ -264,40 +174,20 @@ REACHES = {
             "a base, under a condition": "if make:\n    class One(Base):\n        ",
         }.items()
     },
-    "a function that a partial of a function registers": case(
-        "return 1",
-        "return 2",
+    "a function that a partial of a function registers": case("return 1", "return 2",
         stage="import mini.b\nfrom mini.a import KNOWN\nprint([f() for f in KNOWN.values()])",
         a="KNOWN = {}\ndef keep(name, f):\n    KNOWN[name] = f\n    return f",
-        b="from functools import partial\nfrom mini.a import keep\n@partial(keep, 'f')\ndef f():\n    return 1",
-    ),
-    "what another name of sys.modules has": case(
-        "return 1",
-        "return 2",
-        stage="import mini.b\nfrom sys import modules\nprint(modules['mini.b'].g())",
-        b="def g():\n    return 1",
-    ),
-    "what sys.modules has by a method": case(
-        "return 1",
-        "return 2",
-        stage="import mini.b\nimport sys\nprint(sys.modules.get('mini.b').g())",
-        b="def g():\n    return 1",
-    ),
-    "what another name of globals finds": case(
-        "return 1",
-        "return 2",
-        stage="from mini.a import g\nprint(g('f'))",
-        a="from builtins import globals as names\ndef f():\n    return 1\ndef g(name):\n    return names()[name]()",
-    ),
-    "the order of two imports that register something": case(
-        "from mini import c\nfrom mini import d",
-        "from mini import d\nfrom mini import c",
-        stage="from mini import b\nfrom mini.a import KNOWN\nprint(KNOWN)",
-        a="KNOWN = []",
-        c="from mini.a import KNOWN\nKNOWN.append('c')",
-        d="from mini.a import KNOWN\nKNOWN.append('d')",
-        b="from mini import c\nfrom mini import d",
-    ),
+        b="from functools import partial\nfrom mini.a import keep\n@partial(keep, 'f')\ndef f():\n    return 1"),
+    "what another name of sys.modules has": case("return 1", "return 2",
+        stage="import mini.b\nfrom sys import modules\nprint(modules['mini.b'].g())", b="def g():\n    return 1"),
+    "what sys.modules has by a method": case("return 1", "return 2",
+        stage="import mini.b\nimport sys\nprint(sys.modules.get('mini.b').g())", b="def g():\n    return 1"),
+    "what another name of globals finds": case("return 1", "return 2", stage="from mini.a import g\nprint(g('f'))",
+        a="from builtins import globals as names\ndef f():\n    return 1\ndef g(name):\n    return names()[name]()"),
+    "the order of two imports that register something": case("from mini import c\nfrom mini import d",
+        "from mini import d\nfrom mini import c", stage="from mini import b\nfrom mini.a import KNOWN\nprint(KNOWN)",
+        a="KNOWN = []", c="from mini.a import KNOWN\nKNOWN.append('c')",
+        d="from mini.a import KNOWN\nKNOWN.append('d')", b="from mini import c\nfrom mini import d"),
     "a module of a table of names, which the __getattr__ of a package imports": case(
         "return 1",
         "return 2",
@@ -308,19 +198,10 @@ REACHES = {
             "lazy/inner": "def f():\n    return 1",
         },
     ),
-    "the __getattr__ that a module imports": case(
-        "return 1",
-        "return 2",
-        stage="from mini import a\nprint(a.anything)",
-        a="from mini.b import __getattr__",
-        b="def __getattr__(name):\n    return 1",
-    ),
-    "a module of a relative name": case(
-        "return 1",
-        "return 2",
-        stage="from importlib import import_module\nprint(import_module('.a', 'mini').f())",
-        a=F,
-    ),
+    "the __getattr__ that a module imports": case("return 1", "return 2", stage="from mini import a\nprint(a.anything)",
+        a="from mini.b import __getattr__", b="def __getattr__(name):\n    return 1"),
+    "a module of a relative name": case("return 1", "return 2",
+        stage="from importlib import import_module\nprint(import_module('.a', 'mini').f())", a=F),
     "a function whose argument has the name of a harmless one": case(
         "see, 1",
         "see, 2",
@@ -330,7 +211,9 @@ REACHES = {
         b="from mini.a import call, see\nUNUSED = call(see, 1)",
     ),
 }
+# fmt: on
 # No edit can change what the stage prints.
+# fmt: off
 REACHES_NOTHING = {
     "another function": case("5", "6", a=A),
     "a new function": case("def other", "def third():\n    return 7\ndef other", a=A),
@@ -338,11 +221,8 @@ REACHES_NOTHING = {
     "a comment": case("return 1", "return 1  # one", a=A),
     "a docstring": case("def f():\n", "def f():\n    '''One.'''\n", a=A),
     "another constant": case("N = 3", "N = 4", a="N = 3\ndef f():\n    return 1\ndef other():\n    return 5\n"),
-    "a table that nothing names": case(
-        "cell(3)",
-        "cell(4)",
-        a="def cell(n):\n    return n\nTABLE = {'a': cell(3)}\ndef f():\n    return 1\ndef other():\n    return 5\n",
-    ),
+    "a table that nothing names": case("cell(3)", "cell(4)",
+        a="def cell(n):\n    return n\nTABLE = {'a': cell(3)}\ndef f():\n    return 1\ndef other():\n    return 5\n"),
     "a dataclass that nothing names": case(
         "n: int = 3",
         "n: int = 4",
@@ -350,13 +230,11 @@ REACHES_NOTHING = {
         "    m: dict = field(default_factory=dict)\nD = C(n=7)\n" + A,
     ),
     "what only type checkers import": case(
-        a="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mini.b import g\n" + A,
-        b="g = 1",
-    ),
-    "another function of a module that is used by its name": case(
-        "5", "6", stage="from mini import a\nprint(a.f())", a=A
-    ),
+        a="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mini.b import g\n" + A, b="g = 1"),
+    "another function of a module that is used by its name": case("5", "6", stage="from mini import a\nprint(a.f())",
+        a=A),
 }
+# fmt: on
 
 
 def _written(folder: Path, files: dict[str, str]) -> Path:
@@ -371,8 +249,24 @@ def _written(folder: Path, files: dict[str, str]) -> Path:
 
 
 def _printed(folder: Path) -> str:
-    command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, '.'); import {ROOT}"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    """What the stage prints in a new process, which has imported nothing of the package; a fork of this one."""
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            os.dup2(write, 1)
+            sys.stdout = os.fdopen(1, "w")
+            sys.dont_write_bytecode = True
+            sys.path.insert(0, str(folder))
+            importlib.import_module(ROOT)
+            sys.stdout.flush()
+            code = 0
+        os._exit(code)
+    os.close(write)
+    with os.fdopen(read) as said:
+        printed = said.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return printed
 
 
 @pytest.mark.parametrize("case", REACHES)
@@ -398,10 +292,7 @@ def test_an_edit_of_what_no_stage_names_keeps_the_key(tmp_path, case):
 def _edit(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert text.count(old) >= 1
-    path.unlink()  # Python takes the byte code of a file of the same size and second for that of the new one
     path.write_text(new.join(text.rsplit(old, 1)))
-    for made in path.parent.glob("__pycache__/*"):
-        made.unlink()
 
 
 @pytest.mark.parametrize(

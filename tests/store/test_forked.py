@@ -123,14 +123,12 @@ def library(tmp_path):
 @pytest.fixture
 def serve(library):
     servers = []
-    before = signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # a shell's background jobs, such as these tests, ignore it
 
     def start(**variables) -> Served:
         servers.append(Served(library, **variables))
         return servers[-1]
 
     yield start
-    signal.signal(signal.SIGQUIT, before)
     for served in servers:
         served.head.communicate(timeout=60)
         _wait(lambda served=served: _has_ended(served.pid))
@@ -187,9 +185,11 @@ def test_a_signal_to_a_job_ends_it_as_it_ends_a_job_that_is_not_forked(library, 
         codes.append(job.returncode)
         left = list((library.root / "results/store/tmp").iterdir())
         assert bool(left) == (number == signal.SIGKILL)  # a later job removes it
+        assert not (library.root / f"results/study/{text}").exists()
     assert codes[0] == codes[1] != 0
     served.go()
     assert served.run("forked")[0] == 0
+    assert list((library.root / "results/store/tmp").iterdir()) == []
 
 
 def test_a_signal_to_the_whole_group_reaches_a_job_once(library, serve):

@@ -2,7 +2,6 @@ import json
 import os
 import py_compile
 import shutil
-import signal
 import subprocess
 import sys
 import textwrap
@@ -48,18 +47,12 @@ def test_a_hit_imports_neither_the_stage_nor_anything_heavy(library):
     assert library.call(command).stdout == "\n"
 
 
-def test_the_job_may_come_from_standard_input(library):
-    *command, job = library.command("write_text", [_TEXT])
-    done = subprocess.run(
-        [*command, "-"], cwd=library.root, env=library.environment(), input=job, capture_output=True, text=True
-    )
-    assert "computed" in done.stderr
-
-
-def test_the_job_may_be_a_file(library):
+def test_the_job_may_come_from_a_file_or_standard_input(library):
     *command, job = library.command("write_text", [_TEXT])
     (library.root / "job.json").write_text(job)
     assert "computed" in library.call([*command, "job.json"]).stderr
+    asked = {"cwd": library.root, "env": library.environment(), "input": job}
+    assert "hit" in subprocess.run([*command, "-"], **asked, capture_output=True, text=True).stderr
     missing = library.call([*command, "none.json"])
     assert missing.returncode == 1
     assert "JOB: none.json: cannot be read" in missing.stderr
@@ -67,6 +60,8 @@ def test_the_job_may_be_a_file(library):
 
 def test_with_a_log_the_reason_of_a_failure_is_only_there(library):
     log = library.root / "logs" / "job.log"
+    done = library.call([*library.command("write_text", [_TEXT]), "--log", str(log)])
+    assert log.read_text() == done.stderr + "[write_text] done\n"
     for entry, reason in (
         ({"spec": {"text": "x", "a": {"module": "voices.none"}}, "output": "results/x"}, "no such module"),
         ({"spec": {"text": 3}, "output": "results/x"}, "AttributeError: 'int' object has no attribute 'strip'"),
@@ -82,12 +77,6 @@ def test_with_a_log_the_reason_of_a_failure_is_only_there(library):
         assert reason in lines[-1]
 
 
-def test_the_log_of_a_finished_job_ends_with_done(library):
-    log = library.root / "job.log"
-    done = library.call([*library.command("write_text", [_TEXT]), "--log", str(log)])
-    assert log.read_text() == done.stderr + "[write_text] done\n"
-
-
 def test_an_entry_can_read_the_output_of_an_earlier_one_and_raw_files(library):
     (library.root / "raw.txt").write_text("Raw")
     library.run("write_text", [_TEXT])
@@ -100,26 +89,26 @@ def test_an_entry_can_read_the_output_of_an_earlier_one_and_raw_files(library):
     assert (library.root / "results/study/two/text.txt").read_text() == "raw raw hello"
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new", "outcomes"),
-    [
-        ("words.py", "# no more than that", "# nothing more", ["hit", "hit"]),
-        ("words.py", "Return the text, trimmed.", "Trim.", ["hit", "hit"]),
-        ("words.py", "text.strip()", "(\n        text.strip()\n    )", ["hit", "hit"]),
-        ("voices/soft.py", "lower", "title", ["hit", "hit"]),
-        ("progress.py", "flush=True", "flush=False", ["hit", "hit"]),
-        ("voices/loud.py", "upper", "title", ["hit", "computed"]),
-        ("stages/join_texts.py", '" ".join', '"-".join', ["hit", "computed"]),
-        # Different output reaches the next stage; equal output does not.
-        ("words.py", "text.strip()", "text.strip() + '!'", ["computed", "computed"]),
-        ("words.py", "text.strip()", "text.strip().strip()", ["computed", "hit"]),
-    ],
-)
-def test_an_edit_recomputes_exactly_what_depends_on_it(library, name, old, new, outcomes):
+EDITS = [
+    ("words.py", "# no more than that", "# nothing more", ["hit", "hit"]),
+    ("words.py", "Return the text, trimmed.", "Trim.", ["hit", "hit"]),
+    ("words.py", "text.strip()", "(\n        text.strip()\n    )", ["hit", "hit"]),
+    ("voices/soft.py", "lower", "title", ["hit", "hit"]),
+    ("progress.py", "flush=True", "flush=False", ["hit", "hit"]),
+    ("voices/loud.py", "upper", "title", ["hit", "computed"]),
+    ("stages/join_texts.py", '" ".join', '"-".join', ["hit", "computed"]),
+    # Different output reaches the next stage; equal output does not.
+    ("words.py", "text.strip()", "text.strip() + '!'", ["computed", "computed"]),
+    ("words.py", "text.strip()", "text.strip().strip()", ["computed", "hit"]),
+]
+
+
+def test_an_edit_recomputes_exactly_what_depends_on_it(library):
     assert library.both() == ["computed", "computed"]
-    library.edit(name, old, new)
-    assert library.both() == outcomes
-    library.edit(name, new, old)
+    for name, old, new, outcomes in EDITS:
+        library.edit(name, old, new)
+        assert library.both() == outcomes, (name, new)
+        library.edit(name, new, old)
     assert library.both() == ["hit", "hit"]
 
 
@@ -207,14 +196,6 @@ def test_entries_finished_before_a_failure_are_kept(library):
     assert "hit" in library.run("write_text", [good]).stderr
 
 
-def test_a_full_disk_is_reported(library):
-    library.edit("words.py", "return text.strip()", "raise OSError(28, 'No space left on device')")
-    done = library.run("write_text", [_TEXT])
-    assert done.returncode == 1
-    assert "no space left on the device" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 _SLOW = """
 import time
 from pathlib import Path
@@ -244,33 +225,6 @@ def _ended(library, process, code=0):
     said = process.communicate(timeout=60)[1]
     assert process.returncode == code, said
     return said
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
-def test_a_killed_job_leaves_nothing_that_looks_finished(library, number):
-    library.write("words.py", _SLOW)
-    process = _started(library)
-    process.send_signal(number)
-    process.communicate(timeout=60)
-    assert process.returncode != 0
-    assert not (library.root / "results/study/text").exists()
-    left = list((library.root / "results/store/tmp").iterdir())
-    assert bool(left) == (number == signal.SIGKILL)
-    (library.root / "go").touch()
-    assert "computed" in library.run("write_text", [_TEXT]).stderr
-    assert list((library.root / "results/store/tmp").iterdir()) == []
-
-
-def test_two_processes_with_the_same_key_both_succeed(library):
-    library.write("words.py", _SLOW)
-    first = _started(library)
-    (library.root / "started").unlink()
-    second = _started(library)
-    for process in (first, second):
-        said = _ended(library, process)
-        assert "computed" in said
-        assert "different files" not in said
-    assert library.run("write_text", [_TEXT]).stderr.split()[2] == "hit"
 
 
 def _edited_before_it_is_imported(library, edit, restore=lambda late: None):
@@ -307,7 +261,7 @@ def test_another_module_in_place_of_one_that_was_digested_is_not_imported(librar
 
 def test_a_module_swept_by_a_script_has_a_result_of_its_own_for_each_value(library):
     """The file keeps its size and its time, as with `cp -p` and `rsync -a`, or changes several times in one second."""
-    for value in range(1, 8):
+    for value in range(1, 4):
         words = library.write("words.py", f"def decorate(text):\n    return '{value}'\n")
         os.utime(words, (1e9, 1e9))
         assert library.run("write_text", [_TEXT]).stderr.split()[2] == "computed"
@@ -397,21 +351,6 @@ def test_a_package_upgraded_while_a_job_runs_is_not_stored_under_the_key_of_anot
     _install(library, "2.0", 2)
     said = _ended(library, process, code=1)
     assert "odd (1.0, now 2.0): replaced while write_text ran, so its result cannot be stored under any key" in said
-
-
-def test_a_job_with_many_entries_parses_each_module_once(library):
-    program = textwrap.dedent("""
-        import ast, sys
-        from dualread.store.run import main
-        parsed, parse = [], ast.parse
-        ast.parse = lambda text, filename: parsed.append(filename) or parse(text, filename)
-        assert main(sys.argv[1:]) == 0
-        print(len(parsed) == len(set(parsed)) > 0)
-    """)
-    entries = [{"spec": {"text": text}, "output": f"results/study/{text}"} for text in ("one", "two", "three")]
-    done = library.call([sys.executable, "-c", program, *library.command("write_text", entries)[3:]])
-    assert done.stderr.count("computed") == 3
-    assert done.stdout == "True\n"
 
 
 def test_editing_code_after_it_was_imported_does_no_harm(library):

@@ -5,7 +5,6 @@ import os
 import resource
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -153,24 +152,6 @@ def test_a_second_result_with_other_bytes_is_dropped_and_the_difference_is_recor
     row = json.loads((store.root / "differences.jsonl").read_text())
     assert (row["key"], row["files"], row["kept"]) == (_ACTION.key, ["folder/file.txt"], first.digest)
     assert "gave different files (folder/file.txt)" in capsys.readouterr().err
-
-
-def test_many_threads_publish_one_entry(store):
-    barrier = threading.Barrier(8)
-    found = []
-
-    def write():
-        barrier.wait()
-        found.append(_publish(store))
-
-    threads = [threading.Thread(target=write) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 8
-    assert all(manifest == store.lookup(_ACTION.key) for manifest in found)
-    assert list((store.root / "tmp").iterdir()) == []
 
 
 def _publish_in(root):

@@ -32,10 +32,6 @@ def test_versions_are_public_and_named_by_distribution(installed):
     assert found == {"torch": "2.13.0", "pillow": "13.0.0", "scikit-learn": "1.9.1", "odd-name": "3.0"}
 
 
-def test_the_order_of_names_does_not_matter(installed):
-    assert list(public_versions(["torch", "numpy"])) == list(public_versions(["numpy", "torch"]))
-
-
 def test_a_package_that_is_not_installed_is_listed_as_such(installed):
     assert public_versions(["vllm"]) == {"vllm": "not installed"}
 

@@ -73,10 +73,6 @@ def study(tmp_path, monkeypatch):
     return small
 
 
-def test_what_is_up_to_date_has_no_reason(study):
-    assert study.reasons() == []
-
-
 def test_what_a_dry_run_planned_counts_only_where_it_is_asked_for(study):
     study.plan("grade", GRADED, {"contract": "blocks"}, {"official": "official.json"}, at=2, of="results/small/dry_run")
     assert study.reasons() == []

@@ -31,10 +31,10 @@ PLACES = [at for at in places(CONFIG) if at]
 
 
 @pytest.mark.parametrize("section", sorted(CONFIG))
-@pytest.mark.parametrize("value", [3, [], [[1]], True, math.nan])
-def test_a_section_of_another_type_is_refused(section, value):
-    with pytest.raises(ConfigError, match=rf"^study\.yaml: {section}"):
-        resolve({**CONFIG, section: value}, source="study.yaml")
+def test_a_section_of_another_type_is_refused(section):
+    for value in (3, [], [[1]], True, math.nan):
+        with pytest.raises(ConfigError, match=rf"^study\.yaml: {section}"):
+            resolve({**CONFIG, section: value}, source="study.yaml")
 
 
 @settings(few, max_examples=examples(150))

@@ -1,8 +1,5 @@
 """Studies whose answers are given: which methods they leave out, who has which seed, and what contradicts itself."""
 
-import pytest
-
-from dualread.errors import ConfigError
 from dualread.study.config import resolve
 from dualread.study.files import laid_over
 from dualread.study.shards import StudyShards
@@ -40,10 +37,6 @@ def test_likelihoods_of_integers_are_no_service_s_business():
     assert config.left_out["rlvr"]["base"] == "it reads the likelihoods of many integers, which services do not give"
 
 
-def test_nothing_is_left_out_where_nothing_is_given():
-    assert resolve(EMBEDDED).left_out == {}
-
-
 def test_given_answers_have_no_seed_and_no_forced_likelihoods():
     shards = StudyShards(resolve(given()))
     assert shards.given == ["rlvr"]
@@ -77,8 +70,3 @@ def test_the_service_knows_the_model_by_its_name():
     assert StudyShards(resolve(given())).service("qwen3-vl-tiny", "rlvr").model == "qwen3-vl-tiny"
     without = resolve(laid_over(given(changes), {"methods": {"sequence_likelihood": None}}))
     assert not StudyShards(without).service("medgemma-tiny", "rlvr").log_probs
-
-
-def test_an_unknown_setting_of_answers_is_named():
-    with pytest.raises(ConfigError, match=r"actors\.rlvr\.answers\.where: unknown key"):
-        resolve(given({"actors": {"rlvr": {"answers": {"folder": "x", "where": 1}}}}))

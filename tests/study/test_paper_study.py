@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from dualread.study.config import resolve
+from dualread.study.files import load
 from dualread.study.shards import StudyShards
 from dualread.study.sizes import Sizes
 from tests.reporting.tables.test_hparams import PAPER, rows_of
@@ -111,3 +112,17 @@ def test_donors_and_shuffled_images_are_shown_where_the_paper_shows_them(study):
 def test_every_source_is_a_commit_or_a_folder(written):
     for entry in (*written["datasets"].values(), *written["backbones"].values()):
         assert "revision" in entry["source"] or set(entry["source"]) == {"folder"}
+
+
+LARGER = [ROOT / "workflow/studies" / name for name in ("paper.yaml", "larger.yaml")]
+
+
+def test_sizes_of_larger_backbones_are_those_of_the_architecture():
+    """Counted by hand: parameters of the language model and of the vision tower, without biases and norms."""
+    for name, head in (("qwen3-vl-8b", 2), ("medgemma-27b", 1)):  # Qwen3-VL-8B has a head of its own
+        size = load(LARGER, ROOT).as_mapping()["backbones"][name]["size"]
+        width = size["hidden_size"]
+        layer = 2 * width * (size["attention_width"] + size["key_value_width"]) + 3 * width * size["feed_forward"]
+        seen = 4 * size["vision_width"] ** 2 + 2 * size["vision_width"] * size["vision_feed_forward"]
+        counted = size["layers"] * layer + head * width * size["vocabulary"] + size["vision_layers"] * seen
+        assert counted <= size["parameters"] <= 1.02 * counted

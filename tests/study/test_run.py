@@ -7,17 +7,15 @@ from types import SimpleNamespace
 import pytest
 
 from dualread.devices import ASSIGNED
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError
 from dualread.schema.study import Config
-from dualread.source_snapshot import ROOT
 from dualread.store.copy import LOCK_NAME, read_lock
 from dualread.store.job import Entry
 from dualread.store.place import last_plan, read_study
 from dualread.store.store import Store
 from dualread.study import run as study_run
 from dualread.study import stale
-from dualread.study import workflow as insides
-from dualread.study.run import StudyRun, check
+from dualread.study.run import StudyRun
 from tests.store.entries import grow_old, publish
 from tests.study.small import small
 
@@ -51,13 +49,6 @@ def _run(*, dryrun=False, remote=False, **machine):
     )
     study = {**small(), "study": "small", "store": "results/store", "machine": {**small()["machine"], **machine}}
     return StudyRun(workflow, Config.model_validate(study), RESULTS)
-
-
-def test_a_library_of_another_checkout_is_refused(tmp_path):
-    workflow = SimpleNamespace(**dict.fromkeys(insides._NEEDED))
-    check(ROOT.resolve().parents[1], workflow, "9.27.1")
-    with pytest.raises(ConfigError, match=rf"^{tmp_path}: the rules are from here, but the library is {ROOT}\."):
-        check(tmp_path, workflow, "9.27.1")
 
 
 def test_jobs_have_one_thread_and_those_of_a_cluster_know_that_their_gpus_are_assigned(run_of):
@@ -125,13 +116,6 @@ def test_jobs_are_forked_without_the_packages_of_what_the_store_has(run_of, monk
     run._outdated()
     run.begin([])
     assert [asked[0](Entry.of(place, {})) for place in places] == [True, False]
-
-
-def test_rules_of_actors_get_the_resources_of_their_stage(run_of):
-    run = run_of(dryrun=True)
-    run.before_planning()
-    given = run._workflow.resource_settings.overwrite_resources
-    assert given == {name: {"mem_mb": 5} for name in ("grade", "grade_base", "grade_rlvr", "grade_own")}
 
 
 def test_a_run_that_ends_names_its_results_and_one_that_cannot_says_so(run_of, capsys):

@@ -36,9 +36,10 @@ def test_every_key_is_explained():
     assert found["datasets.<name>.pairing.splits"][0] == "list of `train` or `validation` or `test`, required"
 
 
-@pytest.mark.parametrize("given", GIVEN, ids=lambda given: given["study"])
-def test_the_json_schema_of_a_config_accepts_every_study(given):
-    Draft202012Validator(json_schema()).validate(given)
+def test_the_json_schema_of_a_config_accepts_every_study():
+    validator = Draft202012Validator(json_schema())
+    for given in GIVEN:
+        validator.validate(given)
 
 
 def test_the_page_of_all_settings_is_that_of_the_declarations(capsys):
@@ -71,7 +72,6 @@ def test_a_config_is_not_changed_after_it_was_checked():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"seeds": [17, 17]}, "seeds: 17 is listed twice."),
         ({"seeds": [17.0]}, "seeds.0: 17.0 is not of type integer."),
         ({"seeds": [True]}, "seeds.0: True is not of type integer."),
         ({"datasets": {"slake": {"id": 1}}}, "datasets.slake.id: 1 is not of type boolean."),

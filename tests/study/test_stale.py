@@ -79,14 +79,11 @@ def test_each_part_of_a_key_counts(study):
     assert study.stale() == [ACTOR, ANSWERS, GRADED]
 
 
-def test_artifacts_of_another_version_of_python_are_stale(study, monkeypatch):
-    monkeypatch.setattr(stale, "Action", partial(Action, python="3.99"))
-    assert study.stale() == [ACTOR, ANSWERS, GRADED]
-
-
-def test_an_artifact_of_another_stage_is_stale(study):
+def test_so_do_the_version_of_python_and_the_stage(study, monkeypatch):
     study.plan("copy", ACTOR, {"steps": 3}, official="official.json")
     assert study.stale() == [ACTOR]
+    monkeypatch.setattr(stale, "Action", partial(Action, python="3.99"))
+    assert study.stale() == [ACTOR, ANSWERS, GRADED]
 
 
 def test_what_was_made_from_an_earlier_input_is_stale(study):
@@ -120,13 +117,10 @@ def test_an_input_that_is_missing_and_would_have_the_same_bytes_is_found_in_the_
 
 
 def test_what_is_missing_itself_and_what_no_plan_makes_is_left_to_snakemake(study):
+    Path(GRADED, MANIFEST_NAME).write_text("{")  # a damaged manifest counts as missing
+    assert study.stale() == []
     lose(GRADED)
     del study.jobs[ANSWERS]
-    assert study.stale() == []
-
-
-def test_a_damaged_manifest_counts_as_missing(study):
-    Path(GRADED, MANIFEST_NAME).write_text("{")
     assert study.stale() == []
 
 

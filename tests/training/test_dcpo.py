@@ -3,6 +3,7 @@ import types
 import polars as pl
 import pytest
 import torch
+from tests.tiny import both
 
 from dualread.errors import ConfigError
 from dualread.training import dcpo
@@ -95,6 +96,7 @@ def test_interleaved_groups_over_two_processes(monkeypatch):
     assert trainer.logged["terms/calibration/mean"] == pytest.approx(-0.45)
 
 
+@both
 def test_each_token_is_trained_with_its_own_advantage(answered, monkeypatch):
     """On a real model: which advantage is applied to which token of the loss."""
     from trl.trainer.grpo_trainer import GRPOTrainer

@@ -10,6 +10,7 @@ import types
 import numpy as np
 import pytest
 import torch
+from tests.tiny import both
 from transformers import PrinterCallback
 from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -101,6 +102,7 @@ def largest_difference(one, other):
     return max(float((one[name] - other[name]).abs().max()) for name in one)
 
 
+@both
 def test_both_steps_follow_the_gradient_of_the_formula(job, steps):
     job, completions = job
     train(job)

@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 from tests.models.backbones.damage import edit_json
-from tests.tiny import image
+from tests.tiny import both, image
 from transformers import AutoTokenizer
 
 from dualread.errors import DataError, TrainingError
@@ -33,6 +33,7 @@ def test_the_bound_is_rounding_by_hand():
             check([(of(wrong), exact)])
 
 
+@both
 def test_a_second_bos_is_not_trained_with(tiny):
     """Released tokenizers of Gemma add BOS, and so do their chat templates: what trl 1.16 encodes twice is longer."""
     _, encoder = tiny.load()
@@ -51,6 +52,7 @@ def _shifted(types):
     return types.roll(1, dims=1)
 
 
+@both
 @pytest.mark.parametrize("wrong", [_without, _shifted])
 def test_wrong_token_types_end_the_training(job, monkeypatch, wrong):
     right = Encoder.batch

@@ -159,12 +159,10 @@ FILES = ["model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.jso
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize(
-    "damage", [Path.unlink, lambda path: path.write_bytes(b"?"), lambda path: os.truncate(path, 3)]
-)
-def test_a_checkpoint_with_a_damaged_file_is_skipped_and_the_file_is_named(tmp_path, name, damage, capsys):
-    folder = checkpoint(tmp_path / "checkpoint-1", "rng_state.pth")
-    damage(folder / name)
-    assert newest_complete(tmp_path, 1, remove=True) is None
-    assert name in capsys.readouterr().err
-    assert not folder.exists()
+def test_a_checkpoint_with_a_damaged_file_is_skipped_and_the_file_is_named(tmp_path, name, capsys):
+    for damage in (Path.unlink, lambda path: path.write_bytes(b"?"), lambda path: os.truncate(path, 3)):
+        folder = checkpoint(tmp_path / "checkpoint-1", "rng_state.pth")
+        damage(folder / name)
+        assert newest_complete(tmp_path, 1, remove=True) is None
+        assert name in capsys.readouterr().err
+        assert not folder.exists()

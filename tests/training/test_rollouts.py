@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from tests.tiny import MODEL, image
+from tests.tiny import MODEL, both, image
 
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.seeding import generator
-from dualread.training import _rollouts, dcpo, grpo, trainer, vl_calibration
+from dualread.training import _rollouts, dcpo, trainer, vl_calibration
 from dualread.training._rollouts import for_sampling, roll_out
 from dualread.training.rewards import dcpo as dcpo_reward
-from dualread.training.rewards import rlvr
 from dualread.training.rewards import vl_calibration as vl_calibration_reward
 
 QUESTIONS = ["Is this a CT scan?", "What is the size of the lesion?", "Where is it, where is it, where is it?"]
@@ -50,7 +49,7 @@ def test_a_piece_is_at_most_completions_per_pass_and_reads_each_prompt_once(open
     assert sizes == [(2, 4), (1, 2)]  # (prompts, completions)
 
 
-@pytest.mark.parametrize(("size", "pieces"), [(1, [1] * 6), (5, [5, 1]), (6, [6]), (100, [6])])
+@pytest.mark.parametrize(("size", "pieces"), [(5, [5, 1]), (100, [6])])
 def test_rollouts_per_pass_goes_before_completions_per_pass(opened, rows, job, sizes, size, pieces):
     whole = sampled(opened, rows, job("", completions_per_pass=2))
     assert [n for _, n in sizes] == [2, 2, 2]
@@ -59,7 +58,8 @@ def test_rollouts_per_pass_goes_before_completions_per_pass(opened, rows, job, s
     assert [n for _, n in sizes] == pieces
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@both
+@pytest.mark.parametrize("size", [1, 5])
 def test_pieces_of_any_size_give_the_same_ids_per_row(opened, rows, job, size):
     whole = sampled(opened, rows, job("", completions_per_pass=6))
     assert sampled(opened, rows, job("", completions_per_pass=size)) == whole
@@ -74,6 +74,7 @@ def test_every_process_draws_what_one_process_would_draw(opened, rows, job):
     assert sampled(opened, rows, job("", seed=2), step=3) != whole
 
 
+@both
 @pytest.mark.parametrize("top_p", [1.0, 0.7])
 def test_against_a_literal_loop(opened, rows, job, top_p):
     """Reference: one row at a time, one full forward pass per token, no cache, the distribution as numpy arrays."""
@@ -111,11 +112,10 @@ def test_activations_that_are_computed_again_do_not_change_the_rollouts(opened, 
 @pytest.mark.parametrize(
     ("algorithm", "reward", "settings"),
     [
-        (grpo, rlvr, {}),
         (dcpo, dcpo_reward, {"gamma": 0.5, "kl_coefficient": 1e-3}),
         (vl_calibration, vl_calibration_reward, {"patch_pixels": 14}),
     ],
-    ids=["grpo", "dcpo", "vl_calibration"],
+    ids=["dcpo", "vl_calibration"],
 )
 def test_every_algorithm_generates_in_pieces_with_the_same_ids(job, algorithm, reward, settings, sizes, monkeypatch):
     def run(size, **other):

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from safetensors.numpy import load_file
 from tests.specs import changed
-from tests.tiny import FAMILIES, MODEL, build
+from tests.tiny import FAMILIES, MODEL, both, build
 
 from dualread.errors import DualReadError
 from dualread.models.backbones.checkpoint import load
@@ -274,6 +274,7 @@ def test_the_first_process_alone_reads_a_model_that_others_get_a_part_of(module,
     assert took < 0.75 * 4 * read  # bytes: its half, and one tensor
 
 
+@both
 def test_a_whole_model_has_weights_while_it_is_filled(tiny):
     """Here all of them are in this process."""
     import torch

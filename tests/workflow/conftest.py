@@ -1,10 +1,14 @@
+import json
+import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.checkout import ROOT, Checkout
+from tests.once import once
+from tests.workflow.checkout import ROOT, Checkout, Run
 
 _KEPT = ROOT / "build/tests/smoke"
 _MADE = ("results", "tables", "figures", ".snakemake")
@@ -34,3 +38,24 @@ def study(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
 def _copy(source: Path, target: Path) -> None:
     """Copy what a study has made; results stay hard links into the store."""
     subprocess.run(["cp", "-a", *(source / name for name in _MADE), target], check=True)
+
+
+@pytest.fixture(scope="session")
+def unedited(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout without results; no test edits it."""
+    return Checkout(folder=once(tmp_path_factory, "unedited", Checkout.create))
+
+
+@pytest.fixture(scope="session")
+def dry(unedited: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """Make a dry run in the unedited checkout, with the commands of jobs; once, however many tests ask for it."""
+
+    def run(*targets: str, study: str = "workflow/studies/smoke.yaml") -> Run:
+        def make(folder: Path) -> None:
+            done = unedited.snakemake("-n", "-p", "--quiet=host", *targets, study=study)
+            (folder / "run.json").write_text(json.dumps(vars(done)))
+
+        name = "-".join(re.sub(r"\W+", "_", word) for word in (study, *targets))
+        return Run(**json.loads((once(tmp_path_factory, f"dry-{name}", make) / "run.json").read_text()))
+
+    return run

@@ -18,7 +18,7 @@ from tests.workflow.checkout import Checkout
 
 pytestmark = pytest.mark.rest
 
-RUN = "qwen3-vl-tiny/{actor}/17"
+RUN = "qwen3-vl-tiny/rlvr/17"
 # Micro's 40 steps teach hardly any valid answers. Where all rewards are equal, an actor learns nothing.
 LONGER = {"qwen3-vl-tiny": {"source": {"pretrain": {"training": {"steps": 200}}}}}
 GIVEN = {"training": None, "reward": None, "settings": None}
@@ -29,7 +29,7 @@ def checkout(tmp_path_factory):
     """The micro study, whose actor is trained with LoRA."""
     checkout = Checkout.create(tmp_path_factory.mktemp("adapters"))
     settings = {"lora": {"rank": 4, "alpha": 8}, "learning_rate": 0.01, "prompts_per_step": 4}
-    run = lay(checkout, "lora", {"study": "mine", "actors": {"rlvr": {"settings": settings}}})
+    run = lay(checkout, "lora", {"study": "mine", "actors": {"rlvr": {"settings": settings}}}, "tables/main.tex")
     assert run.returncode == 0, run.text
     return checkout
 
@@ -47,7 +47,7 @@ def brought(checkpoints, study):
 
 
 def confidences(folder: Path, study: str) -> pl.DataFrame:
-    parts = (folder / "results" / study / "predictions").glob("qwen3-vl-tiny/rlvr/17/*/predictions.parquet")
+    parts = (folder / "results" / study / "predictions" / RUN).glob("*/predictions.parquet")
     keys = ["method", "sample_id", "condition"]
     return pl.concat(pl.read_parquet(part) for part in sorted(parts)).sort(keys).select(*keys, "confidence")
 
@@ -73,18 +73,17 @@ def adapter(checkout):
 
 @pytest.fixture(scope="module")
 def adapted(checkout, adapter) -> Path:
-    """The results of a study whose actor is that adapter."""
-    run = lay(checkout, "adapted", brought({"adapter": {"folder": "adapter"}}, "adapted"))
+    """The results of a study whose actor is that adapter, up to the confidences of one reader."""
+    target = f"results/adapted/predictions/{RUN}/dualread/MANIFEST.json"
+    run = lay(checkout, "adapted", brought({"adapter": {"folder": "adapter"}}, "adapted"), target)
     assert run.returncode == 0, run.text
     return checkout.folder / "results/adapted"
 
 
 def test_an_actor_that_was_trained_with_lora_goes_all_the_way_to_a_score(checkout):
     results = checkout.folder / "results/mine"
-    run = "qwen3-vl-tiny/rlvr/17"
-    base, actor = (
-        load_file(results / "actors" / at / "checkpoint/model.safetensors") for at in ("qwen3-vl-tiny/base/0", run)
-    )
+    folders = ("qwen3-vl-tiny/base/0", RUN)
+    base, actor = (load_file(results / "actors" / at / "checkpoint/model.safetensors") for at in folders)
     changed = {name for name in base if not torch.equal(base[name], actor[name])}
     assert changed
     assert all(".language_model.layers." in name for name in changed)
@@ -93,7 +92,7 @@ def test_an_actor_that_was_trained_with_lora_goes_all_the_way_to_a_score(checkou
     }
     manifest = results / "manifests/slake/test"
     row = pl.read_parquet(manifest / "manifest.parquet").row(0, named=True)
-    scorer = Scorer.load(results / "readers" / run / "dualread", results / "actors" / run)
+    scorer = Scorer.load(results / "readers" / RUN / "dualread", results / "actors" / RUN)
     found = scorer(manifest / row["image_file"], row["question"], options=row["options"])
     assert found.confidence == pytest.approx(expected[row["sample_id"]], abs=1e-6)
     export(results, ("qwen3-vl-tiny", "rlvr", 17), checkout.folder / "shared", method="dualread")
@@ -103,24 +102,24 @@ def test_an_actor_that_was_trained_with_lora_goes_all_the_way_to_a_score(checkou
 
 @pytest.mark.long  # tests/models/test_adapters.py compares the two models themselves
 def test_an_adapter_and_its_merged_checkpoint_give_the_same_confidences(checkout, adapted):
-    run = lay(checkout, "merged", brought({"folder": "merged"}, "merged"))
+    target = f"results/merged/predictions/{RUN}/dualread/MANIFEST.json"
+    run = lay(checkout, "merged", brought({"folder": "merged"}, "merged"), target)
     assert run.returncode == 0, run.text
     one, other = (confidences(checkout.folder, study) for study in ("adapted", "merged"))
     assert one.drop("confidence").equals(other.drop("confidence"))
     assert one.height > 20
     assert (one["confidence"] - other["confidence"]).abs().max() < 1e-5
-    assert (one["confidence"] - confidences(checkout.folder, "mine")["confidence"]).abs().max() > 1e-3
+    trained = confidences(checkout.folder, "mine").filter(method="dualread")
+    assert (one.filter(method="dualread")["confidence"] - trained["confidence"]).abs().max() > 1e-3
 
 
 def test_a_reader_scores_with_the_adapter_and_its_base(checkout, adapter, adapted):
     row = pl.read_parquet(adapted / "manifests/slake/test/manifest.parquet").row(0, named=True)
     asked = (adapted / "manifests/slake/test" / row["image_file"], row["question"])
-    reader, base = adapted / "readers/qwen3-vl-tiny/rlvr/17/dualread", adapted / "actors/qwen3-vl-tiny/base/0"
-    whole = Scorer.load(reader, adapted / "actors/qwen3-vl-tiny/rlvr/17")(*asked)
+    reader, base = adapted / "readers" / RUN / "dualread", adapted / "actors/qwen3-vl-tiny/base/0"
+    whole = Scorer.load(reader, adapted / "actors" / RUN)(*asked)
     parts = Scorer.load(reader, adapter, base=base)(*asked)
     assert (parts.answer, parts.confidence, parts.notes) == (whole.answer, whole.confidence, ())
-    export(adapted, ("qwen3-vl-tiny", "rlvr", 17), checkout.folder / "shared too", method="dualread")
-    assert "a LoRA adapter merged into them: a local folder." in (checkout.folder / "shared too/README.md").read_text()
     with pytest.raises(ConfigError, match=r"adapter: an adapter without a base\. .*\(--base\)"):
         Scorer.load(reader, adapter)
     with pytest.raises(ConfigError, match=r"a whole model, and a base"):

@@ -93,13 +93,20 @@ def test_jobs_of_one_run_share_no_gpu_and_use_all_of_them(pretending, two):
     assert stages == {"pretrain_base": 1, "probe_checkpoint": 1, "train_actor": 3}
     assert "train_actor" in {stage for _, stage, _ in one} & {stage for _, stage, _ in other}
     assert "waiting until" not in done.text  # Snakemake itself starts no more jobs than there are GPUs
+    # Jobs of a cluster take none, and compare their code with the plan of the run. Whatever the scheduler is, Snakemake
+    # runs a job on a cluster in the mode "remote".
+    for name in two:
+        (checkout.folder / name).unlink()
+    done = snakemake(checkout, two, "--mode=remote", "--forceall")
+    assert done.returncode == 0, done.text
+    assert "train_actor" in done.text
+    assert used(checkout, two) == [[], []]
 
 
-@pytest.mark.parametrize("processes", [2, 3])
-def test_a_training_on_several_gpus_has_all_of_them(pretending, two, processes):
+def test_a_training_on_several_gpus_has_all_of_them(pretending, two):
     """Snakemake lowers a request for more than there are; the training then says how many processes are too many."""
     checkout = pretending("one")
-    checkout.edit("config.yaml", "      group_size: 8 ", f"      processes: {processes}\n      group_size: 8 ")
+    checkout.edit("config.yaml", "      group_size: 8 ", "      processes: 3\n      group_size: 8 ")
     done = snakemake(checkout, two)
     assert done.returncode == 0, done.text
     one, other = used(checkout, two)
@@ -143,17 +150,4 @@ def test_a_machine_without_gpus_limits_and_takes_none(pretending, two):
     checkout = pretending("one")
     done = snakemake(checkout, [])
     assert done.returncode == 0, done.text
-    assert used(checkout, two) == [[], []]
-
-
-def test_the_jobs_of_a_cluster_take_none(pretending, two):
-    """Snakemake runs a job on a cluster in the mode "remote", whatever the scheduler is."""
-    checkout = pretending("one")
-    planned = snakemake(checkout, two)  # a job of a cluster compares its code with the plan of the run
-    assert planned.returncode == 0, planned.text
-    for name in two:
-        (checkout.folder / name).unlink()
-    done = snakemake(checkout, two, "--mode=remote", "--forceall")
-    assert done.returncode == 0, done.text
-    assert "train_actor" in done.text
     assert used(checkout, two) == [[], []]

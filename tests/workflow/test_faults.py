@@ -35,8 +35,7 @@ pytestmark = pytest.mark.rest
 ACTOR = f"{MICRO}/actors/qwen3-vl-tiny/rlvr/17/MANIFEST.json"
 GRADED = f"{MICRO}/graded/qwen3-vl-tiny/rlvr/17/slake/train/original/MANIFEST.json"
 FEATURES = f"{MICRO}/features/qwen3-vl-tiny/rlvr/17/slake/test/original/MANIFEST.json"
-METRICS = f"{MICRO}/metrics/MANIFEST.json"
-COMPUTED = ("pretrain_base", "train_actor", "generate", "replay", "fit_readers", "score_answers", "compute_metrics")
+RACED = ("replay", "fit_readers", "score_answers", "compute_metrics")
 
 
 @pytest.fixture
@@ -114,22 +113,17 @@ def test_an_edit_during_a_run_stops_the_jobs_that_were_planned_without_it(checko
 
 
 def test_when_the_server_that_forks_jobs_is_killed_the_run_goes_on(checkout, micro):
+    server = str(checkout.folder / "lib/dualread/store/forkserver.py")
     targets = forget(checkout, "fit_readers", "score_answers", "compute_metrics")
-    done = faulty(checkout, *targets, stage="fit_readers", event="os.rename", path="store/tmp/", victim="server")
+    fault = {"stage": "fit_readers", "event": "os.rename", "path": "store/tmp/"}
+    done = faulty(checkout, *targets, **fault, victim="server")
     assert "the process that had forked this job was killed; the job starts again" in done.text
     assert done.returncode == 0, done.text
     assert_same(checkout, micro)
     assert list(checkout.folder.glob("results/store/tmp/*")) == []
-
-
-def test_no_process_that_forks_jobs_outlives_snakemake(checkout):
-    server = str(checkout.folder / "lib/dualread/store/forkserver.py")
-    targets = forget(checkout, "fit_readers")
-    assert run(checkout, *targets).returncode == 0
     wait_for_the_end_of(server)
-    forget(checkout, "fit_readers")
-    killed(checkout, *targets, stage="fit_readers", event="os.rename", path="store/tmp/", victim="group")
-    wait_for_the_end_of(server)
+    killed(checkout, *forget(checkout, "fit_readers"), **fault, victim="group")
+    wait_for_the_end_of(server)  # nor does it outlive a Snakemake that was killed
 
 
 def wait_for_the_end_of(program):
@@ -174,12 +168,12 @@ def test_a_damaged_copy_of_a_table_is_named_and_replaced(checkout, recovers):
 
 
 def test_two_runs_race_for_the_same_keys_in_a_shared_store(micro, tmp_path, recovers):
-    """In two checkouts, both make the same from the pretraining to the metrics, each on one core, in another store."""
+    """In two checkouts, both make the same from the states to the metrics, each on one core, in another store."""
     shared = tmp_path / "shared"
     (tmp_path / "study.yaml").write_text(f"store: {shared}\n")
     pair = [copy(micro, tmp_path / name) for name in "ab"]
     for checkout in pair:
-        targets = forget(checkout, *COMPUTED)
+        targets = forget(checkout, *RACED)
     subprocess.run(["cp", "-a", pair[0].folder / "results/store", shared], check=True)
     study = f"{STUDY} {tmp_path / 'study.yaml'}"
     said = {}
@@ -193,38 +187,37 @@ def test_two_runs_race_for_the_same_keys_in_a_shared_store(micro, tmp_path, reco
     for thread in threads:
         thread.join()
     assert len(said) == 2  # neither failed, and both have the bytes of a study without a race, and on two cores
-    assert set(COMPUTED) <= set.union(*(done.computed() for done in said.values()))
+    assert set(RACED) <= set.union(*(done.computed() for done in said.values()))
     assert not (shared / "differences.jsonl").exists()
     assert list(shared.glob("tmp/*")) == []
 
 
-@pytest.mark.parametrize("stage", ["collect_metrics", "build_table"])
-def test_a_full_disk_is_reported_and_costs_one_artifact(checkout, recovers, stage):
-    """The disk is full at the first write: of a parquet file by polars, or of a text file by Python."""
-    targets = forget(checkout, stage)
-    full = "cp -a results/store held; mount -t tmpfs -o size=64m none results/store; cp -a held/. results/store"
-    within = mounting(f"{full}; dd if=/dev/zero of=results/store/full bs=4k 2>/dev/null || true")
-    done = run(checkout, *targets, within=within)
-    assert done.returncode != 0
-    assert f"[{stage}] error: results/store: no space left on the device" in done.text
-    assert "Traceback" not in done.text
-    shutil.rmtree(checkout.folder / "held")
-    assert recovers(checkout, *targets).computed() == {stage}
+FULL = """
+cp -a results/store held; mount -t tmpfs -o size=64m none results/store; cp -a held/. results/store
+dd if=/dev/zero of=results/store/full bs=4k 2>/dev/null || true
+"""
 
 
-def test_a_limit_on_file_sizes_is_reported(checkout, recovers):
-    """The limit holds only for the stage, because Snakemake itself writes files larger than its 12 kB."""
-    targets = forget(checkout, "collect_metrics")
-    (job,) = checkout.folder.glob(f"{MICRO}/jobs/collect_metrics/*.json")
-    command = ["bash", "-c", 'ulimit -f 8; exec "$@"', "bash", sys.executable, "-m", "dualread.store.run"]
+def test_a_full_disk_and_a_limit_on_file_sizes_are_reported_and_cost_one_artifact(checkout, recovers):
+    """At the first write: of a text file by Python, or of a parquet file by polars."""
     environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib")}
-    done = subprocess.run(
-        [*command, "collect_metrics", job], cwd=checkout.folder, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 1
-    assert "[collect_metrics] error: results/store: no space left on the device, or a quota or a limit" in done.stderr
-    assert "Traceback" not in done.stderr
-    recovers(checkout, *targets)
+
+    def is_full(stage, within):
+        job = min(checkout.folder.glob(f"{MICRO}/jobs/{stage}/*.json"))
+        command = [*within, sys.executable, "-m", "dualread.store.run", stage, job]
+        done = subprocess.run(command, cwd=checkout.folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert f"[{stage}] error: results/store: no space left on the device" in done.stderr
+        assert "Traceback" not in done.stderr
+        shutil.rmtree(checkout.folder / "held", ignore_errors=True)
+
+    full = mounting(FULL.strip())
+    targets = forget(checkout, "build_table")
+    is_full("build_table", full)
+    targets += forget(checkout, "collect_metrics")
+    is_full("collect_metrics", full)
+    is_full("collect_metrics", ["bash", "-c", 'ulimit -f 8; exec "$@"', "bash"])
+    assert recovers(checkout, *targets).computed() == {"build_table", "collect_metrics"}
 
 
 def after(checkout, *stages):
@@ -248,18 +241,21 @@ def test_all_damage_is_reported_and_repaired_before_anything_is_computed_from_it
     older.unlink()
     older.write_bytes(copied)  # of the same size, in the place of the link into the store, and older than all else
     os.utime(older, (1e9, 1e9))
+    secret = (checkout.folder / GRADED.replace("train", "test")).with_name("graded.parquet")
+    flip(secret, secretly=True)  # it keeps size and time
     replaced = shard.parent.with_name("donor")  # by a whole result with other times and another key
     shutil.rmtree(replaced)
     subprocess.run(["cp", "-a", shard.parents[2] / "validation/original", replaced], check=True)
     done = recovers(checkout)
     started = done.text.index("Building DAG")
-    files = (states, other.parent / "graded.parquet", pairs / "MANIFEST.json", manifest / "MANIFEST.json", older)
-    for path in (*files, replaced):
+    manifests = (pairs / "MANIFEST.json", manifest / "MANIFEST.json")
+    for path in (states, other.parent / "graded.parquet", *manifests, older, secret, replaced):
         assert f"damaged result: {path.relative_to(checkout.folder)}: " in done.text[:started], path
     computed = {path for stage, path in done.entries("computed") if stage in ("replay", "grade", "generate")}
     run_of = "qwen3-vl-tiny/rlvr/17/slake"
-    assert computed == {f"features/{run_of}/test/original", f"graded/{run_of}/train/original"}
-    assert len(list(checkout.folder.glob("results/store/damaged/*"))) == 2
+    graded = (f"graded/{run_of}/{split}/original" for split in ("train", "test"))
+    assert computed == {f"features/{run_of}/test/original", *graded}
+    assert len(list(checkout.folder.glob("results/store/damaged/*"))) == 3
 
 
 def test_a_file_deleted_from_results_that_no_job_needs_comes_back(checkout, recovers):
@@ -283,19 +279,9 @@ def test_deleted_entries_of_the_store_are_restored(checkout, recovers, monkeypat
     assert "the store lacked 1 entries, such as results/store/" in done.text
     assert stored(checkout, ACTOR).is_dir()
     assert program.main(["verify", TABLES[0]]) == 1
-    assert recovers(checkout, "--forceall").computed() == {"pair_donors"}
+    assert recovers(checkout, pairs).computed() == {"pair_donors"}
     assert gone.is_dir()
     assert program.main(["verify", TABLES[0]]) == 0
-
-
-def test_damage_that_keeps_size_and_time_is_found_before_anything_is_computed_from_it(checkout, recovers):
-    after(checkout)
-    graded = (checkout.folder / GRADED.replace("train", "test")).with_name("graded.parquet")
-    flip(graded, secretly=True)
-    done = recovers(checkout)
-    started = done.text.index("Building DAG")
-    assert f"damaged result: {graded.relative_to(checkout.folder)}: sha256 " in done.text[:started]
-    assert ("grade", "graded/qwen3-vl-tiny/rlvr/17/slake/test/original") in done.entries("computed")
 
 
 def test_a_read_only_store_serves_its_entries_and_refuses_new_ones(checkout, recovers):

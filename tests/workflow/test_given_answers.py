@@ -80,6 +80,7 @@ def test_every_method_without_states_has_equal_bytes_of_confidences(given):
             assert found[column].to_numpy().tobytes() == expected[column].to_numpy().tobytes(), (method, column)
 
 
+@pytest.mark.long  # the test before shows what full precision gives: equal bytes
 def test_log_probabilities_of_32_bits_change_the_likelihood_in_its_last_digits(given, monkeypatch):
     """What the parquet files of a study keep is enough for all but the last digits of one method."""
     folder = given.folder
@@ -153,24 +154,6 @@ def test_a_reader_of_given_answers_answers_no_next_question(given, monkeypatch, 
     assert "was fitted on given answers, and there is no checkpoint that could answer" in capsys.readouterr().err
 
 
-def test_what_is_missing_stops_the_study_with_one_sentence(given, tmp_path):
-    """A response is taken away, and one is cut off."""
-    file = given.folder.parent / "answers/responses/first.jsonl"
-    whole = file.read_text()
-    lines = whole.splitlines(keepends=True)
-    assert json.loads(lines[0])["custom_id"]
-    try:
-        file.write_text("".join([*lines[1:-1], lines[-1][:40]]))
-        done = run(given)
-        assert done.returncode != 0
-        assert re.search(r"slake/train/original: 1 of \d+ requests are not answered in", done.text)
-        assert "(1: no response; 1 lines are no response, such as first.jsonl:" in done.text
-        assert "`dualread ask` writes what is still to be asked" in done.text
-    finally:
-        file.write_text(whole)
-    assert run(given).returncode == 0
-
-
 def talkative(number, body):
     """A service whose replies have the right form, and are drawn by chance."""
     text, draw = body["messages"][0]["content"][1]["text"], random.Random(number)
@@ -217,3 +200,20 @@ def test_a_new_study_goes_from_a_table_of_questions_to_its_report(tmp_path, monk
         program.main(["evaluate", "results/mine/answers/some-model/base/0/answers.parquet", "--method", "p_true"]) == 0
     )
     assert "auroc" in capsys.readouterr().out
+
+
+def test_what_is_missing_stops_the_study_with_one_sentence(given, tmp_path):
+    """A response is taken away, and one is cut off."""
+    file = given.folder.parent / "answers/responses/first.jsonl"
+    whole = file.read_text()
+    lines = whole.splitlines(keepends=True)
+    assert json.loads(lines[0])["custom_id"]
+    try:
+        file.write_text("".join([*lines[1:-1], lines[-1][:40]]))
+        done = run(given)
+        assert done.returncode != 0
+        assert re.search(r"slake/train/original: 1 of \d+ requests are not answered in", done.text)
+        assert "(1: no response; 1 lines are no response, such as first.jsonl:" in done.text
+        assert "`dualread ask` writes what is still to be asked" in done.text
+    finally:
+        file.write_text(whole)

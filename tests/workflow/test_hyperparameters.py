@@ -1,8 +1,7 @@
 """The values in the table hparams are those that the study's jobs get: one dry run, no job is started."""
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import polars as pl
@@ -13,7 +12,7 @@ from dualread.reporting.tables import hparams
 from dualread.reporting.tables.hparams import number, told_apart
 from dualread.schema.tables import BuildTableSpec
 from dualread.stages import build_table
-from tests.workflow.checkout import Checkout
+from tests.workflow.checkout import Checkout, Run
 
 pytestmark = pytest.mark.rest
 
@@ -21,18 +20,11 @@ PAPER = "workflow/studies/paper.yaml"
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    checkout = Checkout.create(tmp_path_factory.mktemp("paper"))
-    run = checkout.snakemake("-n", "all", study=PAPER)
-    assert run.returncode == 0, run.text
-    return checkout
-
-
-@pytest.fixture(scope="module")
-def asked(checkout: Checkout) -> Mapping[str, list[dict[str, Any]]]:
+def asked(unedited: Checkout, dry: Callable[..., Run]) -> Mapping[str, list[dict[str, Any]]]:
     """The specs of the study's jobs, by stage; those of one stage in the order of backbones, actors and seeds."""
-    files = sorted((checkout.folder / "results/paper/dry_run/jobs").glob("*/*.json"))
-    config = yaml.safe_load((checkout.folder / PAPER).read_text())
+    assert dry(study=PAPER).returncode == 0
+    files = sorted((unedited.folder / "results/paper/dry_run/jobs").glob("*/*.json"))
+    config = yaml.safe_load((unedited.folder / PAPER).read_text())
     backbones = [name for name, backbone in config["backbones"].items() if backbone]
     actors = ["base", "rlvr", "rlcr", "dcpo", "vl_calibration"]
     specs: dict[str, list[dict[str, Any]]] = {}
@@ -131,21 +123,3 @@ def test_heads(asked, printed):
 def test_resamples(asked, printed):
     replicates = {spec["metrics"]["bootstrap"]["replicates"] for spec in asked["compute_metrics"]}
     assert {number(n, "B=") in printed["Bootstrap"] for n in replicates} == {True}
-
-
-def test_the_outcome_of_a_search_can_be_merged_into_the_study(checkout):
-    tuned_on = {"study": "paper", "data": "slake", "backbone": "qwen3-vl-2b", "actor": "rlvr", "seed": 43, "trials": 50}
-    found = {"settings": {"dropout": 0.5}, "tuned_on": {**tuned_on, "settings": "0123456789abcdef"}}
-    outcome = Path(checkout.folder, "bicr.yaml")
-    outcome.write_text(yaml.safe_dump({"methods": {"bicr": found}}))
-    run = checkout.snakemake("-n", "tables/hparams.tex", study=f"{PAPER} bicr.yaml")
-    assert run.returncode == 0, run.text
-    specs = [
-        entry["spec"]
-        for file in (checkout.folder / "results/paper/dry_run/jobs/build_table").glob("*.json")
-        for entry in json.loads(file.read_text())["entries"]
-    ]
-    told_of = [
-        s["settings"]["config"]["methods"]["bicr"] for s in specs if s["table"]["module"] == "reporting.tables.hparams"
-    ]
-    assert found["tuned_on"] in [bicr["tuned_on"] for bicr in told_of]

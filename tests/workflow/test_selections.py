@@ -1,15 +1,16 @@
-"""Selections laid over a study: which actors of which backbones and seeds are in the graph, by dry runs."""
+"""Selections laid over a study: which actors of which backbones and seeds are chosen, and which jobs they have."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.checkout import Checkout
+from dualread.study.files import load
+from dualread.study.shards import StudyShards
+from tests.workflow.checkout import ROOT, Checkout
 
 pytestmark = pytest.mark.rest
 
-SELECTIONS = "workflow/selections"
+SELECTIONS, STUDIES = "workflow/selections", "workflow/studies"
 # The smoke study: two seeds of the first backbone, one of the second; the base has seed 0.
 TINY = {("qwen3-vl-tiny", 17), ("qwen3-vl-tiny", 29), ("medgemma-tiny", 17)}
 TRAINED = {"rlvr", "rlcr", "dcpo", "vl_calibration"}
@@ -26,55 +27,49 @@ SMOKE = {
 PAPER = ("qwen3-vl-2b", "medgemma-1.5-4b")
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A copy of the repository, which dry runs do not change."""
-    return Checkout.create(tmp_path_factory.mktemp("selections"))
+def runs(study: str, *selections: str) -> set[tuple[str, str, int]]:
+    files = [ROOT / STUDIES / f"{study}.yaml", *(ROOT / SELECTIONS / f"{name}.yaml" for name in selections)]
+    config = load(files, ROOT)
+    seeds = StudyShards(config).seeds
+    return {(b, actor, seed) for b in config.backbones for actor in config.actors for seed in seeds(b, actor)}
 
 
-def test_every_selection_is_tested(checkout):
-    assert {path.stem for path in (checkout.folder / SELECTIONS).glob("*.yaml")} == SMOKE.keys() | set(PAPER)
+def test_a_selection_chooses_actors_of_backbones_and_seeds():
+    found = {path.stem for path in (ROOT / SELECTIONS).glob("*.yaml")}
+    assert found == SMOKE.keys() | set(PAPER)
+    assert {name: runs("smoke", name) for name in SMOKE} == SMOKE
+    for backbone in PAPER:
+        assert runs("paper", backbone, "one_seed", "rlvr") == {(backbone, "base", 0), (backbone, "rlvr", 17)}
 
 
-@pytest.mark.parametrize("selection", SMOKE)
-def test_only_selected_jobs_are_in_the_graph(checkout, selection):
-    run = checkout.snakemake("-n", "--quiet=host", study=f"workflow/studies/smoke.yaml {SELECTIONS}/{selection}.yaml")
+@pytest.mark.parametrize("selection", ["medgemma-tiny", "dualread"])
+def test_only_selected_jobs_are_in_the_graph(dry, selection):
+    run = dry(study=f"{STUDIES}/smoke.yaml {SELECTIONS}/{selection}.yaml")
     assert run.returncode == 0, run.text
     assert run.actors() == SMOKE[selection]
-    # With actors or methods chosen, the base is there to start from and is not asked.
-    assert ("generate_base" in run.jobs()) == (selection not in ("rlvr", "dualread"))
+    # With methods chosen, the base is there to start from and is not asked.
+    assert ("generate_base" in run.jobs()) == (selection == "medgemma-tiny")
 
 
-@pytest.mark.parametrize("selection", PAPER)
-def test_a_backbone_of_the_paper(checkout, selection):
-    chosen = " ".join(f"{SELECTIONS}/{name}.yaml" for name in (selection, "one_seed", "rlvr"))
-    study = f"workflow/studies/paper.yaml {chosen}"
-    run = checkout.snakemake("-n", "--quiet=host", "tables/cascade.tex", study=study)
-    assert run.actors() == {(selection, "base", 0)} | {(selection, "rlvr", 17)}
-
-
-def test_selected_jobs_are_those_of_the_whole_study(tmp_path):
+def test_selected_jobs_are_those_of_the_whole_study(dry, unedited, tmp_path):
     """Their descriptions, with paths and specs, are identical, so that one run finds the results of the other."""
-    fresh = Checkout.create(tmp_path)
 
-    def jobs(study: str) -> set[Path]:
-        assert fresh.snakemake("-n", study=study).returncode == 0
-        return {path.relative_to(tmp_path) for path in tmp_path.glob("results/smoke/dry_run/jobs/*/*.json")}
+    def jobs(checkout: Checkout) -> set[Path]:
+        return {
+            path.relative_to(checkout.folder) for path in checkout.folder.glob("results/smoke/dry_run/jobs/*/*.json")
+        }
 
-    chosen = jobs(f"workflow/studies/smoke.yaml {SELECTIONS}/rlvr.yaml {SELECTIONS}/one_seed.yaml")
-    shutil.rmtree(tmp_path / "results")
-    whole = jobs("workflow/studies/smoke.yaml")
+    assert dry().returncode == 0
+    fresh, study = Checkout.create(tmp_path), f"{STUDIES}/smoke.yaml {SELECTIONS}/rlvr.yaml {SELECTIONS}/one_seed.yaml"
+    assert fresh.snakemake("-n", study=study).returncode == 0
+    chosen, whole = jobs(fresh), jobs(unedited)
     # What is about several runs, and about the tables, is another job.
-    of_several = {
-        "export_answers",
-        "collect_metrics",
-        "compare_methods",
-        "measure_difficulty",
+    of_several = {"export_answers", "collect_metrics", "compare_methods", "measure_difficulty"}
+    assert {path.parent.name for path in chosen - whole} == of_several | {
         "build_table",
         "preview_tables",
         "draw_figure",
     }
-    assert {path.parent.name for path in chosen - whole} == of_several
     assert {"train_actor", "generate", "replay", "fit_readers", "compute_metrics"} <= {
         path.parent.name for path in chosen & whole
     }

@@ -111,6 +111,7 @@ def score(reader, answers):
 '''
 
 
+@pytest.mark.long  # test_additions.py adds methods to the micro study
 def test_a_new_method_is_one_file_and_one_entry_and_appears_in_the_tables(study):
     before = contents(study)
     entry = "methods:\n  brevity: {label: Brevity, group: Mine, actor: rlvr, reader: brevity}\n"
@@ -139,7 +140,7 @@ def test_a_new_method_is_one_file_and_one_entry_and_appears_in_the_tables(study)
     assert contents(study) == before
 
 
-@pytest.mark.long  # two runs that race for the same keys (test_faults.py) compute the micro study so
+@pytest.mark.long  # test_never_stale.py computes the micro study's training again, and all that follows
 def test_a_new_store_and_another_number_of_cores_give_the_same_bytes(study, tmp_path):
     """Computes one actor from nothing, on one core, and compares the digests of all files of all artifacts."""
     other = Checkout.create(tmp_path)

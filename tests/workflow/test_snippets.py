@@ -284,17 +284,37 @@ def _environment(checkout: Checkout) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1"}
 
 
+def _studies() -> dict[tuple[str, ...], list[str]]:
+    """The options and targets of all commands of Snakemake on the pages, by the study and the profile of each."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for line in sorted(line for line in shown() if line.startswith("snakemake ")):
+        words = re.sub(r" (-n|--cores \d+)\b", "", line).split()[1:]
+        files = words[words.index("--configfile") :] if "--configfile" in words else []
+        files = files[: files.index("--")] if "--" in files else files
+        place = words.index("--workflow-profile") if "--workflow-profile" in words else None
+        profile = [] if place is None else words[place : place + 2]
+        others = [word for word in words if word not in (*files, *profile, "--")]
+        targets = others if any(not word.startswith("-") for word in others) else [*others, "all"]
+        found.setdefault((*profile, *files), []).extend(targets)
+    return found
+
+
 @pytest.mark.rest
-@pytest.mark.parametrize("line", sorted(line for line in shown() if line.partition(" ")[0] in DRY))
-def test_what_takes_hours_can_begin(line, fresh):
-    program, *arguments = shlex.split(line)
-    if program == "snakemake":
-        run = fresh.forked(["-n", *arguments], _environment(fresh))
-        assert run.returncode == 0, run.text
-    else:
-        command = [shutil.which("make") or "make", "-n", *arguments]
-        done = subprocess.run(command, cwd=fresh.folder, capture_output=True, text=True, env=_environment(fresh))
-        assert done.returncode == 0, done.stdout + done.stderr
+@pytest.mark.parametrize("study", _studies(), ids=" ".join)
+def test_what_takes_hours_can_begin(study, fresh):
+    """One dry run per study and profile, for all its targets."""
+    words = dict.fromkeys(_studies()[study])
+    options = [word for word in words if word.startswith("-")]
+    run = fresh.forked(["-n", *options, *study, "--", *(words.keys() - options)], _environment(fresh))
+    assert run.returncode == 0, run.text
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("line", sorted(line for line in shown() if line.startswith("make ")))
+def test_what_is_made_has_a_rule(line, fresh):
+    command = [shutil.which("make") or "make", "-n", *shlex.split(line)[1:]]
+    done = subprocess.run(command, cwd=fresh.folder, capture_output=True, text=True, env=_environment(fresh))
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_what_is_not_run_is_still_shown():

@@ -43,6 +43,3 @@ def test_a_method_that_cannot_be_fitted_ends_alone(micro, tmp_path):
     assert all(f"no reader: pre (psr): {REASON}" in reason for reason in dashes["reason"])
     assert all((checkout.folder / name).exists() for name in TABLES)
     assert run(checkout).did_nothing()
-    checkout.edit(STUDY, DIVERGES, FITTED)
-    assert run(checkout).returncode == 0
-    assert table(checkout).equals(printed)

@@ -9,13 +9,15 @@ import torch
 from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import open_checkpoint
 from tests.models.backbones.damage import EMBEDDINGS, assert_accepted, copied, edit_json, edit_weights, shard, without
-from tests.tiny import FAMILIES, MODEL
+from tests.tiny import FAMILIES, MODEL, both
 
 
+@both
 def test_a_whole_checkpoint_is_accepted(tiny, folder):
     assert_accepted(tiny, folder)
 
 
+@both
 def test_a_sharded_checkpoint_is_accepted(tiny, folder):
     shard(folder)
     assert_accepted(tiny, folder)
@@ -32,11 +34,13 @@ def test_weights_of_another_dtype_are_accepted(tiny, folder, dtype):
     assert_accepted(tiny, folder)
 
 
+@both
 def test_a_tied_head_may_be_stored_in_addition_to_the_embeddings(tiny, folder):
     edit_weights(folder, lambda tensors: {**tensors, "lm_head.weight": tensors[EMBEDDINGS[tiny.family]].clone()})
     assert_accepted(tiny, folder)
 
 
+@both
 def test_a_tied_head_may_be_stored_instead_of_the_embeddings(tiny, folder):
     stored = EMBEDDINGS[tiny.family]
     edit_weights(folder, lambda tensors: {**without(tensors, stored), "lm_head.weight": tensors[stored]})
@@ -92,6 +96,7 @@ def test_the_older_name_of_qwens_vision_part_is_accepted(tiny, folder):
     assert_accepted(tiny, folder)
 
 
+@both
 def test_more_embeddings_than_tokens_are_accepted(tiny, tmp_path):
     model = load(tiny.checkpoint, MODEL)
     model.resize_token_embeddings(512, mean_resizing=False)

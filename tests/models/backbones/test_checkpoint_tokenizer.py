@@ -16,7 +16,7 @@ from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.backbones.processor import load_processor
 from tests import families
 from tests.models.backbones.damage import copied, edit_json
-from tests.tiny import MODEL, image
+from tests.tiny import MODEL, both, image
 
 
 def assert_tokenizer_refused(tiny, folder, expected):
@@ -40,6 +40,7 @@ def test_a_tokenizer_with_more_tokens_than_embeddings_is_refused(tiny, folder):
     )
 
 
+@both
 def test_a_tokenizer_with_another_image_token_is_refused(tiny, folder):
     image_token = {"qwen3_vl": "<|image_pad|>", "gemma3": "<start_of_image>"}[tiny.family]
     key = {"qwen3_vl": "image_token_id", "gemma3": "image_token_index"}[tiny.family]
@@ -48,9 +49,48 @@ def test_a_tokenizer_with_another_image_token_is_refused(tiny, folder):
     assert_tokenizer_refused(tiny, folder, f"id of {image_token} is {found}, expected 9")
 
 
-def test_a_missing_chat_template_is_named(tiny, folder):
-    (folder / "chat_template.jinja").unlink()
-    assert_tokenizer_refused(tiny, folder, "no chat template. Expected chat_template.jinja")
+def unlink(name):
+    return lambda folder: (folder / name).unlink()
+
+
+def write(name, content):
+    return lambda folder: (folder / name).write_text(content)
+
+
+def template_in_json(content):
+    def damage(folder):
+        (folder / "chat_template.jinja").unlink()
+        (folder / "chat_template.json").write_text(content)
+
+    return damage
+
+
+WRONG = {
+    "no chat template": (unlink("chat_template.jinja"), "no chat template. Expected chat_template.jinja"),
+    "half a chat template": (template_in_json("{"), "the chat template cannot be read ("),
+    "a chat template that is a list": (template_in_json("[]"), "the chat template cannot be read ("),
+    "a chat template of texts": (
+        write("chat_template.jinja", "{{ messages[0].content[-1].text }}"),
+        "the chat template cannot show an image and a text (ValueError",
+    ),
+    "a chat template of one text": (
+        write("chat_template.jinja", "{{ '<user>' + messages[0].content }}"),
+        "the chat template cannot show an image and a text (TypeError",
+    ),
+    "half a tokenizer": (write("tokenizer.json", '{"version": '), "the tokenizer cannot be read ("),
+    "no image processor": (
+        unlink("processor_config.json"),
+        "no file preprocessor_config.json or processor_config.json.",
+    ),
+    "half an image processor": (write("preprocessor_config.json", "{"), "preprocessor_config.json: not valid JSON"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_damaged_file_is_named(tiny, folder, wrong):
+    damage, words = WRONG[wrong]
+    damage(folder)
+    assert_tokenizer_refused(tiny, folder, words)
 
 
 def as_json(folder, template):
@@ -77,41 +117,11 @@ def test_a_chat_template_is_found_wherever_transformers_looks_for_one(tiny, fold
     assert processor.tokenizer.chat_template == template
 
 
-@pytest.mark.parametrize("content", ["{", "{}", "[]"])
-def test_a_broken_chat_template_is_named(tiny, folder, content):
-    (folder / "chat_template.jinja").unlink()
-    (folder / "chat_template.json").write_text(content)
-    assert_tokenizer_refused(tiny, folder, "the chat template cannot be read (")
-
-
-def test_a_broken_tokenizer_is_named(tiny, folder):
-    (folder / "tokenizer.json").write_text('{"version": ')
-    assert_tokenizer_refused(tiny, folder, "the tokenizer cannot be read (")
-
-
-def test_a_checkpoint_without_an_end_of_turn_token_is_refused(tiny, folder):
-    (folder / "generation_config.json").write_text("{}")
-    with pytest.raises(ArtifactError, match="is None, expected ids from 0"):
-        open_checkpoint(folder, MODEL)
-
-
-@pytest.mark.parametrize("ends", [-1, 10**6, [1, 10**6], "<eos>"])
+@pytest.mark.parametrize("ends", [None, -1, 10**6, [1, 10**6], "<eos>"])
 def test_an_end_of_turn_token_outside_the_vocabulary_is_refused(tiny, folder, ends):
     edit_json(folder / "generation_config.json", lambda entries: entries.update(eos_token_id=ends))
     with pytest.raises(ArtifactError, match=r"eos_token_id in .* is .*, expected ids from 0 to \d+"):
         open_checkpoint(folder, MODEL)
-
-
-@pytest.mark.parametrize(
-    ("template", "problem"),
-    [
-        ("{{ messages[0].content[-1].text }}", "cannot show an image and a text (ValueError"),
-        ("{{ '<user>' + messages[0].content }}", "cannot show an image and a text (TypeError"),
-    ],
-)
-def test_a_chat_template_for_texts_alone_is_named(tiny, folder, template, problem):
-    (folder / "chat_template.jinja").write_text(template)
-    assert_tokenizer_refused(tiny, folder, f"the chat template {problem}")
 
 
 def test_a_chat_template_that_writes_the_date_is_refused_unless_the_settings_give_it(tiny, folder):
@@ -139,16 +149,6 @@ def test_images_of_another_processor_are_no_fault_of_the_chat_template(tiny, fol
     assert_tokenizer_refused(
         tiny, folder, f"{name} cannot make a prompt with what CLIPImageProcessorPil makes of an image"
     )
-
-
-def test_a_missing_image_processor_is_named(tiny, folder):
-    (folder / "processor_config.json").unlink()
-    assert_tokenizer_refused(tiny, folder, "no file preprocessor_config.json or processor_config.json.")
-
-
-def test_a_broken_image_processor_is_named(tiny, folder):
-    (folder / "preprocessor_config.json").write_text("{")
-    assert_tokenizer_refused(tiny, folder, "preprocessor_config.json: not valid JSON")
 
 
 def test_where_no_token_pads_the_one_that_ends_a_turn_does(tiny, folder):

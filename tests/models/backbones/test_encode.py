@@ -7,7 +7,7 @@ from PIL import Image
 from dualread.errors import DataError
 from dualread.models import prompts
 from dualread.models.backbones.encode import prompt_sha256
-from tests.tiny import image
+from tests.tiny import both, image
 
 
 def ask(question):
@@ -20,6 +20,7 @@ def test_the_digest_of_a_prompt_by_hand():
     assert prompt_sha256([1, 70_000]) == prompt_sha256((1, 70_000)) == by_hand
 
 
+@both
 def test_a_prompt_equals_the_processors_encoding_of_one_user_turn(tiny):
     _, encoder = tiny.load()
     text, picture = ask("What is the size of the lesion?"), image(0)
@@ -49,6 +50,7 @@ def test_an_image_is_identified_by_its_content_and_not_by_its_path(tiny, tmp_pat
     assert torch.equal(other.image["pixel_values"], fresh.prompt("?", image=image(1), row="3").image["pixel_values"])
 
 
+@both
 def test_later_images_and_texts_are_what_the_processor_alone_makes_of_them(tiny):
     # The processor makes the first prompt as a whole, and of later ones only the image, with equal results.
     _, encoder = tiny.load()
@@ -110,6 +112,7 @@ def test_an_image_that_the_processor_refuses_is_named_with_its_reason(tiny, monk
         encoder.prompt("Is it?", image=image(9), row="mine")
 
 
+@both
 def test_the_image_comes_first_and_there_is_no_system_message(tiny):
     _, encoder = tiny.load()
     prompt = encoder.prompt(ask("Is this a CT scan?"), image=image(0), row="1")
@@ -118,6 +121,7 @@ def test_the_image_comes_first_and_there_is_no_system_message(tiny):
     assert "system" not in text
 
 
+@both
 def test_images_encoded_once_give_the_same_states_as_one_image_per_row(tiny):
     model, encoder = tiny.load()
     batch = [
@@ -151,6 +155,7 @@ def test_a_batch_by_hand(tiny):
     ]
 
 
+@both
 def test_padding_does_not_change_states(tiny):
     model, encoder = tiny.load()
     short = encoder.prompt(ask("Where?"), image=image(0), row="r")

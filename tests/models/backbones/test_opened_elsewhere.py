@@ -13,7 +13,7 @@ from dualread.models import prompts
 from dualread.models.actor import EncodedRequest, SeededDecoding
 from dualread.models.backbones.checkpoint import copy_processor
 from dualread.models.generation._transformers_stream import complete
-from tests.tiny import image
+from tests.tiny import both, image
 
 QUESTION = prompts.render("shared", question="Is there a lesion?")
 # Qwen's processor needs torchvision for its video processor, as that of every checkpoint of Qwen3-VL does. Without it,
@@ -50,6 +50,7 @@ print(json.dumps([inputs["input_ids"][0].tolist(), made[0, inputs["input_ids"].s
 """
 
 
+@both
 def test_transformers_alone_gives_the_same_tokens(tiny, tmp_path):
     actor = tmp_path / "actor"
     opened = tiny.open()

@@ -17,7 +17,7 @@ from tests import families
 from tests.models.backbones.damage import copied, edit_json
 from tests.tiny import MODEL, image
 
-FAMILIES = ("qwen2_5_vl", "llava", "idefics3", "qwen3_5")
+FAMILIES = ("qwen2_5_vl", "llava")
 SETTINGS = families.SETTINGS | {"max_prompt_tokens": 400}
 QUESTION = "Is there a lesion in the upper left of the image, and what is its size?\nA. small\nB. large"
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 from tests.specs import changed
-from tests.tiny import MODEL, image
+from tests.tiny import MODEL, both, image
 
 from dualread.models.actor import ReadSpec, Request, SeededDecoding
 from dualread.models.generation._transformers_stream import _choose
@@ -32,6 +32,7 @@ def engine(tiny, batch_size=2):
     return open_engine(tiny.checkpoint, MODEL, {"batch_size": batch_size})
 
 
+@both
 def test_greedy_against_a_literal_loop(tiny, requests_):
     """Reference: one row at a time, one full forward pass per token, no cache; forbidden ids are never chosen."""
     opened = engine(tiny)
@@ -56,6 +57,7 @@ def test_greedy_against_a_literal_loop(tiny, requests_):
         assert completion.finish_reason == ("stop" if tokens[-1] in opened.stop else "length")
 
 
+@both
 def test_the_replay_reproduces_the_generation(tiny, requests_):
     opened = engine(tiny)
     completions = [c for [c] in opened.answer(requests_, GREEDY)]
@@ -98,6 +100,7 @@ def test_log_probs_do_not_depend_on_temperature_and_forbidden_ids(tiny, requests
         np.testing.assert_allclose(got.token_log_probs, completion.token_log_probs, atol=1e-4)
 
 
+@both
 def test_loglikelihoods_against_direct_forward_passes(tiny, requests_):
     """Reference: one full pass per continuation, and the sum of the log-probabilities of its ids."""
     opened = engine(tiny)
@@ -126,6 +129,7 @@ def test_probabilities_of_all_next_ids_sum_to_one(tiny, requests_):
     assert np.logaddexp.reduce(second.values) == pytest.approx(first.values[11], abs=1e-5)
 
 
+@both
 def test_samples_of_a_request_do_not_depend_on_other_requests(tiny, requests_):
     decoding = SeededDecoding(temperature=1.0, top_p=1.0, n_samples=3, max_completion_tokens=8, seed=4)
     together = engine(tiny).answer(requests_, decoding)

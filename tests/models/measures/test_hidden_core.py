@@ -16,7 +16,7 @@ from dualread.models.measures import base, hidden_core
 from dualread.models.measures.hidden_core import Settings, core_of
 from dualread.schema.recorded import Facts
 from tests import specs
-from tests.tiny import image
+from tests.tiny import both, image
 
 ANSWERED = "<reasoning>ct</reasoning>\n<answer>upper left</answer>\n<confidence>77</confidence>"
 HALF = {"share": 0.5, "from_depth": 0.25, "to_depth": 0.75}  # of four layers: those numbered 1 and 2 from 0
@@ -78,6 +78,7 @@ def literal(scene, share):
     return dict(zip(("entropy", "entropy_hidden"), entropies, strict=True))
 
 
+@both
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_it_is_what_transformers_gives(scene, share):
     found, expected = measured(scene, share=share), literal(scene, share)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.tiny import image
+from tests.tiny import both, image
 
 from dualread.errors import ReplayDisagreementError
 from dualread.models import prompts
@@ -44,6 +44,7 @@ def replay(model, encoder, encoded, tokens, forbidden=None, **changes):
     return replay_batch(opened, encoded, tokens, ReadSpec(**({"kappa": 0.1} | changes)))
 
 
+@both
 def test_against_one_row_at_a_time_with_all_layers(scene):
     """Reference: batches of one row, all hidden states, and positions found by hand."""
     model, encoder, encoded, completions = scene
@@ -157,6 +158,7 @@ def test_the_argmax_gap_ignores_forbidden_ids(scene):
     np.testing.assert_array_equal(got.token_log_probs, barred.token_log_probs)  # raw: before ids are forbidden
 
 
+@both
 def test_what_prompts_about_one_image_share_is_read_once(scene, monkeypatch):
     """Three prompts about two images: no pass reads an image token twice."""
     model, encoder, encoded, completions = scene
@@ -172,6 +174,7 @@ def test_what_prompts_about_one_image_share_is_read_once(scene, monkeypatch):
     assert sum(n_image_tokens) == 2 * encoded[0].token_ids.count(encoder.image_token_id)
 
 
+@both
 def test_images_of_different_sizes_in_one_batch(scene):
     """Their prefixes differ in length where the image processor keeps sizes; a batch gives what single rows give."""
     model, encoder, encoded, completions = scene

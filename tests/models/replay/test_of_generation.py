@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from tests import specs
 from tests.stages import shards
-from tests.tiny import MODEL, image
+from tests.tiny import MODEL, both, image
 
 from dualread.artifacts.tables import from_rows, write_parts
 from dualread.artifacts.tensors import read_tensors, write_tensors
@@ -59,6 +59,7 @@ def opened(tiny):
     return dataclasses.replace(plain, stop=plain.stop | {often})
 
 
+@both
 @pytest.mark.parametrize("n_tokens", [1, 2, 12])
 @pytest.mark.parametrize("shared", [None, "nothing"])
 def test_each_state_of_the_pass_is_that_of_the_replay(opened, n_tokens, shared):
@@ -188,6 +189,7 @@ def test_no_answers_have_no_states(opened, tmp_path):
     assert of_generation.read(tmp_path, opened, from_rows([], GENERATIONS)) == []
 
 
+@both
 def test_in_bfloat16_the_rounding_decides(tiny):
     """States of the right model agree, and those of one whose weights have changed do not."""
     opened = open_checkpoint(tiny.checkpoint, {**MODEL, "dtype": "bfloat16"})

@@ -1,6 +1,6 @@
 import numpy as np
 import torch
-from tests.tiny import image
+from tests.tiny import both, image
 
 from dualread.schema.backbones import Pretraining
 from dualread.training.corpora.base import Corpus, Item, Subject
@@ -86,6 +86,7 @@ def test_rows_of_one_pass_differ_by_a_quarter_at_most():
     assert groups_of_similar_length([60, 40, 90, 41, 50, 51]) == [[1, 3, 4], [5, 0], [2]]
 
 
+@both
 def test_the_gradient_is_that_of_single_rows(tiny):
     """Reference: one row at a time, without padding; the mean is over the weights of all rows."""
     model, encoder = tiny.load()

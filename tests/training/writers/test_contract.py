@@ -1,8 +1,13 @@
 """What every writer of phantom hospitals has to fulfil."""
 
+import hashlib
+import io
+from collections import Counter
 from dataclasses import replace
 
+import polars as pl
 import pytest
+from PIL import Image
 
 from dualread import plugins
 from dualread.store.code import library, stage_roots
@@ -10,6 +15,36 @@ from dualread.training.phantoms.questions import N_QUESTIONS
 from dualread.training.writers.base import Hospital
 
 FORMATS = plugins.known("writers")
+# Of a hospital with 24 images per split: the digest of its questions and answers, which shared code must not change
+# unnoticed, and the kinds of its images. Their bytes change with Pillow; test_round_trip.py compares them with scenes.
+MADE = {
+    "omnimedvqa": ("3ab88e1b89cf5312", {"PNG I;16": 10, "PNG RGB": 10, "PNG L": 4}),
+    "path_vqa": ("dd70a6637e735c41", {"JPEG RGB": 54, "JPEG CMYK": 18}),
+    "pmc_vqa": ("857942e95994fdd5", {"JPEG RGB": 24}),
+    "rexvqa": ("ea59d62e1f62d899", {"PNG L": 36}),
+    "slake": ("0ef17bbf71fc2490", {"JPEG RGB": 72}),
+    "vqa_med_2019": ("5a0dccb803a5483f", {"JPEG RGB turned": 3, "JPEG RGB": 25}),
+    "vqa_rad": ("eba9fe853819634a", {"JPEG RGB": 52}),
+}
+
+
+def tables_and_images(files: dict[str, bytes]) -> tuple[bytes, list[bytes]]:
+    """The tables of official files without the images that some of them hold, and all images."""
+    images = [content for name, content in files.items() if name.endswith((".jpg", ".png"))]
+    tables = []
+    for name, content in sorted(files.items()):
+        if name.endswith(".parquet"):
+            table = pl.read_parquet(content)
+            images += table["image"].struct.field("bytes").unique().to_list()
+            tables.append(table.drop("image").write_csv().encode())
+        elif not name.endswith((".jpg", ".png")):
+            tables.append(content)
+    return b"".join(tables), images
+
+
+def kind_of(content: bytes) -> str:
+    image = Image.open(io.BytesIO(content))
+    return f"{image.format} {image.mode}{' turned' * (image.getexif().get(0x0112) == 6)}"
 
 
 def hospital(writer):
@@ -49,3 +84,13 @@ def test_an_edit_of_a_writer_redraws_only_its_own_hospitals(name):
     modules = library().table(stage_roots("draw_phantom", spec))
     writers = {module for module in modules if module.removeprefix("dualread.training.writers.") in FORMATS}
     assert writers == {f"dualread.training.writers.{name}"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_rows_and_kinds_of_images_are_those_of_this_version(name):
+    writer = plugins.load("writers", name)
+    many = replace(hospital(writer), images=dict.fromkeys(writer.SPLITS, 24), size=16)
+    rows, images = tables_and_images(dict(writer.official_files(many)))
+    kinds = dict(Counter(map(kind_of, images)))
+    assert (hashlib.sha256(rows).hexdigest()[:16], kinds) == MADE[name]
+    assert len(set(images)) == len(images)

@@ -86,63 +86,37 @@ def _open_or_closed(question):
     return "closed" if question.answer in ("yes", "no") else "open"
 
 
+# fmt: off
 FORMATS = {
-    "slake": Format(
-        hospital=_hospital("slake", {"train": 8, "validation": 2, "test": 6}, 8),
-        cases_by_image=lambda h: {f"xmlab{case.image_id}": case for case in cases(h)},
-        dropped=_slake_rows_in_chinese,
-        modality={"ct": "ct", "mri": "mri", "x-ray": "x-ray"},
-        settings={"language": "en"},
-        n_rows=48,
-    ),
-    "vqa_rad": Format(
-        hospital=_hospital("vqa_rad", {"train": 6, "test": 10}, 6),
+    "slake": Format(hospital=_hospital("slake", {"train": 8, "validation": 2, "test": 6}, 8),
+        cases_by_image=lambda h: {f"xmlab{case.image_id}": case for case in cases(h)}, dropped=_slake_rows_in_chinese,
+        modality={"ct": "ct", "mri": "mri", "x-ray": "x-ray"}, settings={"language": "en"}, n_rows=48),
+    "vqa_rad": Format(hospital=_hospital("vqa_rad", {"train": 6, "test": 10}, 6),
         cases_by_image=lambda h: {f"synpic{c.image_id}.jpg": c for c in _medpix.cases_of(h, 10000)},
         dropped=lambda folder: {"layout": 0, "exact repetitions": 1, "official splits": 0},
-        asked=lambda case: questions(case, vqa_rad.WORDING),
-    ),
-    "path_vqa": Format(
-        hospital=_hospital("path_vqa", {"test": 16}, 2, tint=(1.0, 0.7, 0.9)),
-        cases_by_image=_path_vqa_cases,
-        dropped=lambda folder: {"exact repetitions": 2},
-        asked=lambda case: questions(case, path_vqa.WORDING),
-        answer_type=_open_or_closed,
-        n_rows=33,  # 32, and one that repeats another except for letter case
-    ),
-    "pmc_vqa": Format(
-        hospital=_hospital("pmc_vqa", {"test": 36}, 1, lesion_counts=(0.5, 0.5, 0, 0)),
+        asked=lambda case: questions(case, vqa_rad.WORDING)),
+    "path_vqa": Format(hospital=_hospital("path_vqa", {"test": 16}, 2, tint=(1.0, 0.7, 0.9)),
+        cases_by_image=_path_vqa_cases, dropped=lambda folder: {"exact repetitions": 2},
+        asked=lambda case: questions(case, path_vqa.WORDING), answer_type=_open_or_closed, n_rows=33),
+    "pmc_vqa": Format(hospital=_hospital("pmc_vqa", {"test": 36}, 1, lesion_counts=(0.5, 0.5, 0, 0)),
         cases_by_image=lambda h: {f"PMC{case.image_id}_F1.jpg": case for case in cases(h)},
         dropped=lambda folder: {"option labels": 0, "four options": 3, "distinct options": 3, "gold option": 0},
-        asked=lambda case: questions(case, pmc_vqa.WORDING),
-        answer_type=_open_or_closed,
-        n_rows=30,
-    ),
-    "omnimedvqa": Format(
-        hospital=_hospital("omnimedvqa", {"test": 60}, 1),
-        cases_by_image=lambda h: {omnimedvqa._path(case): case for case in cases(h)},
-        dropped=_omnimedvqa_damaged,
-        asked=lambda case: questions(case, omnimedvqa.WORDING),
-        answer_type=lambda question: "closed",
-        modality={name: text.lower() for name, text in omnimedvqa._MODALITY.items()},
-    ),
-    "rexvqa": Format(
-        hospital=_hospital("rexvqa", {"test": 20}, 2),
+        asked=lambda case: questions(case, pmc_vqa.WORDING), answer_type=_open_or_closed, n_rows=30),
+    "omnimedvqa": Format(hospital=_hospital("omnimedvqa", {"test": 60}, 1),
+        cases_by_image=lambda h: {omnimedvqa._path(case): case for case in cases(h)}, dropped=_omnimedvqa_damaged,
+        asked=lambda case: questions(case, omnimedvqa.WORDING), answer_type=lambda question: "closed",
+        modality={name: text.lower() for name, text in omnimedvqa._MODALITY.items()}),
+    "rexvqa": Format(hospital=_hospital("rexvqa", {"test": 20}, 2),
         cases_by_image=lambda h: {rexvqa._paths(case)[0]: case for case in cases(_chest(h))},
         dropped=lambda folder: {"four options": 0, "distinct options": 0, "gold option": 0},
-        asked=lambda case: questions(case, rexvqa.WORDING),
-        answer_type=lambda question: "closed",
-        modality={"x-ray": "x-ray"},
-        n_rows=40,
-    ),
-    "vqa_med_2019": Format(
-        hospital=_hospital("vqa_med_2019", {"test": 40}, 1),
+        asked=lambda case: questions(case, rexvqa.WORDING), answer_type=lambda question: "closed",
+        modality={"x-ray": "x-ray"}, n_rows=40),
+    "vqa_med_2019": Format(hospital=_hospital("vqa_med_2019", {"test": 40}, 1),
         cases_by_image=lambda h: {f"synpic{c.image_id}": c for c in _medpix.cases_of(h, 60000)},
-        dropped=lambda folder: {"images of VQA-RAD": 0},
-        asked=lambda case: questions(case, vqa_med_2019.WORDING),
-        answer_type=_open_or_closed,
-        n_rows=44,
-    ),
+        dropped=lambda folder: {"images of VQA-RAD": 0}, asked=lambda case: questions(case, vqa_med_2019.WORDING),
+        answer_type=_open_or_closed, n_rows=44),
 }
+# fmt: on
 
 
 @pytest.fixture(scope="module", params=FORMATS)

@@ -1,0 +1,96 @@
+"""What writers plant that the official files have, too: images that decode in odd ways, and rows that share images."""
+
+import io
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.training.writers.test_contract import tables_and_images
+
+from dualread.data.images import open_image
+from dualread.training.phantoms.scene import Style
+from dualread.training.writers import omnimedvqa, path_vqa, pmc_vqa, slake, vqa_med_2019, vqa_rad
+from dualread.training.writers._medpix import TWINS, cases_of, picture_of
+from dualread.training.writers.base import Hospital
+
+
+def hospital(size=32, questions=1, seed=0, style=None, **images):
+    return Hospital(
+        name="x", seed=seed, images=images, size=size, questions_per_image=questions, style=style or Style()
+    )
+
+
+def test_sixteen_bits_decode_to_the_same_gray_levels():
+    for name, content in omnimedvqa.official_files(hospital(test=60)):
+        if name.startswith("Images/Phantom CT/"):
+            raw = np.asarray(Image.open(io.BytesIO(content)))
+            assert raw.max() > 255
+            assert np.array_equal(np.asarray(open_image(content))[..., 0], raw // 257)  # 65535 / 255 = 257
+
+
+def test_images_of_pathology_are_pink_in_either_mode():
+    pink = hospital(questions=2, style=Style(tint=(1.0, 0.7, 0.9)), test=16)
+    for content in tables_and_images(dict(path_vqa.official_files(pink)))[1]:
+        red, green, blue = (sum(band.tobytes()) for band in open_image(content).split())
+        assert red > blue > green
+
+
+def test_a_figure_has_a_white_margin():
+    """Of 3 and 1 sixteenths."""
+    for name, content in pmc_vqa.official_files(hospital(size=64, test=12)):
+        if name.startswith("images/"):
+            image = Image.open(io.BytesIO(content))
+            assert image.size == (64 + 2 * 12, 64 + 2 * 4)
+            assert min(image.getpixel((2, 36))) > 240
+
+
+def test_rotated_images_are_upright_once_opened():
+    made = hospital(test=40)
+    files = dict(vqa_med_2019.official_files(made))
+    for case in cases_of(made, 60000):
+        opened = open_image(files[f"VQAMed2019_Test_Images/synpic{case.image_id}.jpg"])
+        assert np.abs(np.asarray(opened, float) - np.asarray(picture_of(case, made), float)).mean() < 5  # JPEG
+
+
+def test_twins_are_the_same_files_in_vqa_rad():
+    files = dict(vqa_med_2019.official_files(hospital(test=40)))
+    rad = dict(vqa_rad.official_files(hospital(size=48, seed=5, test=3)))
+    for number in TWINS:
+        twin = files[f"VQAMed2019_Test_Images/synpic{number}.jpg"]
+        assert twin == rad[f"VQA_RAD Image Folder/synpic{number}.jpg"]
+    assert len(set(files.values()) & set(rad.values())) == 4
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 11])
+def test_as_many_answers_are_yes_as_no_for_any_number_of_images(n):
+    files = dict(vqa_med_2019.official_files(hospital(size=16, seed=n, test=n)))
+    answered = files["VQAMed2019_Test_Questions_w_Ref_Answers.txt"].decode().splitlines()
+    answers = [line.split("|")[-1] for line in answered]
+    assert answers.count("yes") == answers.count("no")
+
+
+def test_of_vqa_rad_a_question_and_not_an_image_belongs_to_a_split():
+    files = dict(vqa_rad.official_files(hospital(questions=6, train=8, test=12)))
+    rows = json.loads(files["VQA_RAD Dataset Public.json"])
+    tested = {row["image_name"] for row in rows if row["phrase_type"].startswith("test_")}
+    trained = {row["image_name"] for row in rows if not row["phrase_type"].startswith("test_")}
+    assert (len(tested), len(tested & trained)) == (16, 12)  # 12, and four twins
+    # Of six questions about an image of test, the third and the last are in train; about a twin none.
+    freeform = Counter(row["image_name"] for row in rows if row["phrase_type"] == "test_freeform")
+    assert Counter(freeform.values()) == {4: 12, 6: 4}
+
+
+def test_of_slake_english_rows_do_not_share_images_across_splits_and_chinese_rows_do():
+    files = dict(slake.official_files(hospital(questions=8, train=24, validation=4, test=8)))
+    names = {"train": "train.json", "validation": "validate.json", "test": "test.json"}
+    rows = {split: json.loads(files[name]) for split, name in names.items()}
+    english = {split: {row["img_id"] for row in of if row["q_lang"] == "en"} for split, of in rows.items()}
+    anything = {split: {row["img_id"] for row in of} for split, of in rows.items()}
+    assert len(set.union(*english.values())) == sum(map(len, english.values())) == 36
+    assert anything["train"] & english["test"]
+    assert anything["test"] & (english["train"] | english["validation"])
+    train = [row for row in rows["train"] if row["q_lang"] == "en"]
+    assert len(train) == 24 * 8 + 7  # seven rows repeat
+    assert [row["answer"] for row in train].count("") == 1
