@@ -18,7 +18,7 @@ from tests.workflow.checkout import Checkout
 
 pytestmark = pytest.mark.rest
 
-RUN = "qwen3-vl-tiny/rlvr/17"
+RUN, METRICS = "qwen3-vl-tiny/rlvr/17", "results/mine/metrics/MANIFEST.json"
 # Micro's 40 steps teach hardly any valid answers. Where all rewards are equal, an actor learns nothing.
 LONGER = {"qwen3-vl-tiny": {"source": {"pretrain": {"training": {"steps": 200}}}}}
 GIVEN = {"training": None, "reward": None, "settings": None}
@@ -29,7 +29,7 @@ def checkout(tmp_path_factory):
     """The micro study, whose actor is trained with LoRA."""
     checkout = Checkout.create(tmp_path_factory.mktemp("adapters"))
     settings = {"lora": {"rank": 4, "alpha": 8}, "learning_rate": 0.01, "prompts_per_step": 4}
-    run = lay(checkout, "lora", {"study": "mine", "actors": {"rlvr": {"settings": settings}}}, "tables/main.tex")
+    run = lay(checkout, "lora", {"study": "mine", "actors": {"rlvr": {"settings": settings}}}, METRICS)
     assert run.returncode == 0, run.text
     return checkout
 
