@@ -105,7 +105,7 @@ def manifests(draw):
 @pytest.mark.parametrize(
     ("largest", "choose"), [(candidates.LARGEST_COMPARED, _smallest_digest), (1, _next_in_the_ring)]
 )
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(80))
 @given(
     rows=manifests(), random=st.randoms(), match_on=st.sampled_from([(), ("modality",), ("modality", "answer_type")])
 )

@@ -70,6 +70,8 @@ def test_significant_bits_of_a_png_are_followed_as_the_standard_has_them_and_as_
 
 def test_the_largest_value_of_a_tiff_counts_if_it_is_that_of_a_number_of_bits():
     assert _levels(_bytes(Image.fromarray(TWELVE), "TIFF", tiffinfo={281: 4095})) == SHOWN
+    whole = Image.fromarray(np.array([[321, 4095]], dtype=np.uint16))
+    assert _levels(_bytes(whole, "TIFF", tiffinfo={281: 4095})) == [20, 255]
     with pytest.raises(DataError, match="values end at 3211"):  # the picture's own maximum is no scale
         open_image(_bytes(Image.fromarray(TWELVE), "TIFF", tiffinfo={281: 3211}))
 

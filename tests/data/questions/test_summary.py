@@ -34,7 +34,7 @@ MANIFEST = _manifest(
     ("stop", "open", "what", "i1"),
     ("fit", "open", "what", "i2"),
     ("fit", "closed", "is it", "i2"),
-    ("fit", "open", "what", "i3"),
+    ("fit", "open", "where", "i3"),
     ("calibration", "closed", "is this", "i4"),
 )
 
