@@ -166,11 +166,11 @@ def test_score_and_demo_show_the_reason(readers, name):
     for first, second in ((missing, there), (there, missing), (missing, missing)):
         result = scored(first, donor=second)
         assert result.drop is None
-        for shown in (lines.text(result, "dualread"), page.result(result, "dualread")):
+        for shown in (lines.text(result, "dualread"), page.result_of(result, "dualread")):
             assert missing.reason in shown
             assert "nan" not in shown.lower()
     assert "do not keep" in lines.text(scored(missing), "dualread")
-    assert "Do not keep" in page.result(scored(missing), "dualread")
+    assert "Do not keep" in page.result_of(scored(missing), "dualread")
 
 
 class Actor:

@@ -1,6 +1,5 @@
 """The replies of the OpenAI API for chats, whole or as the events of a stream, and what is added: `dualread`."""
 
-import json
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -12,9 +11,6 @@ from dualread.apps.serve.texts import GrowingText
 from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import CERTIFIED, Decision, Threshold
 from dualread.models.actor import TokenEvent
-
-# Every character beyond ASCII is escaped: some clients take U+2028 for the end of a line. NaN is never written.
-encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 
 
 class ReplyWriter:

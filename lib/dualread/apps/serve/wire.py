@@ -322,13 +322,3 @@ def content_of(url: str) -> bytes:
     if not content:
         raise DataError("an image has no bytes.")
     return content
-
-
-def unknown_model(name: str, known: str) -> dict[str, str]:
-    """Return the parts of an error about a model that is not here."""
-    return {"message": f"no model {name[:200]!r} here. Known: {known}.", "code": "model_not_found"}
-
-
-def error(message: str, kind: str = "invalid_request_error", code: str | None = None) -> dict[str, Any]:
-    """Return an error as OpenAI's API has it."""
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
