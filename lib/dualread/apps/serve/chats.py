@@ -196,9 +196,9 @@ class Chats:
         try:
             news = self._news(listener, outcome)
             first = await anext(news)  # what refuses the request is raised here, before a reply begins
-            assert outcome.sent is not None
+            assert outcome.asked is not None
             writer = ReplyWriter(outcome, self.service, self.model)
-            if outcome.sent.stream:
+            if outcome.asked.sent.stream:
                 outcome.status = await self._stream(send, writer, first, news, listener)
                 return
             async for _ in news:
@@ -225,10 +225,10 @@ class Chats:
                 ct_windows=self._windows,
             )
             outcome.texts = tuple(sent.texts()) if self._keeps_texts else ()
-            outcome.asked = self.service.read(turns, sent.wanted(), outcome.name)
-            outcome.sent = sent.model_copy(update={"messages": []})
+            without_messages = sent.model_copy(update={"messages": []})
+            outcome.asked = self.service.requests.read(turns, without_messages, outcome.name)
             listener.tokens = sent.stream
-            self.service.submit(outcome.name, outcome.asked, listener.tell)
+            self.service.submit(outcome.asked, listener.tell)
         except RefusedError as refused:
             listener.tell(refused)
         except DataError as error:
@@ -252,7 +252,7 @@ class Chats:
             if isinstance(news, Answer):
                 outcome.answers.append(news)
             assert outcome.asked is not None
-            is_over = outcome.abstained is not None or len(outcome.answers) == outcome.asked.n
+            is_over = outcome.abstained is not None or len(outcome.answers) == outcome.asked.sent.n
             yield news
 
     async def _stream(

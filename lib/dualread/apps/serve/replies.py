@@ -23,12 +23,10 @@ class ReplyWriter:
     """
 
     def __init__(self, outcome: Outcome, service: AnsweringService, model: str):
-        assert outcome.sent is not None
         assert outcome.asked is not None
         self._outcome, self._service, self._model = outcome, service, model
-        self._n, self._sent, stop = outcome.asked.n, outcome.sent, outcome.asked.stop
-        encoder = service.loaded.actor.encoder
-        self._texts = [GrowingText(encoder, service.pieces, stop) for _ in range(self._n)]
+        self._sent, self._n, encoder = outcome.asked.sent, outcome.asked.sent.n, service.loaded.actor.encoder
+        self._texts = [GrowingText(encoder, service.pieces, self._sent.stop) for _ in range(self._n)]
         self._begun = False
 
     def whole(self) -> dict[str, Any]:

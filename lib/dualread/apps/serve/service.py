@@ -16,8 +16,8 @@ import numpy as np
 from dualread.apps.score.answering import before_answer, readings
 from dualread.apps.score.loading import LoadedScorer
 from dualread.apps.score.results import Reading
-from dualread.apps.serve.actor import ServingActor
-from dualread.apps.serve.chat_questions import ActorRequest, RequestReader, Turn, Wanted
+from dualread.apps.serve.actors import ServingActor
+from dualread.apps.serve.chat_questions import ActorRequest, RequestReader
 from dualread.apps.serve.texts import GrowingText, TokenPieces
 from dualread.errors import DualReadError, in_a_line
 from dualread.evaluation.thresholds import Decision, decide
@@ -89,7 +89,7 @@ class _PendingRequest:
 
     def numbers(self, index: int) -> Sequence[int]:
         """Return the numbers of the completions that this one is: greedy completions are all the same."""
-        return [index] if self.asked.decoding.n_samples > 1 else range(self.asked.n)
+        return [index] if self.asked.encoded.decoding.n_samples > 1 else range(self.asked.sent.n)
 
 
 class AnsweringService:
@@ -101,13 +101,14 @@ class AnsweringService:
 
     Attributes:
         loaded: As given.
+        requests: Reads what is asked.
         pieces: The texts of single tokens.
     """
 
     def __init__(self, loaded: LoadedScorer[ServingActor], *, abstain_below: float | None = None):
         self.loaded, self._broken = loaded, None
         self._actor, self._limit = loaded.actor, abstain_below
-        self._requests, self.pieces = RequestReader(loaded), TokenPieces(loaded.actor.encoder.tokenizer)
+        self.requests, self.pieces = RequestReader(loaded), TokenPieces(loaded.actor.encoder.tokenizer)
         self._progress = time.monotonic()
         self._inbox: queue.SimpleQueue[tuple[str, _PendingRequest | None] | None] = queue.SimpleQueue()
         self._running: dict[str, _PendingRequest] = {}
@@ -129,13 +130,10 @@ class AnsweringService:
         """For how long nothing has happened, although something is asked."""
         return time.monotonic() - self._progress if self._running else 0.0
 
-    def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> ActorRequest:
-        """Return what is asked; see `RequestReader.read`."""
-        return self._requests.read(turns, wanted, name)
-
-    def submit(self, name: str, asked: ActorRequest, listener: Listener) -> None:
+    def submit(self, asked: ActorRequest, listener: Listener) -> None:
         """Answer a request; `listener` is called by another thread."""
-        self._put((name, _PendingRequest(asked=asked, listener=listener, open=set(range(asked.n)))))
+        request = _PendingRequest(asked=asked, listener=listener, open=set(range(asked.sent.n)))
+        self._put((asked.encoded.name, request))
 
     def abort(self, name: str) -> None:
         """Forget a request that nobody waits for any longer; one that is unknown or answered is ignored."""
@@ -180,7 +178,7 @@ class AnsweringService:
                 if not self._running:
                     self._progress = time.monotonic()
                 self._running[name] = request
-                self._actor.add(request.asked.encoded(name))
+                self._actor.add(request.asked.encoded)
             elif name in self._running:
                 self._actor.abort(name)
                 self._finish(name, None)
@@ -208,17 +206,15 @@ class AnsweringService:
         """Tell of a token; return the completion that it ends by the text at which the request wants it cut off."""
         if (request := self._running.get(event.name)) is None:
             return None
-        asked, text = request.asked, None
-        if asked.stop or asked.log_probs:
-            text = request.texts.setdefault(
-                event.index, GrowingText(self.loaded.actor.encoder, self.pieces, asked.stop)
-            )
+        sent, text = request.asked.sent, None
+        if sent.stop or sent.log_probs:
+            text = request.texts.setdefault(event.index, GrowingText(self._actor.encoder, self.pieces, sent.stop))
             if text.is_cut:
                 return None
             text.add(event)
         for index in request.numbers(event.index):
             request.listener(replace(event, index=index))
-        return text.finished(asked.prompt) if text is not None and text.is_cut else None
+        return text.finished(request.asked.encoded.prompt) if text is not None and text.is_cut else None
 
     def _before(self, begun: Sequence[PromptRead]) -> None:
         judged = [event for event in begun if self._running[event.name].asked.shown is not None]
@@ -258,7 +254,7 @@ class AnsweringService:
             answer = Answer(
                 index=event.index,
                 completion=event.completion,
-                tokens=() if text is None or not request.asked.log_probs else text.tokens,
+                tokens=() if text is None or not request.asked.sent.log_probs else text.tokens,
                 psr=request.psr if reading is None else reading.psr,
                 reading=reading,
                 decision=decision,
@@ -277,7 +273,7 @@ class AnsweringService:
         text = request.texts.get(event.index)
         if text is not None and text.is_cut:
             return (*request.asked.reasons, "the completion is cut off at a text of `stop`")
-        return self._requests.of_completion(request.asked, event.completion)
+        return self.requests.of_completion(request.asked, event.completion)
 
     def _read(self, ended: Sequence[Finished]) -> Mapping[int, Reading | str]:
         """Return what readers say about each completion, or why they cannot: all at once, or else one by one."""
@@ -285,7 +281,7 @@ class AnsweringService:
             return {}
         asked = [self._running[event.name].asked for event in ended]
         try:
-            with self._requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
+            with self.requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
                 answered = self._actor.read(asked, ended, self.loaded.views)
             readings_of_answers = readings(self.loaded.readers, self.loaded.method, answered)
             return {id(event): reading for event, reading in zip(ended, readings_of_answers, strict=True)}
