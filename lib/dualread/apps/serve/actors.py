@@ -74,7 +74,7 @@ class OnTransformers(TransformersStream):
     broken: str | None = None
 
     def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int):
-        self._actor = OpenActor.open(folder, requirements, kappa, batch_size=batch_size)
+        self._actor = OpenActor(folder, requirements, kappa, batch_size=batch_size)
         super().__init__(self._actor.opened, batch_size)
         self.encoder, self.config = self._actor.encoder, self._actor.config
         self._reads_states = kappa is not None

@@ -13,7 +13,7 @@ import numpy as np
 
 from dualread.apps.score import stored
 from dualread.apps.score.answering import scores_of
-from dualread.apps.score.loading import LoadedScorer, ScorerChoice, load
+from dualread.apps.score.loading import LoadedScorer, Opens, ScorerChoice, load
 from dualread.apps.score.stored import StoredAnswer
 from dualread.apps.serve.actors import OnTransformers, OnVllm, ServingActor
 from dualread.apps.serve.chat_questions import RequestReader
@@ -58,13 +58,12 @@ def open_service(
     """
     engine = engine or ("vllm" if find_spec("vllm") else "transformers")
     limit = None if abstain_before in (None, _THRESHOLD) else _number(abstain_before)
-    loaded: LoadedScorer[ServingActor]
+    opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
     if engine == "vllm":
-        on_vllm = load(choice, partial(OnVllm, max_num_seqs=batch_size, most_images=most_images))
-        on_vllm.actor.read_only(_features(on_vllm))
-        loaded = on_vllm
-    else:
-        loaded = load(choice, partial(OnTransformers, batch_size=batch_size))
+        opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
+    loaded = load(choice, opens)
+    if isinstance(loaded.actor, OnVllm):
+        loaded.actor.read_only(_features(loaded))
     if answers := [] if loaded.bundle is None else stored.read(loaded.bundle):
         say(f"dualread serve: {check(loaded, answers)}")
     elif engine == "vllm":
@@ -99,7 +98,7 @@ def _number(text: str) -> float:
     return number
 
 
-def _features(loaded: LoadedScorer[OnVllm]) -> set[str]:
+def _features(loaded: LoadedScorer[ServingActor]) -> set[str]:
     """Return what the readers read; refuse one that reads what vLLM does not show."""
     read: set[str] = set()
     for name, reader in loaded.readers.items():
