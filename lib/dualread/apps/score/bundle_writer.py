@@ -106,10 +106,6 @@ def _cell(method: str, metric: str, cells: Mapping[tuple[str, str], Mapping[str,
     return f"{row['estimate']:.3f}{mark}{interval}"
 
 
-def _listed(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in settings.items())
-
-
 _OURS, _OTHERS = "apache-2.0", "other"
 
 
@@ -225,7 +221,7 @@ def _thresholds(
         *(pl.col(name) == value for name, value in zip(_RUN, run, strict=True)),
         (pl.col("dataset") == dataset) & (pl.col("split") == "test") & pl.col("method").is_in(methods),
     )
-    thresholds = [t for row in chosen.iter_rows(named=True) if (t := Threshold.of_metric(row)) is not None]
+    thresholds = filter(None, map(Threshold.of_metric, chosen.iter_rows(named=True)))
     return sorted(thresholds, key=lambda t: (methods.index(t.method), t.rule != EMPIRICAL, t.target_risk_percent))
 
 
@@ -246,7 +242,11 @@ def _write_card(
     made = {path.parent.parent.name: read_manifest(path) for path in study.glob(f"manifests/*/test/{MANIFEST_NAME}")}
     is_drawn = {name: manifest.input_keys.get("source") in drawn for name, manifest in sorted(made.items())}
     origins = {name: _origin(made[name], is_drawn[name]) for name in is_drawn}
-    base_source = _base_source(study, bundle.backbone)
+    # Where the actor's base came from ({hub, revision}, or {} for a folder); None if it was trained here.
+    bases = sorted((study / "actors" / bundle.backbone).glob(f"*/0/{MANIFEST_NAME}"))
+    actions = [read_manifest(path).action for path in bases]
+    copied = [action.spec.get("repository", {}) for action in actions if action.stage == "copy_checkpoint"]
+    base_source: Mapping[str, str] | None = copied[0] if copied else None
     ours = all(is_drawn.values()) and base_source is None
     hub_license = license or (_OURS if ours else _OTHERS)
     shown = _shown(reader) | dict.fromkeys(nulls, " (null)")
@@ -273,16 +273,16 @@ def _write_card(
         bundle=bundle,
         title=title,
         version=version("dualread"),
-        load='"this folder"' if has_checkpoint else '"this folder", "folder of the actor"',
         with_checkpoint=has_checkpoint,
         adapter=_adapter(_actor_folder(study, run) / MANIFEST_NAME),
-        settings=_listed({name: value for name, value in settings.items() if name != "quantization"}),
+        settings={name: value for name, value in settings.items() if name != "quantization"},
         quantization=settings.get("quantization"),
-        decoding=_listed(bundle.scoring["decoding"]),
         fitted={**provenance["examples"], "partitions": provenance["partitions"]},
         origins=origins,
         tables=list(_tables(tested, shown, provenance["examples"]["dataset"], origins)),
-        licence=_licence(license, ours, base_source),
+        licence=license,
+        ours=ours,
+        base="another model" if base_source is None else f"`{base_source.get('hub', 'a local checkpoint')}`",
     )
     card.save(folder / "README.md")
 
@@ -312,28 +312,8 @@ def _adapter(manifest: Path) -> str | None:
     return None
 
 
-def _base_source(study: Path, backbone: str) -> Mapping[str, str] | None:
-    """Return where the actor's base came from ({hub, revision}, or {} for a folder); None if it was trained here."""
-    manifests = sorted((study / "actors" / backbone).glob(f"*/0/{MANIFEST_NAME}"))
-    actions = [read_manifest(path).action for path in manifests]
-    copied = [action.spec.get("repository", {}) for action in actions if action.stage == "copy_checkpoint"]
-    return copied[0] if copied else None
-
-
 def _origin(manifest: Manifest, is_drawn: bool) -> str:
     loader = manifest.action.spec["loader"]["module"].rpartition(".")[2]
     if is_drawn:
         return f"drawn by DualRead in the format of {loader}: phantoms, no patients"
     return f"read by `{loader}`. {plugins.declared('datasets', loader, 'TERMS') or 'Terms: not recorded.'}"
-
-
-def _licence(license: str | None, ours: bool, base_source: Mapping[str, str] | None) -> str:
-    if license is not None:
-        return f"{license}, as chosen by whoever exported this repository."
-    if ours:
-        return "Apache-2.0. All data and the actor were made by DualRead."
-    base = "another model" if base_source is None else f"`{base_source.get('hub', 'a local checkpoint')}`"
-    return (
-        "No licence was chosen. What may be done with these files depends on the terms of the data above and of the"
-        f" model that the actor was trained from ({base})."
-    )

@@ -7,7 +7,6 @@ first questions; a line that an interruption has cut off is written again.
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from dualread.apps.score.questions import QuestionRow
@@ -37,7 +36,10 @@ def score(scorer: Scorer, lines: list[QuestionRow], out: Path | None) -> int:
     todo = lines[n_done:]
     stream = sys.stdout if out is None else out.open("a", encoding="utf-8")
     try:
-        results = track(_results(scorer, todo), total=len(todo), label="scoring (questions)")
+        scored = scorer.each(line.question for line in todo if line.question is not None)
+        # Lines without a question take no place in a batch.
+        each = (Failed(error=line.problem) if line.question is None else next(scored) for line in todo)
+        results = track(each, total=len(todo), label="scoring (questions)")
         for line, key, result in zip(todo, keys[n_done:], results, strict=True):
             n_failed += isinstance(result, Failed)
             row = {"line": line.number, "id": line.id, **result.to_json(), "key": key}
@@ -50,13 +52,6 @@ def score(scorer: Scorer, lines: list[QuestionRow], out: Path | None) -> int:
     return 0
 
 
-def _results(scorer: Scorer, lines: list[QuestionRow]) -> Iterator[Scored | Failed]:
-    """Yield one result per line, in order; lines without a question take no place in a batch."""
-    scored = scorer.each(line.question for line in lines if line.question is not None)
-    for line in lines:
-        yield Failed(error=line.problem) if line.question is None else next(scored)
-
-
 def _n_done(out: Path, keys: list[str]) -> int:
     """Return how many results the file has, and cut off an unfinished last line."""
     try:
@@ -66,7 +61,11 @@ def _n_done(out: Path, keys: list[str]) -> int:
     complete = content[: content.rfind(b"\n") + 1]
     done = complete.splitlines()
     for k, line in enumerate(done):
-        if k >= len(keys) or _key(line) != keys[k]:
+        try:
+            key = json.loads(line)["key"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            key = None
+        if k >= len(keys) or key != keys[k]:
             raise DataError(
                 f"{out}: line {k + 1} is no result of line {k + 1} of the questions with this reader, actor and"
                 " threshold. Give another --out, or delete the file to score all questions again."
@@ -77,13 +76,7 @@ def _n_done(out: Path, keys: list[str]) -> int:
     return len(done)
 
 
-def _key(line: bytes) -> str | None:
-    try:
-        return json.loads(line)["key"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
+_IMPUTED = "  imputed: the method has no value here"
 _DECISIONS = {True: "keep", False: "do not keep", None: "undecided"}
 
 
@@ -93,7 +86,7 @@ def text(scored: Scored, method: str) -> str:
         ["answer", scored.answer or "none"],
         ["confidence", _confidence(scored)],
         *(
-            [name, "none" if value.confidence is None else f"{value.confidence:.4f}{_imputed(value.imputed)}"]
+            [name, "none" if value.confidence is None else f"{value.confidence:.4f}{_IMPUTED * value.imputed}"]
             for name, value in scored.methods.items()
             if name != method
         ),
@@ -114,7 +107,3 @@ def _confidence(reading: Reading) -> str:
     shown = ", ".join(text.format(value) for text, value in parts.items() if value is not None)
     confidence = f"none: {reading.reason}" if reading.confidence is None else f"{reading.confidence:.4f}"
     return confidence + (f"  {shown}" if shown else "")
-
-
-def _imputed(imputed: bool) -> str:
-    return "  imputed: the method has no value here" if imputed else ""

@@ -61,28 +61,6 @@ def read_rows(file: Path) -> list[QuestionRow]:
     ]
 
 
-def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str, Any], folder: Path) -> QuestionRow:
-    name = record.get("id") if type(record.get("id")) is int else formed.get("id")
-    text = json.dumps(record, sort_keys=True, ensure_ascii=False, default=_of_other)
-    row = QuestionRow(number=number, text=text, id=name)
-    asked: dict[str, Any] = {"question": formed.get("question")}
-    asked |= {name: _picture(image_in(formed.get(name)), folder) for name in ("image", "donor")}
-    options = formed.get("options") or []
-    problems = [
-        *(f"no {name}" for name in ("image", "question") if asked[name] is None),
-        *(
-            f"{name} is {reprlib.repr(record.get(name))}, expected {expected}"
-            for name, kinds, expected in _KINDS
-            if asked[name] is not None and not isinstance(asked[name], kinds)
-        ),
-        *([] if not options or _are_options(options) else [_OPTIONS]),
-    ]
-    if problems:
-        return replace(row, problem=f"{unit} {number}: {'; '.join(problems)}.")
-    return replace(row, question=Question(**asked, options=tuple(options)))
-
-
-_OPTIONS = f"options: expected none, or a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts"
 _KINDS = (
     ("image", Path | bytes, "a path, or the bytes of an image"),
     ("question", str, "a text"),
@@ -90,17 +68,34 @@ _KINDS = (
 )
 
 
-def _are_options(options: Any) -> bool:
+def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str, Any], folder: Path) -> QuestionRow:
+    def picture(value: Any) -> Any:
+        """Return the path or the bytes of a picture, which datasets writes as {bytes, path}."""
+        if isinstance(value, Mapping):
+            value = value.get("path") if value.get("bytes") is None else value["bytes"]
+        return folder / value if isinstance(value, str) else value
+
+    def plain(value: Any) -> str:
+        return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else str(value)
+
+    name = record.get("id") if type(record.get("id")) is int else formed.get("id")
+    text = json.dumps(record, sort_keys=True, ensure_ascii=False, default=plain)
+    row = QuestionRow(number=number, text=text, id=name)
+    asked: dict[str, Any] = {"question": formed.get("question")}
+    asked |= {name: picture(image_in(formed.get(name))) for name in ("image", "donor")}
+    options = formed.get("options") or []
     is_list = isinstance(options, Sequence) and FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS
-    return is_list and not isinstance(options, str) and all(isinstance(option, str) for option in options)
-
-
-def _picture(value: Any, folder: Path) -> Any:
-    """Return the path or the bytes of a picture, which datasets writes as {bytes, path}; what is neither as it is."""
-    if isinstance(value, Mapping):
-        value = value.get("path") if value.get("bytes") is None else value["bytes"]
-    return folder / value if isinstance(value, str) else value
-
-
-def _of_other(value: Any) -> str:
-    return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else str(value)
+    are_texts = is_list and not isinstance(options, str) and all(isinstance(option, str) for option in options)
+    problems = [
+        *(f"no {name}" for name in ("image", "question") if asked[name] is None),
+        *(
+            f"{name} is {reprlib.repr(record.get(name))}, expected {expected}"
+            for name, kinds, expected in _KINDS
+            if asked[name] is not None and not isinstance(asked[name], kinds)
+        ),
+    ]
+    if options and not are_texts:
+        problems.append(f"options: expected none, or a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts")
+    if problems:
+        return replace(row, problem=f"{unit} {number}: {'; '.join(problems)}.")
+    return replace(row, question=Question(**asked, options=tuple(options)))

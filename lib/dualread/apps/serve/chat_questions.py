@@ -22,7 +22,7 @@ from dualread.seeding import derive_seed
 
 MOST_TOKENS = 1000  # of a completion; vLLM is opened for a few more, and transformers reserves memory for all of them
 _PLACE = "{QUESTION}"
-_LONG = 10_000  # characters of texts; shorter ones are encoded at once
+_LONG = 10_000  # characters of texts; tokens of more are counted before they are rendered and kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,13 +82,18 @@ class RequestReader:
             raise DataError("options: expected with one question about one image, which the readers' prompt asks.")
         question, row = None, name
         if alone:
-            field = "\n".join(texts) if own_prompt else self._question("\n".join(texts))
-            picture = images[0].decoded
+            field, picture = "\n".join(texts), images[0].decoded
+            before, after = prompts.template(self._required.prompt.name).split(_PLACE)
+            is_prompt = field.startswith(before) and field.endswith(after) and len(field) > len(before) + len(after)
+            if is_prompt and not own_prompt:  # the question is what is at its place
+                field = field[len(before) : len(field) - len(after)]
             question = shown(Question(image=picture, question=field, options=options), picture, self._encoder)
             row = question.name
         try:
             with self.turn:
-                self._check_length(texts)
+                most, is_long = self._required.model["max_prompt_tokens"], sum(map(len, texts)) > _LONG
+                if is_long and (n := len(self._encoder.tokenizer("".join(texts))["input_ids"])) > most:
+                    raise DataError(f"the texts have {n} tokens, more than max_prompt_tokens = {most}. Shorten them.")
                 if question is None or own_prompt or other:
                     prompt = self._conversation(turns, texts, row)
                 else:
@@ -154,19 +159,6 @@ class RequestReader:
         fitted = self._required.decoding
         temperature = fitted.temperature if sent.temperature is None else sent.temperature
         return temperature, fitted.top_p if sent.top_p is None else sent.top_p
-
-    def _check_length(self, texts: Sequence[str]) -> None:
-        """Refuse long texts before they are rendered and kept."""
-        most = self._required.model["max_prompt_tokens"]
-        if sum(map(len, texts)) > _LONG and (n := len(self._encoder.tokenizer("".join(texts))["input_ids"])) > most:
-            raise DataError(f"the texts have {n} tokens, more than max_prompt_tokens = {most}. Shorten them.")
-
-    def _question(self, text: str) -> str:
-        """Return the question in a text: all of it, or what is at the question's place if it is the whole prompt."""
-        before, after = prompts.template(self._required.prompt.name).split(_PLACE)
-        if text.startswith(before) and text.endswith(after) and len(text) > len(before) + len(after):
-            return text[len(before) : len(text) - len(after)]
-        return text
 
     def _conversation(self, turns: Sequence[Turn], texts: Sequence[str], row: str) -> Any:
         """Return the conversation as it is, encoded."""

@@ -106,17 +106,14 @@ class ReplyWriter:
         }
 
     def _choice(self, index: int, finish_reason: str | None, tokens: Sequence[TokenEvent] = ()) -> dict[str, Any]:
-        log_probs = {"content": [self._log_prob(token) for token in tokens], "refusal": None}
+        wire = self._service.pieces.to_wire
+        content = [{**wire(t.token, t.log_prob), "top_logprobs": [wire(*choice) for choice in t.top]} for t in tokens]
+        log_probs = {"content": content, "refusal": None}
         return {
             "index": index,
             "finish_reason": finish_reason,
             "logprobs": log_probs if self._sent.logprobs and (tokens or finish_reason) else None,
         }
-
-    def _log_prob(self, event: TokenEvent) -> dict[str, Any]:
-        to_wire = self._service.pieces.to_wire
-        top = [to_wire(token, log_prob) for token, log_prob in event.top]
-        return {**to_wire(event.token, event.log_prob), "top_logprobs": top}
 
     def _judged(self, answer: Answer) -> dict[str, Any]:
         return of_answer(answer, self._service.loaded.threshold)
