@@ -41,13 +41,8 @@ _LOG_PROBS = pl.List(pl.List(pl.Float32))
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """An actor's answers.
-
-    Attributes:
-        completions: The completion of each question.
-        texts: The answer in each completion; None if it has no valid one.
-        answers: The same answers as readers see them, without views.
-        views: Views of the answers by name.
+    """An actor's answers: the text of an answer is None if it has no valid one; `answers` are what readers see, without
+    the views, which are there by name.
     """
 
     completions: Sequence[Completion]

@@ -131,8 +131,7 @@ class LoadedScorer(Generic[A]):
     """What scoring needs.
 
     Attributes:
-        actor: The opened actor.
-        requirements: How it has to be asked, without views.
+        requirements: How the actor has to be asked, without views.
         readers: The readers by method.
         method: The method whose reader gives the confidence.
         views: The views that any of the readers reads.
@@ -196,8 +195,7 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
     of_method = [candidate for candidate in source.thresholds if candidate.method == source.method]
     threshold = deciding(of_method, choice.target_risk_percent, certified=choice.certified)
     asked = _in_common(required, source.where)
-    kappa = states[0].kappa if states else None
-    prompt = asked.prompt
+    kappa, fitted_prompt = states[0].kappa if states else None, asked.prompt
     with _checkpoint(source, choice, asked.model) as folder:
         files = checkpoint_digests(folder)
         notes = [f"checkpoint: {note}" for note in other_checkpoint(asked.checkpoint, files)]
@@ -206,7 +204,8 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
         _refuse(notes, folder, source.where, choice.allow_other, "Give the actor and the prompt that it was fitted on.")
         if choice.prompt is not None:
             prompt = PromptText(name=choice.prompt, sha256=prompts.template_sha256(choice.prompt))
-        actor = opens(folder, asked.model_copy(update={"prompt": prompt}), kappa)
+            asked = asked.model_copy(update={"prompt": prompt})
+        actor = opens(folder, asked, kappa)
     of_states = list(dict.fromkeys(note for reader in readers.values() for note in other_states(reader, actor.config)))
     notes += of_states
     _refuse(of_states, folder, source.where, choice.allow_other, "States are read in another way now: fit it again.")
@@ -214,11 +213,11 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
     views = {view.name: view for reader in readers.values() for view in views_read(reader, where=source.where)}
     return LoadedScorer(
         actor=actor,
-        requirements=asked.model_copy(update={"prompt": prompt}),
+        requirements=asked,
         readers=readers,
         method=source.method,
         views=[
-            view.model_copy(update={"prompt": prompt}) if view.prompt == asked.prompt else view
+            view.model_copy(update={"prompt": asked.prompt}) if view.prompt == fitted_prompt else view
             for view in views.values()
         ],
         threshold=threshold,
@@ -228,7 +227,7 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
         digest=digest_of(
             [
                 {name: sha256_file(source.files[name]) for name in readers},
-                *(source.method, files, prompt.model_dump(), None if threshold is None else asdict(threshold)),
+                *(source.method, files, asked.prompt.model_dump(), None if threshold is None else asdict(threshold)),
             ]
         ),
     )

@@ -33,11 +33,9 @@ class Before:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A whole completion, and how far it can be trusted.
+    """A whole completion up to a text of `stop`, and how far it can be trusted.
 
     Attributes:
-        index: Number of the completion.
-        completion: All that the actor said, up to a text at which it was cut off.
         tokens: Its tokens without special ones, if their log-probabilities are wanted.
         psr: What was said before it.
         reading: What readers say about it; None if they cannot judge it, and `notes` say why.
@@ -100,7 +98,6 @@ class AnsweringService:
         abstain_below: PSR below which no answer is made; None to make all.
 
     Attributes:
-        loaded: As given.
         requests: Reads what is asked.
         pieces: The texts of single tokens.
     """
@@ -158,15 +155,14 @@ class AnsweringService:
                     self._step()
         except Exception as error:  # a bug here or in an engine; whoever waits is told, and /health says it
             self._broken = in_a_line(error)
-        while self._running:
-            self._finish(next(iter(self._running)), Failure(error=f"the server is broken: {self.broken}"))
-        while going:  # whoever still comes
-            if (item := self._inbox.get()) is None:
+        while True:
+            while self._running:
+                self._finish(next(iter(self._running)), Failure(error=f"the server is broken: {self.broken}"))
+            if not going or (item := self._inbox.get()) is None:
                 return
             name, request = item
-            if request is not None:
+            if request is not None:  # whoever still comes
                 self._running[name] = request
-                self._finish(name, Failure(error=f"the server is broken: {self.broken}"))
 
     def _take_in(self) -> bool:
         """Take in what waits, and wait for something if there is nothing to do; return False at the end."""
@@ -218,12 +214,11 @@ class AnsweringService:
 
     def _before(self, begun: Sequence[PromptRead]) -> None:
         judged = [event for event in begun if self._running[event.name].asked.shown is not None]
-        known = [(event.name, event.state) for event in judged if event.state is not None]
-        psr_values = None
-        if known:
-            states = np.stack([state for _, state in known])
-            psr_values = before_answer(self.loaded.readers, self.loaded.method, states)
-        psr = {} if psr_values is None else {name: value for (name, _), value in zip(known, psr_values, strict=True)}
+        states = {event.name: event.state for event in judged if event.state is not None}
+        psr: dict[str, float | None] = {}
+        if states:
+            values = before_answer(self.loaded.readers, self.loaded.method, np.stack(list(states.values())))
+            psr = dict(zip(states, values or [None] * len(states), strict=True))
         for event in begun:
             request = self._running[event.name]
             request.psr = psr.get(event.name)
@@ -235,9 +230,7 @@ class AnsweringService:
                 request.listener(Before(psr=request.psr))
 
     def _answer(self, ended: Sequence[Finished]) -> None:
-        ended = [
-            event for event in ended if event.index in self._running[event.name].open
-        ]  # others were cut off before
+        ended = [event for event in ended if event.index in self._running[event.name].open]  # others were cut off
         unjudged = {id(event): self._reasons(event) for event in ended}
         judged = self._read([event for event in ended if not unjudged[id(event)]])
         for event in ended:
@@ -246,11 +239,10 @@ class AnsweringService:
                 self._actor.abort(event.name)
                 self._finish(event.name, Failure(error=reading))
                 continue
-            reasons = unjudged[id(event)] if reading is None or reading.reason is None else (reading.reason,)
-            decision = None
+            reasons, decision, text = unjudged[id(event)], None, request.texts.get(event.index)
             if reading is not None:
+                reasons = () if reading.reason is None else (reading.reason,)
                 decision = decide(reading.confidence, self.loaded.threshold, reading.reason)
-            text = request.texts.get(event.index)
             answer = Answer(
                 index=event.index,
                 completion=event.completion,
