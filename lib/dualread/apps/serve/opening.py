@@ -61,7 +61,7 @@ def open_service(
     opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
     if engine == "vllm":
         opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
-    loaded = load(choice, opens)
+    loaded: LoadedScorer[ServingActor] = load(choice, opens)
     if isinstance(loaded.actor, OnVllm):
         loaded.actor.read_only(_features(loaded))
     if answers := [] if loaded.bundle is None else stored.read(loaded.bundle):
