@@ -79,7 +79,7 @@ class OpenActor:
         Raises:
             DataError: A prompt is too long, or its image cannot be read.
         """
-        requests = [self._request(question, self._requirements.prompt.name) for question in asked]
+        requests = [question_request(question, self._requirements.prompt.name) for question in asked]
         completions = self._engine.answer(requests, _seeded(self._requirements.decoding, "answer"))
         return self.read(asked, [of_one[0] for of_one in completions], views, states=states)
 
@@ -103,7 +103,7 @@ class OpenActor:
                 for to, prompt in zip(asked, encoded, strict=True)
             ]
         else:
-            requests = [self._request(question, self._requirements.prompt.name) for question in asked]
+            requests = [question_request(question, self._requirements.prompt.name) for question in asked]
         source = self._read(requests, committed) if states else None
         answered = as_answered(asked, committed, self._requirements.contract, source)
         return replace(
@@ -121,7 +121,7 @@ class OpenActor:
         places_answer = "{ANSWER}" in prompts.template(view.prompt.name)
         draws = range(view.draws or 1)
         requests = {
-            (i, draw): self._request(question, view.prompt.name, answer=texts[i], image=view.image, draw=draw)
+            (i, draw): question_request(question, view.prompt.name, answer=texts[i], image=view.image, draw=draw)
             for i, question in enumerate(asked)
             if not places_answer or texts[i] is not None
             for draw in draws
@@ -153,22 +153,6 @@ class OpenActor:
             token_log_probs=pl.Series(of_tokens, dtype=_LOG_PROBS),
         )
 
-    def _request(
-        self, asked: ShownQuestion, prompt: str, *, answer: str | None = None, image: Image = _ORIGINAL, draw: int = 0
-    ) -> Request:
-        """Return a request; refuse a view that shows another image of the data set in place of the question's own."""
-        module, settings = name_and_settings(image)
-        if hasattr(plugins.load("images", module), "choose"):
-            raise ConfigError(
-                f"views: the reader reads a view that shows another image of its data set ({module}), and one's own"
-                " image is in none. Expected a reader without it. Choose another method."
-            )
-        changes = changes_of([ConfiguredPlugin(module=module_of("images", module), settings=settings)])
-        text = prompts.render(prompt, question=question_field(asked.question, list(asked.options)), answer=answer)
-        name, shown = shown_image(asked.image, asked.content, changes, draw)
-        row = asked.name if draw == 0 else f"{asked.name} draw {draw}"
-        return Request(text=text, image=shown, image_name=name, row=row)
-
     def _read(
         self, requests: Sequence[Request], committed: Sequence[Completion], depths: Sequence[float] = ()
     ) -> Source:
@@ -177,6 +161,27 @@ class OpenActor:
         what, ids = ReadSpec(kappa=self._kappa, depths=tuple(depths)), [answer.token_ids for answer in committed]
         states = read_states(self.opened, requests, ids, what, batch_size=self._batch_size)
         return lambda name: stacked(states, name)
+
+
+def question_request(
+    asked: ShownQuestion, prompt: str, *, answer: str | None = None, image: Image = _ORIGINAL, draw: int = 0
+) -> Request:
+    """Return a question as an actor is asked it, or as a view asks: about its `answer`, with a changed image.
+
+    Raises:
+        ConfigError: The view shows another image of the data set in place of the question's own.
+    """
+    module, settings = name_and_settings(image)
+    if hasattr(plugins.load("images", module), "choose"):
+        raise ConfigError(
+            f"views: the reader reads a view that shows another image of its data set ({module}), and one's own"
+            " image is in none. Expected a reader without it. Choose another method."
+        )
+    changes = changes_of([ConfiguredPlugin(module=module_of("images", module), settings=settings)])
+    text = prompts.render(prompt, question=question_field(asked.question, list(asked.options)), answer=answer)
+    name, shown = shown_image(asked.image, asked.content, changes, draw)
+    row = asked.name if draw == 0 else f"{asked.name} draw {draw}"
+    return Request(text=text, image=shown, image_name=name, row=row)
 
 
 @dataclass(frozen=True, kw_only=True)

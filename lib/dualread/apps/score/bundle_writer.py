@@ -41,7 +41,7 @@ from dualread.readers.declarations import declared
 from dualread.readers.requirements import requirements_of
 from dualread.schema.columns import GRADED, METRICS, PREDICTIONS
 from dualread.store.digest import MANIFEST_NAME
-from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.manifest import read_manifest
 
 _TEMPLATE = Path(__file__).with_name("card.md.jinja")
 _TAGS = ["dualread", "visual-question-answering", "medical", "confidence-estimation", "selective-prediction"]
@@ -241,7 +241,12 @@ def _write_card(
     drawn = {read_manifest(path).key for path in study.glob(f"phantoms/*/{MANIFEST_NAME}")}
     made = {path.parent.parent.name: read_manifest(path) for path in study.glob(f"manifests/*/test/{MANIFEST_NAME}")}
     is_drawn = {name: manifest.input_keys.get("source") in drawn for name, manifest in sorted(made.items())}
-    origins = {name: _origin(made[name], is_drawn[name]) for name in is_drawn}
+    origins = {}
+    for name, drawn_here in is_drawn.items():
+        loader = made[name].action.spec["loader"]["module"].rpartition(".")[2]
+        terms = plugins.declared("datasets", loader, "TERMS") or "Terms: not recorded."
+        phantoms = f"drawn by DualRead in the format of {loader}: phantoms, no patients"
+        origins[name] = phantoms if drawn_here else f"read by `{loader}`. {terms}"
     # Where the actor's base came from ({hub, revision}, or {} for a folder); None if it was trained here.
     bases = sorted((study / "actors" / bundle.backbone).glob(f"*/0/{MANIFEST_NAME}"))
     actions = [read_manifest(path).action for path in bases]
@@ -310,10 +315,3 @@ def _adapter(manifest: Path) -> str | None:
         repository = adapter.get("repository", {"hub": "a local folder", "revision": None})
         return f"{repository['hub']}" + (f" at {repository['revision']}" if repository["revision"] else "")
     return None
-
-
-def _origin(manifest: Manifest, is_drawn: bool) -> str:
-    loader = manifest.action.spec["loader"]["module"].rpartition(".")[2]
-    if is_drawn:
-        return f"drawn by DualRead in the format of {loader}: phantoms, no patients"
-    return f"read by `{loader}`. {plugins.declared('datasets', loader, 'TERMS') or 'Terms: not recorded.'}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dualread.apps.score.answering import question_request
 from dualread.apps.score.loading import LoadedScorer
 from dualread.apps.score.results import Question, ShownQuestion, check_texts, shown
 from dualread.apps.serve.wire import ChatRequest, SentImage, Turn
@@ -17,7 +18,6 @@ from dualread.data.images import Decoded
 from dualread.errors import DataError
 from dualread.models import prompts
 from dualread.models.actor import Completion, EncodedRequest, SeededDecoding
-from dualread.models.conditions import question_field
 from dualread.seeding import derive_seed
 
 MOST_TOKENS = 1000  # of a completion; vLLM is opened for a few more, and transformers reserves memory for all of them
@@ -97,9 +97,7 @@ class RequestReader:
                 if question is None or own_prompt or other:
                     prompt = self._conversation(turns, texts, row)
                 else:
-                    asked = question_field(question.question, list(question.options))
-                    rendered = prompts.render(self._required.prompt.name, question=asked)
-                    prompt = self._encoder.prompt(rendered, image=question.image, row=row)
+                    prompt = question_request(question, self._required.prompt.name).encoded(self._encoder)
         except DataError as error:  # it names the question, which may be long, and is the client's own
             raise DataError(str(error).replace(row, "the question")) from error
         seed = sent.seed if sent.seed is not None else name if reasons else None
