@@ -114,7 +114,7 @@ class ReaderSource:
     Attributes:
         where: What errors name.
         method: The method whose reader gives the confidence.
-        files: The readers' files by method.
+        files: Of the readers, by method.
         thresholds: The thresholds that travel with the readers; none with a bare file.
         checkpoint: The actor, where it travels with the readers.
         bundle: The exported folder; None for a bare reader.

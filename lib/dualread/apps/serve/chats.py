@@ -117,8 +117,6 @@ class Chats:
         done: Called with every outcome when the request is over.
 
     Attributes:
-        service: As given.
-        model: As given.
         counts: What is counted of requests.
         n_open: How many requests are open.
     """

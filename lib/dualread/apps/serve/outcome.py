@@ -26,14 +26,11 @@ class Outcome:
     """One request and its answers.
 
     Attributes:
-        name: Its id.
         began: When it came, on the clock of `time.monotonic`.
         status: The status of the reply; `GONE` if the client went away.
         texts: The texts of its messages, if the log is to have them.
         asked: What it asks, as the actor gets it; None if that could not be read.
         first: When its first token was made.
-        answers: The whole answers.
-        abstained: Why no answer was made, if so.
     """
 
     name: str
