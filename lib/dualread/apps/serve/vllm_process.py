@@ -1,7 +1,7 @@
 """The process in which vLLM answers: all requests at once, and their states from the pass that answers.
 
 It gets calls of `VllmAnswering` through a connection, and tells after each step what has happened. It ends when the
-other end, `on_vllm`, is closed, in whatever way that happens.
+other end, `actors.OnVllm`, is closed, in whatever way that happens.
 """
 
 import os
@@ -161,7 +161,7 @@ def _receive(connection: Connection, calls: SimpleQueue[Any]) -> None:
 
 
 def main() -> None:
-    """Run the process that `on_vllm` starts."""
+    """Run the process that `actors.OnVllm` starts."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it goes to all processes of a service; the first one closes us
     with Connection(int(sys.argv[1])) as connection:
         arguments, options = connection.recv()
