@@ -62,7 +62,7 @@ def widened(bundle: Path, out: Path, *, hidden: int, layers: int, bfloat16: bool
         about["readers"][name] = sha256_file(file)
     (out / "bundle.json").write_text(json.dumps(about))
     (out / stored.FILE).unlink()
-    stored.write(out, load(ScorerChoice(reader=out), lambda *given: OpenActor.open(*given, batch_size=4)))
+    stored.write(out, load(ScorerChoice(reader=out), lambda *given: OpenActor(*given, batch_size=4)))
     return out
 
 

@@ -20,7 +20,7 @@ from dualread.apps.evaluate import log
 from dualread.apps.score.bundle import find, read_bundle
 from dualread.apps.serve import wire
 from dualread.apps.serve.chats import ClientLimits
-from dualread.apps.serve.demo.asked import MAX_IMAGE_MEGABYTES
+from dualread.apps.serve.demo.page import MAX_IMAGE_MEGABYTES
 from dualread.artifacts.tables import for_spreadsheets
 from dualread.artifacts.tensors import write_tensors
 from dualread.data import dicom, images

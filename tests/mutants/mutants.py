@@ -347,7 +347,7 @@ MUTANTS = (
     ),
     Mutant(
         "an id of a client ends a line of a record",
-        "apps/serve/record.py",
+        "apps/serve/outcome.py",
         'line = (json.dumps(row) + "\\n").encode()',
         'line = (json.dumps(row, ensure_ascii=False) + "\\n").encode(errors="replace")',
         ("apps/serve/service/test_record.py",),
@@ -371,7 +371,7 @@ MUTANTS = (
     ),
     Mutant(
         "vLLM's process imports modules of the working directory",
-        "apps/serve/on_vllm.py",
+        "apps/serve/actors.py",
         '[sys.executable, "-P", "-m", vllm_process.__name__, str(end)]',
         '[sys.executable, "-m", vllm_process.__name__, str(end)]',
         ("apps/serve/service/test_vllm_process.py",),

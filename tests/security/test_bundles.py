@@ -12,7 +12,11 @@ from tests.specs import changed
 
 GOOD = Threshold(method="psr", rule="empirical", target_risk_percent=10, value=0.5, reason=None)
 BUNDLE = Bundle(
-    study="s", backbone="b", actor="a", seed=1, method="psr", readers={"psr": "0"}, scoring={}, thresholds=[GOOD]
+    format=1,
+    **{"study": "s", "backbone": "b", "actor": "a", "seed": 1, "method": "psr"},
+    readers={"psr": "0"},
+    scoring={},
+    thresholds=[GOOD],
 )
 
 

@@ -14,8 +14,7 @@ from PIL import Image
 
 from dualread.apps.score.results import Failed
 from dualread.apps.serve import web
-from dualread.apps.serve.demo import application as app
-from dualread.apps.serve.demo import asked
+from dualread.apps.serve.demo import page as app
 from tests.service import running
 
 
@@ -83,7 +82,7 @@ def test_a_connection_that_has_asked_may_ask_again(served, monkeypatch):
 
 
 def test_a_question_that_does_not_arrive_is_given_up(served, monkeypatch):
-    monkeypatch.setattr(app, "_SECONDS_FOR_BODY", 0.5)
+    monkeypatch.setattr(web, "_SECONDS_FOR_BODY", 0.5)
     _, port = served
     here = f"127.0.0.1:{port}".encode()
     with socket.create_connection(("127.0.0.1", port)) as slow:
@@ -106,7 +105,7 @@ def test_half_of_a_character_is_refused_in_a_sentence(served, field):
 def test_images_are_decoded_one_question_at_a_time(served, monkeypatch):
     reader, port = served
     at_once, most = 0, 0
-    read = asked.read
+    read = app.read_question
 
     def counted(*arguments):
         nonlocal at_once, most
@@ -118,7 +117,7 @@ def test_images_are_decoded_one_question_at_a_time(served, monkeypatch):
         finally:
             at_once -= 1
 
-    monkeypatch.setattr(asked, "read", counted)
+    monkeypatch.setattr(app, "read_question", counted)
     body = json.dumps({"image": _png(), "question": "Is it?"})
     threads = [threading.Thread(target=_ask, args=(port, body)) for _ in range(8)]
     for thread in threads:

@@ -74,7 +74,7 @@ def edited(study, tmp_path, place, value):
 
 
 def opened(reader, actor):
-    return load(ScorerChoice(reader=reader, checkpoint=actor, allow_other=True), partial(OpenActor.open, batch_size=1))
+    return load(ScorerChoice(reader=reader, checkpoint=actor, allow_other=True), partial(OpenActor, batch_size=1))
 
 
 @pytest.mark.parametrize(("place", "value"), WRONG, ids=lambda value: f"{value!r:.40}")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from dualread.apps.score import lines
-from dualread.apps.score.questions import read_rows
+from dualread.apps.score.lines import read_rows
 from dualread.apps.score.results import Failed
 from dualread.data.given_images import read
 from dualread.errors import DualReadError

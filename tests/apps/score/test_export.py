@@ -247,7 +247,7 @@ def test_a_damaged_bundle_is_refused(bundle, tmp_path):
         Scorer.load(cut)
     known = json.loads((cut / "bundle.json").read_text())
     (cut / "bundle.json").write_text(json.dumps({**known, "readers": {"../../x": "0"}}))
-    with pytest.raises(ArtifactError, match=r"'\.\./\.\./x' is no name of a method"):
+    with pytest.raises(ArtifactError, match=r"bundle.json or thresholds.json cannot be read"):
         Scorer.load(cut)
 
 

@@ -9,7 +9,7 @@ import pytest
 from dualread.apps import main as program
 from dualread.apps.score import arguments, lines
 from dualread.apps.score import scorer as scoring
-from dualread.apps.score.questions import read_rows
+from dualread.apps.score.lines import read_rows
 from dualread.apps.score.results import Confidence, Failed, Scored
 from dualread.evaluation.thresholds import decide
 

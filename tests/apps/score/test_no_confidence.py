@@ -166,11 +166,11 @@ def test_score_and_demo_show_the_reason(readers, name):
     for first, second in ((missing, there), (there, missing), (missing, missing)):
         result = scored(first, donor=second)
         assert result.drop is None
-        for shown in (lines.text(result, "dualread"), page.result(result, "dualread")):
+        for shown in (lines.text(result, "dualread"), page.result_of(result, "dualread")):
             assert missing.reason in shown
             assert "nan" not in shown.lower()
     assert "do not keep" in lines.text(scored(missing), "dualread")
-    assert "Do not keep" in page.result(scored(missing), "dualread")
+    assert "Do not keep" in page.result_of(scored(missing), "dualread")
 
 
 class Actor:
@@ -208,10 +208,10 @@ def served(readers, text, state, log_prob):
         patch.setattr("dualread.apps.serve.service.TokenPieces", lambda tokenizer: None)
         service.__init__(loaded, abstain_below=0.0)
     decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5)
-    asked = SimpleNamespace(n=1, decoding=decoding, shown=object(), notes=(), stop=(), log_probs=False)
-    asked.encoded = lambda name: asked
+    sent, encoded = SimpleNamespace(n=1, stop=(), log_probs=False), SimpleNamespace(name="a", decoding=decoding)
+    asked = SimpleNamespace(sent=sent, encoded=encoded, shown=object(), notes=())
     told = []
-    service.submit("a", asked, told.append)
+    service.submit(asked, told.append)
     service.close()
     assert service.broken is None
     return told

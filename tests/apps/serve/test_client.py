@@ -15,7 +15,7 @@ from dualread.apps import main as program
 from dualread.apps.score.answering import readings
 from dualread.apps.score.loading import ScorerChoice
 from dualread.apps.serve.opening import open_service
-from dualread.apps.serve.record import Record
+from dualread.apps.serve.outcome import Record
 from dualread.grading.contracts import single
 from dualread.models import prompts
 from tests.apps.score import small

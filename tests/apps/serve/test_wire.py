@@ -138,7 +138,7 @@ def test_an_empty_message_of_the_system_is_as_none_and_a_developer_is_the_system
     ],
 )
 def test_what_changes_nothing_is_ignored(more):
-    assert read(**more).wanted() == read().wanted()
+    assert read(**more) == read()
 
 
 @pytest.mark.parametrize(
@@ -168,6 +168,6 @@ def test_texts_of_a_request_have_100000_characters_at_most():
 
 
 def test_one_limit_may_be_said_twice_and_settings_that_are_missing_are_noted():
-    assert read(max_tokens=3, max_completion_tokens=3).wanted().most_tokens == 3
-    [note] = read(reasoning_effort="low").wanted().notes
+    assert read(max_tokens=3, max_completion_tokens=3).max_tokens == 3
+    [note] = read(reasoning_effort="low").without_effect
     assert note.startswith("reasoning_effort")

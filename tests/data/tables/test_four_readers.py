@@ -10,7 +10,7 @@ import pytest
 
 from dualread.apps.evaluate.tables import LogOptions, read_tables
 from dualread.apps.new.data import look
-from dualread.apps.score.questions import read_rows
+from dualread.apps.score.lines import read_rows
 from dualread.data.datasets.table import load_rows
 from dualread.data.tables.contract import TableOptions
 from dualread.errors import DataError

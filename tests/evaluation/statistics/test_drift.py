@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from dualread.apps.serve.record import Record
+from dualread.apps.serve.outcome import Record
 from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation.statistics import drift as module
 from dualread.evaluation.statistics.drift import ConfidenceSample, drift, read_validation, write_validation

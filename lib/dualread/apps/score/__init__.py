@@ -1,7 +1,7 @@
 """`dualread score`: answer questions about images of one's own, and say how far each answer can be trusted.
 
-`loading` loads reader and actor, `questions` reads a table of questions, and `lines` writes one line for each of them,
-or prints one result.
+`loading` loads reader and actor; `lines` reads a table of questions and writes one line for each of them, or prints one
+result.
 """
 
 import argparse
@@ -64,9 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Score what `options` name; return the exit code."""
     _check(options)
-    from dualread.apps.score import lines, questions
+    from dualread.apps.score import lines
 
-    asked = None if options.input is None else questions.read_rows(options.input)
+    asked = None if options.input is None else lines.read_rows(options.input)
     scorer = arguments.load(options, batch_size=options.batch_size)
     if asked is not None:
         return lines.score(scorer, asked, options.out)

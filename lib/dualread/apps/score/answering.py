@@ -18,11 +18,11 @@ from dualread.grading.canonical import question_key
 from dualread.models import prompts
 from dualread.models.actor import Completion, ReadSpec, Request, SeededDecoding, read_states, take_measure
 from dualread.models.backbones.encode import EncodedPrompt, Encoder
-from dualread.models.backbones.opened import Opened, open_checkpoint
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.conditions import question_field
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
-from dualread.models.images.base import Change, changes_of, shown_image
+from dualread.models.images.base import changes_of, shown_image
 from dualread.models.replay.forward import TENSORS, VECTORS
 from dualread.models.replay.replayed import stacked
 from dualread.plugins import module_of
@@ -41,13 +41,8 @@ _LOG_PROBS = pl.List(pl.List(pl.Float32))
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """An actor's answers.
-
-    Attributes:
-        completions: The completion of each question.
-        texts: The answer in each completion; None if it has no valid one.
-        answers: The same answers as readers see them, without views.
-        views: Views of the answers by name.
+    """An actor's answers: the text of an answer is None if it has no valid one; `answers` are what readers see, without
+    the views, which are there by name.
     """
 
     completions: Sequence[Completion]
@@ -57,7 +52,13 @@ class Answered:
 
 
 class OpenActor:
-    """An opened checkpoint that answers as a reader requires.
+    """A checkpoint, opened with transformers, that answers as a reader requires.
+
+    Args:
+        folder: The checkpoint.
+        requirements: How its readers require it to be opened and asked.
+        kappa: Temperature of the visual pooling; None if no reader reads states.
+        batch_size: Number of answers that are made at once.
 
     Attributes:
         opened: The checkpoint.
@@ -65,20 +66,12 @@ class OpenActor:
         config: The configuration of the model's text part.
     """
 
-    def __init__(self, opened: Opened, requirements: Requirements, *, kappa: float | None, batch_size: int):
-        self.opened = opened
-        self.encoder = opened.encoder
-        self.config = opened.model.config.get_text_config()
-        self._engine = TransformersEngine(opened, batch_size)
-        self._requirements = requirements
-        self._kappa = kappa
-        self._batch_size = batch_size
-
-    @classmethod
-    def open(cls, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int) -> "OpenActor":
-        """Open the checkpoint in `folder` with transformers; `kappa` is the temperature of the visual pooling."""
-        opened = open_checkpoint(folder, requirements.model, Facts(**requirements.facts))
-        return cls(opened, requirements, kappa=kappa, batch_size=batch_size)
+    def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int):
+        self.opened = open_checkpoint(folder, requirements.model, Facts(**requirements.facts))
+        self.encoder = self.opened.encoder
+        self.config = self.opened.model.config.get_text_config()
+        self._engine = TransformersEngine(self.opened, batch_size)
+        self._requirements, self._kappa, self._batch_size = requirements, kappa, batch_size
 
     def answer(self, asked: Sequence[ShownQuestion], views: Sequence[RequiredView], *, states: bool) -> Answered:
         """Return the actor's answers, with the `views` of them, and with hidden states if readers need them.
@@ -86,7 +79,7 @@ class OpenActor:
         Raises:
             DataError: A prompt is too long, or its image cannot be read.
         """
-        requests = [self._request(question, self._requirements.prompt.name) for question in asked]
+        requests = [question_request(question, self._requirements.prompt.name) for question in asked]
         completions = self._engine.answer(requests, _seeded(self._requirements.decoding, "answer"))
         return self.read(asked, [of_one[0] for of_one in completions], views, states=states)
 
@@ -103,11 +96,14 @@ class OpenActor:
 
         With the `encoded` prompts of the questions, their pictures are read for views alone.
         """
-        requests: Sequence[Request] = (
-            [_EncodedBefore.of(question, prompt) for question, prompt in zip(asked, encoded, strict=True)]
-            if encoded
-            else [self._request(question, self._requirements.prompt.name) for question in asked]
-        )
+        requests: Sequence[Request]
+        if encoded:
+            requests = [
+                _EncodedBefore(text=to.question, image=None, image_name=to.content, row=to.name, prompt=prompt)
+                for to, prompt in zip(asked, encoded, strict=True)
+            ]
+        else:
+            requests = [question_request(question, self._requirements.prompt.name) for question in asked]
         source = self._read(requests, committed) if states else None
         answered = as_answered(asked, committed, self._requirements.contract, source)
         return replace(
@@ -125,7 +121,7 @@ class OpenActor:
         places_answer = "{ANSWER}" in prompts.template(view.prompt.name)
         draws = range(view.draws or 1)
         requests = {
-            (i, draw): self._request(question, view.prompt.name, answer=texts[i], image=view.image, draw=draw)
+            (i, draw): question_request(question, view.prompt.name, answer=texts[i], image=view.image, draw=draw)
             for i, question in enumerate(asked)
             if not places_answer or texts[i] is not None
             for draw in draws
@@ -157,15 +153,6 @@ class OpenActor:
             token_log_probs=pl.Series(of_tokens, dtype=_LOG_PROBS),
         )
 
-    def _request(
-        self, asked: ShownQuestion, prompt: str, *, answer: str | None = None, image: Image = _ORIGINAL, draw: int = 0
-    ) -> Request:
-        text = prompts.render(prompt, question=question_field(asked.question, list(asked.options)), answer=answer)
-        name, shown = shown_image(asked.image, asked.content, _changes(image), draw)
-        return Request(
-            text=text, image=shown, image_name=name, row=asked.name if draw == 0 else f"{asked.name} draw {draw}"
-        )
-
     def _read(
         self, requests: Sequence[Request], committed: Sequence[Completion], depths: Sequence[float] = ()
     ) -> Source:
@@ -176,15 +163,32 @@ class OpenActor:
         return lambda name: stacked(states, name)
 
 
+def question_request(
+    asked: ShownQuestion, prompt: str, *, answer: str | None = None, image: Image = _ORIGINAL, draw: int = 0
+) -> Request:
+    """Return a question as an actor is asked it, or as a view asks: about its `answer`, with a changed image.
+
+    Raises:
+        ConfigError: The view shows another image of the data set in place of the question's own.
+    """
+    module, settings = name_and_settings(image)
+    if hasattr(plugins.load("images", module), "choose"):
+        raise ConfigError(
+            f"views: the reader reads a view that shows another image of its data set ({module}), and one's own"
+            " image is in none. Expected a reader without it. Choose another method."
+        )
+    changes = changes_of([ConfiguredPlugin(module=module_of("images", module), settings=settings)])
+    text = prompts.render(prompt, question=question_field(asked.question, list(asked.options)), answer=answer)
+    name, shown = shown_image(asked.image, asked.content, changes, draw)
+    row = asked.name if draw == 0 else f"{asked.name} draw {draw}"
+    return Request(text=text, image=shown, image_name=name, row=row)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _EncodedBefore(Request):
     """A request whose prompt was encoded for its answer."""
 
     prompt: EncodedPrompt
-
-    @classmethod
-    def of(cls, question: ShownQuestion, prompt: EncodedPrompt) -> "_EncodedBefore":
-        return cls(text=question.question, image=None, image_name=question.content, row=question.name, prompt=prompt)
 
     def encoded(self, encoder: Encoder) -> EncodedPrompt:
         return self.prompt
@@ -199,8 +203,17 @@ def as_answered(
     """Return committed completions as readers see them; `source` gives their states, if there are any."""
     parse = plugins.load("contracts", contract).parse
     graded = [graded_answer(parse(completion.text)) for completion in committed]
+    names = ("canonical_answer", "verbalized_confidence", "parse_status")
     table = pl.DataFrame(
-        [_row(question, row) for question, row in zip(asked, graded, strict=True)],
+        [
+            {
+                **dict.fromkeys(COLUMNS),
+                **{"sample_id": question.name, "condition": _ORIGINAL},
+                "question_key": question_key(question.question),
+                **{name: row[name] for name in names},
+            }
+            for question, row in zip(asked, graded, strict=True)
+        ],
         schema=dict.fromkeys(COLUMNS, pl.String) | {"verbalized_confidence": pl.Float64},
     )
     answers = Answers(table=table, source=source or dict[str, np.ndarray]().__getitem__, rows=np.arange(len(asked)))
@@ -209,28 +222,6 @@ def as_answered(
 
 def _seeded(decoding: Decoding, name: str) -> SeededDecoding:
     return SeededDecoding(**decoding.model_dump(), seed=derive_seed("score", name))
-
-
-def _changes(image: Image) -> tuple[Change, ...]:
-    """Return what a view does to the image; refuse one that shows another image of the data set in its place."""
-    name, settings = name_and_settings(image)
-    plugin = ConfiguredPlugin(module=module_of("images", name), settings=settings)
-    if hasattr(plugins.load("images", name), "choose"):
-        raise ConfigError(
-            f"views: the reader reads a view that shows another image of its data set ({name}), and one's own image is"
-            " in none. Expected a reader without it. Choose another method."
-        )
-    return changes_of([plugin])
-
-
-def _row(question: ShownQuestion, graded: Mapping[str, object]) -> dict[str, object]:
-    return {
-        **dict.fromkeys(COLUMNS),
-        "sample_id": question.name,
-        "condition": _ORIGINAL,
-        "question_key": question_key(question.question),
-        **{name: graded[name] for name in ("canonical_answer", "verbalized_confidence", "parse_status")},
-    }
 
 
 # The roles under which a reader of both branches holds its parts.
@@ -256,7 +247,7 @@ def readings(readers: Mapping[str, FittedReader], method: str, answered: Answere
         for role in (_PSR, _PER)
         if role in of_method.parents
     }
-    read = []
+    read, none = [], Confidence(confidence=None, score=None, imputed=False)
     for i, completion in enumerate(answered.completions):
         why = not_finite[i] or no_answer[i]
         methods = {name: outcomes.get(i, why) for name, outcomes in by_method.items()}
@@ -270,16 +261,11 @@ def readings(readers: Mapping[str, FittedReader], method: str, answered: Answere
                 confidence=_number(outcome),
                 psr=_number(parts.get(_PSR, {}).get(i)),
                 per=_number(parts.get(_PER, {}).get(i)),
-                methods={
-                    name: value if isinstance(value, Confidence) else _NO_CONFIDENCE for name, value in methods.items()
-                },
+                methods={name: value if isinstance(value, Confidence) else none for name, value in methods.items()},
                 reason=None if isinstance(outcome, Confidence) else outcome,
             )
         )
     return read
-
-
-_NO_CONFIDENCE = Confidence(confidence=None, score=None, imputed=False)
 
 
 def _number(outcome: Confidence | str | None) -> float | None:

@@ -1,6 +1,7 @@
 """The options that say which reader and actor to load; `dualread demo` and `dualread serve` have them too."""
 
 import argparse
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, reader: bool = True) -> No
     parser.add_argument(
         "--target-risk",
         type=int,
+        dest="target_risk_percent",
         metavar="PERCENT",
         help="decide by the threshold for at most so many wrong answers (default: the smallest there is)",
     )
@@ -71,15 +73,4 @@ def choice(options: argparse.Namespace) -> "ScorerChoice":
     """Return what `options` name."""
     from dualread.apps.score.loading import ScorerChoice
 
-    return ScorerChoice(
-        reader=options.reader,
-        checkpoint=options.checkpoint,
-        base=options.base,
-        methods=options.methods,
-        target_risk_percent=options.target_risk,
-        certified=options.certified,
-        prompt=options.prompt,
-        revision=options.revision,
-        allow_other=options.allow_other,
-        plugins=options.plugins,
-    )
+    return ScorerChoice(**{field.name: getattr(options, field.name) for field in fields(ScorerChoice)})

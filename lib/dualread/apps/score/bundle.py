@@ -18,7 +18,9 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator
 
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.evaluation.thresholds import Threshold
@@ -28,7 +30,7 @@ from dualread.models.backbones.checkpoint import download
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import check_plugins
-from dualread.schema.base import Section
+from dualread.schema.base import Name, Section
 from dualread.schema.recorded import Requirements
 from dualread.store.digest import plain, read_json, sha256_file
 
@@ -36,43 +38,31 @@ CHECKPOINT = "checkpoint"
 METRICS_FILE = "metrics.csv"
 READERS = "readers"
 _BUNDLE, _THRESHOLDS = "bundle.json", "thresholds.json"
-_FORMAT = 1
+_AGAIN = "Export the bundle again, or download it again."
+
+
+def _confidence(threshold: Threshold) -> Threshold:
+    if threshold.value is not None and not 0 <= threshold.value <= 1:
+        raise ValueError(f"the threshold {threshold.value} is no confidence from 0 to 1")
+    return threshold
 
 
 class Bundle(Section):
     """What bundle.json and thresholds.json say."""
 
+    format: Literal[1]
     study: str
     backbone: str
     actor: str
     seed: int
     method: str
     """The method whose reader gives the confidence."""
-    readers: dict[str, str]
+    readers: dict[Name, str]
     """The sha256 of each method's reader."""
     scoring: dict[str, Any]
     """What the readers depend on, see `readers.requirements.Requirements`, without views."""
-    thresholds: list[Threshold]
+    thresholds: list[Annotated[Threshold, AfterValidator(_confidence)]]
     """The thresholds of all methods."""
-
-    def files(self, folder: Path) -> dict[str, Path]:
-        """Return the file of each reader.
-
-        Raises:
-            ArtifactError: A file is missing or has other contents than when the bundle was written.
-        """
-        files = {method: _reader_file(folder, method) for method in self.readers}
-        for method, file in files.items():
-            try:
-                same = sha256_file(file) == self.readers[method]
-            except OSError as error:
-                raise ArtifactError(f"{file}: cannot be read ({error.strerror}). {_AGAIN}") from error
-            if not same:
-                raise ArtifactError(f"{file}: its sha256 is not the one that {_BUNDLE} gives. {_AGAIN}")
-        return files
-
-
-_AGAIN = "Export the bundle again, or download it again."
 
 
 def is_bundle(path: Path) -> bool:
@@ -87,43 +77,29 @@ def read_bundle(folder: Path) -> Bundle:
         ArtifactError: A file is missing, damaged or of another format.
     """
     try:
-        known = read_json(check_size(folder / _BUNDLE, JSON_BYTES))
-        if known.pop("format") != _FORMAT:
-            raise ValueError(f"its format is not {_FORMAT}")
-        thresholds = read_json(check_size(folder / _THRESHOLDS, JSON_BYTES))
-        bundle = Bundle.from_spec({**known, "thresholds": thresholds}, _BUNDLE)
-        if strange := [name for name in bundle.readers if Path(name).name != name]:
-            raise ValueError(f"{strange[0]!r} is no name of a method")
-        values = [threshold.value for threshold in bundle.thresholds if threshold.value is not None]
-        if wrong := [value for value in values if not 0 <= value <= 1]:
-            raise ValueError(f"the threshold {wrong[0]} is no confidence from 0 to 1")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
+        known, thresholds = (read_json(check_size(folder / name, JSON_BYTES)) for name in (_BUNDLE, _THRESHOLDS))
+        return Bundle.from_spec({**known, "thresholds": thresholds}, _BUNDLE)
+    except (OSError, ValueError, TypeError, RecursionError, ConfigError) as error:
         raise ArtifactError(f"{folder}: {_BUNDLE} or {_THRESHOLDS} cannot be read ({error!r}). {_AGAIN}") from error
-    return bundle
 
 
 def copy_readers(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
     """Copy the file of each method's reader into `folder`; return the sha256 of each."""
     (folder / READERS).mkdir(parents=True, exist_ok=True)
-    for method, file in files.items():
-        shutil.copyfile(file, _reader_file(folder, method))
-    return {method: sha256_file(_reader_file(folder, method)) for method in files}
+    copies = {method: shutil.copyfile(file, _reader_file(folder, method)) for method, file in files.items()}
+    return {method: sha256_file(copy) for method, copy in copies.items()}
 
 
 def write_bundle(folder: Path, bundle: Bundle) -> None:
     """Write bundle.json and thresholds.json."""
     known = bundle.model_dump()
-    thresholds = known.pop("thresholds")
-    _write_json(folder / _BUNDLE, {"format": _FORMAT, **known})
-    _write_json(folder / _THRESHOLDS, thresholds)
+    for name, value in ((_THRESHOLDS, known.pop("thresholds")), (_BUNDLE, known)):
+        text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _reader_file(folder: Path, method: str) -> Path:
     return folder / READERS / f"{method}.safetensors"
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 _READER = "reader.safetensors"
@@ -138,7 +114,7 @@ class ReaderSource:
     Attributes:
         where: What errors name.
         method: The method whose reader gives the confidence.
-        files: The readers' files by method.
+        files: Of the readers, by method.
         thresholds: The thresholds that travel with the readers; none with a bare file.
         checkpoint: The actor, where it travels with the readers.
         bundle: The exported folder; None for a bare reader.
@@ -204,7 +180,24 @@ def find(
     elif revision is not None:
         raise ConfigError(f"{reader}: revision {revision!r} of a local path. Give a revision only of a hub repository.")
     if is_bundle(path):
-        return _of_bundle(path, plugins)
+        bundle, actor = read_bundle(path), path / CHECKPOINT
+        files = {method: _reader_file(path, method) for method in bundle.readers}
+        for method, file in files.items():
+            try:
+                same = sha256_file(file) == bundle.readers[method]
+            except OSError as error:
+                raise ArtifactError(f"{file}: cannot be read ({error.strerror}). {_AGAIN}") from error
+            if not same:
+                raise ArtifactError(f"{file}: its sha256 is not the one that {_BUNDLE} gives. {_AGAIN}")
+        return ReaderSource(
+            where=str(path),
+            method=bundle.method,
+            files=files,
+            thresholds=bundle.thresholds,
+            checkpoint=actor if actor.is_dir() else None,
+            bundle=path,
+            plugins=plugins,
+        )
     file = path / _READER if path.is_dir() else path
     if not file.is_file():
         raise ArtifactError(
@@ -237,20 +230,6 @@ def read_reader(file: Path, plugins: Sequence[str] = ()) -> FittedReader:
         ) from error
     check_plugins(reader, plugins, where=str(file))
     return reader
-
-
-def _of_bundle(folder: Path, plugins: Sequence[str]) -> ReaderSource:
-    bundle = read_bundle(folder)
-    actor = folder / CHECKPOINT
-    return ReaderSource(
-        where=str(folder),
-        method=bundle.method,
-        files=bundle.files(folder),
-        thresholds=bundle.thresholds,
-        checkpoint=actor if actor.is_dir() else None,
-        bundle=folder,
-        plugins=plugins,
-    )
 
 
 def find_checkpoint(checkpoint: str | Path) -> Path:

@@ -4,8 +4,7 @@ The model card has the form of the Hugging Face hub; its numbers are those of th
 """
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -42,7 +41,7 @@ from dualread.readers.declarations import declared
 from dualread.readers.requirements import requirements_of
 from dualread.schema.columns import GRADED, METRICS, PREDICTIONS
 from dualread.store.digest import MANIFEST_NAME
-from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.manifest import read_manifest
 
 _TEMPLATE = Path(__file__).with_name("card.md.jinja")
 _TAGS = ["dualread", "visual-question-answering", "medical", "confidence-estimation", "selective-prediction"]
@@ -55,80 +54,7 @@ _SHOWN = {
     "aurc": ("AURC", "aurc"),
     "natural_ccg_auc": ("CCG-AUC", "natural_ccg_auc"),
 }
-_DASH = "—"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CardFacts:
-    """What a card says that is in no reader.
-
-    Attributes:
-        reader: The reader that gives the confidence.
-        rows: The methods that the tables show, with the words that follow their names.
-        origins: Where each data set comes from, and its terms.
-        license: The hub's name of the licence, such as "apache-2.0" or "other".
-        licence: The section on the licence.
-        base_model: The repository of the hub that the actor was trained from; None if it was none.
-        with_checkpoint: Whether the actor is part of the bundle.
-        adapter: What adapter the actor's weights contain, in words; None if it is none.
-    """
-
-    reader: FittedReader
-    rows: Mapping[str, str]
-    origins: Mapping[str, str]
-    license: str
-    licence: str
-    base_model: str | None
-    with_checkpoint: bool
-    adapter: str | None = None
-
-
-def write_card(folder: Path, bundle: Bundle, metrics: pl.DataFrame, facts: CardFacts) -> None:
-    """Write README.md and metrics.csv.
-
-    Args:
-        folder: The bundle's folder.
-        bundle: What is in it.
-        metrics: The collected metrics table of the study.
-        facts: What else the card says.
-    """
-    from huggingface_hub import ModelCard, ModelCardData
-
-    run = (pl.col(name) == getattr(bundle, name) for name in ("backbone", "actor", "seed"))
-    rows = metrics.filter(*run, pl.col("method").is_in(list(facts.rows)))
-    rows.write_csv(folder / METRICS_FILE)
-    tested = rows.filter((pl.col("split") == "test") & (pl.col("subset") == "all"))
-    title = f"{bundle.method}: confidence in the answers of {bundle.backbone}, {bundle.actor}, seed {bundle.seed}"
-    data = ModelCardData(
-        license=facts.license,
-        license_name="terms-of-data-and-model" if facts.license == "other" else None,
-        library_name="dualread",
-        pipeline_tag="visual-question-answering",
-        tags=_TAGS,
-        metrics=[name for _, name in _SHOWN.values()],
-        base_model=facts.base_model,
-        model_name=title,
-        eval_results=list(_eval_results(tested, bundle.method)),
-    )
-    provenance = facts.reader.provenance
-    card = ModelCard.from_template(
-        data,
-        template_path=str(_TEMPLATE),
-        bundle=bundle,
-        title=title,
-        version=version("dualread"),
-        load='"this folder"' if facts.with_checkpoint else '"this folder", "folder of the actor"',
-        with_checkpoint=facts.with_checkpoint,
-        adapter=facts.adapter,
-        settings=_listed({k: v for k, v in bundle.scoring["model"].items() if k != "quantization"}),
-        quantization=bundle.scoring["model"].get("quantization"),
-        decoding=_listed(bundle.scoring["decoding"]),
-        fitted={**provenance["examples"], "partitions": provenance["partitions"]},
-        origins=facts.origins,
-        tables=list(_tables(tested, facts)),
-        licence=facts.licence,
-    )
-    card.save(folder / "README.md")
+_RUN = ("backbone", "actor", "seed")
 
 
 def _eval_results(tested: pl.DataFrame, method: str) -> Iterator[Any]:
@@ -148,13 +74,12 @@ def _eval_results(tested: pl.DataFrame, method: str) -> Iterator[Any]:
             )
 
 
-def _tables(tested: pl.DataFrame, facts: CardFacts) -> Iterator[dict[str, Any]]:
+def _tables(tested: pl.DataFrame, rows: Mapping[str, str], fitted: str, known: Collection[str]) -> Iterator[Any]:
     """Yield one table per data set: first the one on which the reader was fitted, last the means over others."""
-    fit = facts.reader.provenance["examples"]["dataset"]
-    for dataset in sorted(tested["dataset"].unique(), key=lambda name: (name != fit, name not in facts.origins, name)):
+    for dataset in sorted(tested["dataset"].unique(), key=lambda name: (name != fitted, name not in known, name)):
         of_dataset = tested.filter(pl.col("dataset") == dataset)
         by_metric = {(row["method"], row["metric"]): row for row in of_dataset.iter_rows(named=True)}
-        of_reader = {metric: row for (method, metric), row in by_metric.items() if method == next(iter(facts.rows))}
+        of_reader = {metric: row for (method, metric), row in by_metric.items() if method == next(iter(rows))}
         few = {metric: row["estimate"] for metric, row in of_reader.items()}
         pairs = of_reader.get("natural_ccg_auc")
         shown = [name for name in _SHOWN if name in of_reader]
@@ -166,7 +91,7 @@ def _tables(tested: pl.DataFrame, facts: CardFacts) -> Iterator[dict[str, Any]]:
             "columns": [_SHOWN[name][0] for name in shown],
             "rows": [
                 {"name": f"{method}{words}", "cells": [_cell(method, name, by_metric) for name in shown]}
-                for method, words in facts.rows.items()
+                for method, words in rows.items()
             ],
         }
 
@@ -174,23 +99,11 @@ def _tables(tested: pl.DataFrame, facts: CardFacts) -> Iterator[dict[str, Any]]:
 def _cell(method: str, metric: str, cells: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
     row = cells.get((method, metric))
     if row is None or row["estimate"] is None:
-        return _DASH
+        return "—"
     floor = cells[method, NOISE_FLOOR]["estimate"] if metric == "ece15" and (method, NOISE_FLOOR) in cells else None
     mark = "°" if floor is not None and is_by_chance(row["estimate"], floor) else ""
     interval = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
     return f"{row['estimate']:.3f}{mark}{interval}"
-
-
-def _listed(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in settings.items())
-
-
-def rows_of(reader: FittedReader, nulls: Sequence[str]) -> dict[str, str]:
-    """Return the methods of a card: the reader's, its parts, and the nulls, with the words behind their names."""
-    parts: dict[str, str] = {}
-    for role in declared(reader.module, "PARENTS"):
-        parts |= rows_of(reader.parents[role], ())
-    return {str(reader.provenance["method"]): "", **parts, **dict.fromkeys(nulls, " (null)")}
 
 
 _OURS, _OTHERS = "apache-2.0", "other"
@@ -231,6 +144,7 @@ def export(
     metrics = read_table(study / "metrics" / "metrics.parquet", METRICS)
     _empty(out)
     bundle = Bundle(
+        format=1,
         **{"study": study.name, "backbone": run[0], "actor": run[1], "seed": run[2]},
         method=method,
         readers=copy_readers({name: source.files[name] for name in readers}, out),
@@ -238,25 +152,27 @@ def export(
         thresholds=_thresholds(metrics, run, list(readers), readers[method].provenance["examples"]["dataset"]),
     )
     write_bundle(out, bundle)
-    actor = _actor_folder(study, run)
     if with_checkpoint:
-        shutil.copytree(checkpoint_folder(actor), out / CHECKPOINT)
-        _store_answers(out, source.plugins)
+        shutil.copytree(checkpoint_folder(_actor_folder(study, run)), out / CHECKPOINT)
+        try:  # so that another engine can be checked
+            opens = partial(OpenActor, batch_size=4)
+            stored.write(out, load(ScorerChoice(reader=out, plugins=source.plugins), opens))
+        except (DualReadError, ImportError, RuntimeError) as error:  # RuntimeError: torch, perhaps without memory
+            say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
     _store_validation(study, run, list(readers), readers[method].provenance["examples"]["dataset"], out)
     # A method that is no longer in the study may have left a reader whose plugin is gone.
     evaluated = sorted(set(metrics["method"]) & set(source.files))
     nulls = [name for name in evaluated if declared(read_reader(source.files[name], source.plugins).module, "NULL")]
-    write_card(out, bundle, metrics, _card_facts(study, run, readers[method], nulls, with_checkpoint, license))
+    _write_card(study, out, bundle, metrics, readers[method], nulls, license)
     return bundle
 
 
-def _store_answers(out: Path, named: Sequence[str]) -> None:
-    """Ask the actor a few questions, so that another engine can be checked; where it cannot be opened, say why."""
-    try:
-        opens = partial(OpenActor.open, batch_size=4)
-        stored.write(out, load(ScorerChoice(reader=out, plugins=named), opens))
-    except (DualReadError, ImportError, RuntimeError) as error:  # RuntimeError: torch, for instance without memory
-        say(f"{out}: has no stored answers, without which `dualread serve` uses no vLLM: {in_a_line(error)}")
+def _shown(reader: FittedReader) -> dict[str, str]:
+    """Return the methods of a card with what stands behind their names: the reader's, and its parts."""
+    shown = {str(reader.provenance["method"]): ""}
+    for role in declared(reader.module, "PARENTS"):
+        shown |= _shown(reader.parents[role])
+    return shown
 
 
 def _store_validation(study: Path, run: tuple[str, str, int], methods: Sequence[str], dataset: str, out: Path) -> None:
@@ -278,7 +194,7 @@ def _store_validation(study: Path, run: tuple[str, str, int], methods: Sequence[
 def _run_folder(study: Path, run: tuple[str, str, int]) -> Path:
     """Return the folder of a run's readers; an unknown name is answered with the known ones."""
     folder = study / "readers"
-    for kind, name in zip(("backbone", "actor", "seed"), map(str, run), strict=True):
+    for kind, name in zip(_RUN, map(str, run), strict=True):
         known = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
         if name not in known:
             raise ConfigError(
@@ -302,36 +218,78 @@ def _thresholds(
     metrics: pl.DataFrame, run: tuple[str, str, int], methods: Sequence[str], dataset: str
 ) -> list[Threshold]:
     chosen = metrics.filter(
-        *(pl.col(name) == value for name, value in zip(("backbone", "actor", "seed"), run, strict=True)),
+        *(pl.col(name) == value for name, value in zip(_RUN, run, strict=True)),
         (pl.col("dataset") == dataset) & (pl.col("split") == "test") & pl.col("method").is_in(methods),
     )
-    thresholds = [t for row in chosen.iter_rows(named=True) if (t := Threshold.of_metric(row)) is not None]
+    thresholds = filter(None, map(Threshold.of_metric, chosen.iter_rows(named=True)))
     return sorted(thresholds, key=lambda t: (methods.index(t.method), t.rule != EMPIRICAL, t.target_risk_percent))
 
 
-def _card_facts(
+def _write_card(
     study: Path,
-    run: tuple[str, str, int],
+    folder: Path,
+    bundle: Bundle,
+    metrics: pl.DataFrame,
     reader: FittedReader,
     nulls: Sequence[str],
-    with_checkpoint: bool,
     license: str | None,
-) -> CardFacts:
+) -> None:
+    """Write README.md and metrics.csv into the bundle's folder; `metrics` are those of the whole study."""
+    from huggingface_hub import ModelCard, ModelCardData
+
+    run, has_checkpoint = (bundle.backbone, bundle.actor, bundle.seed), (folder / CHECKPOINT).is_dir()
     drawn = {read_manifest(path).key for path in study.glob(f"phantoms/*/{MANIFEST_NAME}")}
     made = {path.parent.parent.name: read_manifest(path) for path in study.glob(f"manifests/*/test/{MANIFEST_NAME}")}
     is_drawn = {name: manifest.input_keys.get("source") in drawn for name, manifest in sorted(made.items())}
-    base_source = _base_source(study, run[0])
+    origins = {}
+    for name, drawn_here in is_drawn.items():
+        loader = made[name].action.spec["loader"]["module"].rpartition(".")[2]
+        terms = plugins.declared("datasets", loader, "TERMS") or "Terms: not recorded."
+        phantoms = f"drawn by DualRead in the format of {loader}: phantoms, no patients"
+        origins[name] = phantoms if drawn_here else f"read by `{loader}`. {terms}"
+    # Where the actor's base came from ({hub, revision}, or {} for a folder); None if it was trained here.
+    bases = sorted((study / "actors" / bundle.backbone).glob(f"*/0/{MANIFEST_NAME}"))
+    actions = [read_manifest(path).action for path in bases]
+    copied = [action.spec.get("repository", {}) for action in actions if action.stage == "copy_checkpoint"]
+    base_source: Mapping[str, str] | None = copied[0] if copied else None
     ours = all(is_drawn.values()) and base_source is None
-    return CardFacts(
-        reader=reader,
-        rows=rows_of(reader, nulls),
-        origins={name: _origin(made[name], is_drawn[name]) for name in is_drawn},
-        license=license or (_OURS if ours else _OTHERS),
-        licence=_licence(license, ours, base_source),
+    hub_license = license or (_OURS if ours else _OTHERS)
+    shown = _shown(reader) | dict.fromkeys(nulls, " (null)")
+    of_run = (pl.col(name) == value for name, value in zip(_RUN, run, strict=True))
+    rows = metrics.filter(*of_run, pl.col("method").is_in(list(shown)))
+    rows.write_csv(folder / METRICS_FILE)
+    tested = rows.filter((pl.col("split") == "test") & (pl.col("subset") == "all"))
+    title = f"{bundle.method}: confidence in the answers of {bundle.backbone}, {bundle.actor}, seed {bundle.seed}"
+    data = ModelCardData(
+        license=hub_license,
+        license_name="terms-of-data-and-model" if hub_license == _OTHERS else None,
+        library_name="dualread",
+        pipeline_tag="visual-question-answering",
+        tags=_TAGS,
+        metrics=[name for _, name in _SHOWN.values()],
         base_model=(base_source or {}).get("hub"),
-        with_checkpoint=with_checkpoint,
-        adapter=_adapter(_actor_folder(study, run) / MANIFEST_NAME),
+        model_name=title,
+        eval_results=list(_eval_results(tested, bundle.method)),
     )
+    provenance, settings = reader.provenance, bundle.scoring["model"]
+    card = ModelCard.from_template(
+        data,
+        template_path=str(_TEMPLATE),
+        bundle=bundle,
+        title=title,
+        version=version("dualread"),
+        with_checkpoint=has_checkpoint,
+        adapter=_adapter(_actor_folder(study, run) / MANIFEST_NAME),
+        settings={name: value for name, value in settings.items() if name != "quantization"},
+        quantization=settings.get("quantization"),
+        fitted={**provenance["examples"], "partitions": provenance["partitions"]},
+        origins=origins,
+        tables=list(_tables(tested, shown, provenance["examples"]["dataset"], origins)),
+        licence=license,
+        ours=ours,
+        base="another model" if base_source is None else f"`{base_source.get('hub', 'a local checkpoint')}`",
+    )
+    card.save(folder / "README.md")
 
 
 def _actor_folder(study: Path, run: tuple[str, str, int]) -> Path:
@@ -357,30 +315,3 @@ def _adapter(manifest: Path) -> str | None:
         repository = adapter.get("repository", {"hub": "a local folder", "revision": None})
         return f"{repository['hub']}" + (f" at {repository['revision']}" if repository["revision"] else "")
     return None
-
-
-def _base_source(study: Path, backbone: str) -> Mapping[str, str] | None:
-    """Return where the actor's base came from ({hub, revision}, or {} for a folder); None if it was trained here."""
-    manifests = sorted((study / "actors" / backbone).glob(f"*/0/{MANIFEST_NAME}"))
-    actions = [read_manifest(path).action for path in manifests]
-    copied = [action.spec.get("repository", {}) for action in actions if action.stage == "copy_checkpoint"]
-    return copied[0] if copied else None
-
-
-def _origin(manifest: Manifest, is_drawn: bool) -> str:
-    loader = manifest.action.spec["loader"]["module"].rpartition(".")[2]
-    if is_drawn:
-        return f"drawn by DualRead in the format of {loader}: phantoms, no patients"
-    return f"read by `{loader}`. {plugins.declared('datasets', loader, 'TERMS') or 'Terms: not recorded.'}"
-
-
-def _licence(license: str | None, ours: bool, base_source: Mapping[str, str] | None) -> str:
-    if license is not None:
-        return f"{license}, as chosen by whoever exported this repository."
-    if ours:
-        return "Apache-2.0. All data and the actor were made by DualRead."
-    base = "another model" if base_source is None else f"`{base_source.get('hub', 'a local checkpoint')}`"
-    return (
-        "No licence was chosen. What may be done with these files depends on the terms of the data above and of the"
-        f" model that the actor was trained from ({base})."
-    )

@@ -1,22 +1,113 @@
-"""What `score` prints about one question, and what it writes about many, line by line.
+"""The questions of a table, what `score` writes about each of them, line by line, and what it prints about one.
 
 Line k of the output is about row k of the input. Each result has a `key`, the digest of its question, the readers, the
 actor, the prompt and the threshold. An output file that exists is continued if the keys of its lines are those of the
 first questions; a line that an interruption has cut off is written again.
 """
 
+import hashlib
 import json
+import reprlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from dualread.apps.score.questions import QuestionRow
-from dualread.apps.score.results import Failed, Reading, Scored
+from dualread.apps.score.results import Failed, Question, Reading, Scored
 from dualread.apps.score.scorer import Scorer
 from dualread.apps.text import aligned
+from dualread.data.datasets.own_tables import OwnRow, image_in, in_form, unfolded
+from dualread.data.tables.files import BrokenLine, read_records
 from dualread.errors import DataError
 from dualread.progress import say, track
+from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
 from dualread.store.digest import digest_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionRow:
+    """One row of a table of questions.
+
+    Attributes:
+        number: Of its line, or of its row in a file without lines, from 1.
+        text: What it says, as one text.
+        id: What its `id` says; None without one.
+        question: The question; None if the row holds none, and `problem` says why.
+    """
+
+    number: int
+    text: str
+    id: Any = None
+    question: Question | None = None
+    problem: str = ""
+
+
+def read_rows(file: Path) -> list[QuestionRow]:
+    """Return the rows of a table of questions, as the data sets' loader `table` reads them.
+
+    Images are looked for beside the file.
+
+    Raises:
+        DataError: The file cannot be read, has no rows, or can be read in two ways; ids have lost digits; or a
+            conversation is not one question and one answer.
+    """
+    read = read_records(file, every=True)
+    rows = list(read.rows)
+    if not rows:
+        raise DataError(f'{file}: is empty. Expected a row such as {{"image": "x.png", "question": "..."}}.')
+    lines = [
+        OwnRow(file=file, unit=read.unit, number=number - 1, record=record)
+        for number, record in rows
+        if not isinstance(record, BrokenLine)
+    ]
+    formed = iter(in_form(unfolded(lines)))
+    return [
+        QuestionRow(number=number, text=record.why, problem=f"{read.unit} {number}: {record.why}")
+        if isinstance(record, BrokenLine)
+        else _row(read.unit, number, record, next(formed).record, file.parent)
+        for number, record in rows
+    ]
+
+
+_KINDS = (
+    ("image", Path | bytes, "a path, or the bytes of an image"),
+    ("question", str, "a text"),
+    ("donor", Path | bytes, "a path, or the bytes of an image"),
+)
+
+
+def _row(unit: str, number: int, record: Mapping[str, Any], formed: Mapping[str, Any], folder: Path) -> QuestionRow:
+    def picture(value: Any) -> Any:
+        """Return the path or the bytes of a picture, which datasets writes as {bytes, path}."""
+        if isinstance(value, Mapping):
+            value = value.get("path") if value.get("bytes") is None else value["bytes"]
+        return folder / value if isinstance(value, str) else value
+
+    def plain(value: Any) -> str:
+        return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else str(value)
+
+    name = record.get("id") if type(record.get("id")) is int else formed.get("id")
+    text = json.dumps(record, sort_keys=True, ensure_ascii=False, default=plain)
+    row = QuestionRow(number=number, text=text, id=name)
+    asked: dict[str, Any] = {"question": formed.get("question")}
+    asked |= {name: picture(image_in(formed.get(name))) for name in ("image", "donor")}
+    options = formed.get("options") or []
+    is_list = isinstance(options, Sequence) and FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS
+    are_texts = is_list and not isinstance(options, str) and all(isinstance(option, str) for option in options)
+    problems = [
+        *(f"no {name}" for name in ("image", "question") if asked[name] is None),
+        *(
+            f"{name} is {reprlib.repr(record.get(name))}, expected {expected}"
+            for name, kinds, expected in _KINDS
+            if asked[name] is not None and not isinstance(asked[name], kinds)
+        ),
+    ]
+    if options and not are_texts:
+        problems.append(f"options: expected none, or a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts")
+    if problems:
+        return replace(row, problem=f"{unit} {number}: {'; '.join(problems)}.")
+    return replace(row, question=Question(**asked, options=tuple(options)))
 
 
 def score(scorer: Scorer, lines: list[QuestionRow], out: Path | None) -> int:
@@ -37,7 +128,10 @@ def score(scorer: Scorer, lines: list[QuestionRow], out: Path | None) -> int:
     todo = lines[n_done:]
     stream = sys.stdout if out is None else out.open("a", encoding="utf-8")
     try:
-        results = track(_results(scorer, todo), total=len(todo), label="scoring (questions)")
+        scored = scorer.each(line.question for line in todo if line.question is not None)
+        # Lines without a question take no place in a batch.
+        each = (Failed(error=line.problem) if line.question is None else next(scored) for line in todo)
+        results = track(each, total=len(todo), label="scoring (questions)")
         for line, key, result in zip(todo, keys[n_done:], results, strict=True):
             n_failed += isinstance(result, Failed)
             row = {"line": line.number, "id": line.id, **result.to_json(), "key": key}
@@ -50,13 +144,6 @@ def score(scorer: Scorer, lines: list[QuestionRow], out: Path | None) -> int:
     return 0
 
 
-def _results(scorer: Scorer, lines: list[QuestionRow]) -> Iterator[Scored | Failed]:
-    """Yield one result per line, in order; lines without a question take no place in a batch."""
-    scored = scorer.each(line.question for line in lines if line.question is not None)
-    for line in lines:
-        yield Failed(error=line.problem) if line.question is None else next(scored)
-
-
 def _n_done(out: Path, keys: list[str]) -> int:
     """Return how many results the file has, and cut off an unfinished last line."""
     try:
@@ -66,7 +153,11 @@ def _n_done(out: Path, keys: list[str]) -> int:
     complete = content[: content.rfind(b"\n") + 1]
     done = complete.splitlines()
     for k, line in enumerate(done):
-        if k >= len(keys) or _key(line) != keys[k]:
+        try:
+            key = json.loads(line)["key"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            key = None
+        if k >= len(keys) or key != keys[k]:
             raise DataError(
                 f"{out}: line {k + 1} is no result of line {k + 1} of the questions with this reader, actor and"
                 " threshold. Give another --out, or delete the file to score all questions again."
@@ -77,13 +168,7 @@ def _n_done(out: Path, keys: list[str]) -> int:
     return len(done)
 
 
-def _key(line: bytes) -> str | None:
-    try:
-        return json.loads(line)["key"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
+_IMPUTED = "  imputed: the method has no value here"
 _DECISIONS = {True: "keep", False: "do not keep", None: "undecided"}
 
 
@@ -93,7 +178,7 @@ def text(scored: Scored, method: str) -> str:
         ["answer", scored.answer or "none"],
         ["confidence", _confidence(scored)],
         *(
-            [name, "none" if value.confidence is None else f"{value.confidence:.4f}{_imputed(value.imputed)}"]
+            [name, "none" if value.confidence is None else f"{value.confidence:.4f}{_IMPUTED * value.imputed}"]
             for name, value in scored.methods.items()
             if name != method
         ),
@@ -114,7 +199,3 @@ def _confidence(reading: Reading) -> str:
     shown = ", ".join(text.format(value) for text, value in parts.items() if value is not None)
     confidence = f"none: {reading.reason}" if reading.confidence is None else f"{reading.confidence:.4f}"
     return confidence + (f"  {shown}" if shown else "")
-
-
-def _imputed(imputed: bool) -> str:
-    return "  imputed: the method has no value here" if imputed else ""

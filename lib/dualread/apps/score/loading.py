@@ -44,14 +44,13 @@ def checkpoint_digests(folder: Path) -> dict[str, str]:
 
     Of the tokenizer's files, it is that of what is read: an actor of a study is a copy without what they keep of calls.
     """
-    files = sorted(path for path in folder.iterdir() if path.suffix in _READ and path.is_file())
-    return {path.name: _digest(path) for path in files}
-
-
-def _digest(file: Path) -> str:
-    if file.name in CALLED:
-        return hashlib.sha256(without_calls(file.name, file.read_bytes())).hexdigest()
-    return sha256_file(file)
+    return {
+        path.name: hashlib.sha256(without_calls(path.name, path.read_bytes())).hexdigest()
+        if path.name in CALLED
+        else sha256_file(path)
+        for path in sorted(folder.iterdir())
+        if path.suffix in _READ and path.is_file()
+    }
 
 
 def other_checkpoint(required: Mapping[str, str], digests: Mapping[str, str]) -> Iterator[str]:
@@ -65,20 +64,32 @@ def other_checkpoint(required: Mapping[str, str], digests: Mapping[str, str]) ->
             yield f"{name} has sha256 {digests[name][:12]}, expected {required[name][:12]}"
 
 
-def other_prompts(requirements: Requirements) -> Iterator[str]:
-    """Yield one sentence for each prompt whose text is no longer the one with which the reader was fitted.
+def other_prompts(required: Sequence[Requirements], prompt: str | None) -> Iterator[str]:
+    """Yield one sentence if another `prompt` is chosen, and for each prompt whose text is no longer the fitted one.
+
+    Args:
+        required: What the readers depend on, at least one; the first one's prompt is that of the question.
+        prompt: The prompt that is chosen in its place; None for none.
 
     Raises:
         ConfigError: The library has no prompt of this name.
     """
-    asked = {prompt.name: prompt for prompt in (requirements.prompt, *(view.prompt for view in requirements.views))}
-    for prompt in asked.values():
+    known = [name for name in prompts.names() if not re.search(r"\{(ANSWER|HINT|OPTION_TEXT)", prompts.template(name))]
+    if prompt is not None and prompt not in known:
+        meant = did_you_mean(prompt, known)
+        raise ConfigError(f"prompt {prompt!r}: no prompt for a question alone. Known: {', '.join(known)}.{meant}")
+    expected = required[0].prompt.name
+    if prompt not in (None, expected):
+        yield f"the prompt is {prompt!r}, expected {expected!r}"
+    for asked in dict.fromkeys(
+        fitted for needs in required for fitted in (needs.prompt, *(view.prompt for view in needs.views))
+    ):
         try:
-            sha256 = prompts.template_sha256(prompt.name)
+            sha256 = prompts.template_sha256(asked.name)
         except ValueError as error:
             raise ConfigError(str(error)) from error
-        if sha256 != prompt.sha256:
-            yield f"the prompt {prompt.name!r} has sha256 {sha256[:12]}, expected {prompt.sha256[:12]}"
+        if sha256 != asked.sha256:
+            yield f"the prompt {asked.name!r} has sha256 {sha256[:12]}, expected {asked.sha256[:12]}"
 
 
 def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
@@ -120,8 +131,7 @@ class LoadedScorer(Generic[A]):
     """What scoring needs.
 
     Attributes:
-        actor: The opened actor.
-        requirements: How it has to be asked, without views.
+        requirements: How the actor has to be asked, without views.
         readers: The readers by method.
         method: The method whose reader gives the confidence.
         views: The views that any of the readers reads.
@@ -185,17 +195,17 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
     of_method = [candidate for candidate in source.thresholds if candidate.method == source.method]
     threshold = deciding(of_method, choice.target_risk_percent, certified=choice.certified)
     asked = _in_common(required, source.where)
-    kappa = states[0].kappa if states else None
-    prompt = asked.prompt
+    kappa, fitted_prompt = states[0].kappa if states else None, asked.prompt
     with _checkpoint(source, choice, asked.model) as folder:
         files = checkpoint_digests(folder)
         notes = [f"checkpoint: {note}" for note in other_checkpoint(asked.checkpoint, files)]
         every = [needs for reader in readers.values() for needs in all_requirements(reader, where=source.where)]
-        notes += _other_prompts(every, choice.prompt)
+        notes += other_prompts(every, choice.prompt)
         _refuse(notes, folder, source.where, choice.allow_other, "Give the actor and the prompt that it was fitted on.")
         if choice.prompt is not None:
             prompt = PromptText(name=choice.prompt, sha256=prompts.template_sha256(choice.prompt))
-        actor = opens(folder, asked.model_copy(update={"prompt": prompt}), kappa)
+            asked = asked.model_copy(update={"prompt": prompt})
+        actor = opens(folder, asked, kappa)
     of_states = list(dict.fromkeys(note for reader in readers.values() for note in other_states(reader, actor.config)))
     notes += of_states
     _refuse(of_states, folder, source.where, choice.allow_other, "States are read in another way now: fit it again.")
@@ -203,11 +213,11 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
     views = {view.name: view for reader in readers.values() for view in views_read(reader, where=source.where)}
     return LoadedScorer(
         actor=actor,
-        requirements=asked.model_copy(update={"prompt": prompt}),
+        requirements=asked,
         readers=readers,
         method=source.method,
         views=[
-            view.model_copy(update={"prompt": prompt}) if view.prompt == asked.prompt else view
+            view.model_copy(update={"prompt": asked.prompt}) if view.prompt == fitted_prompt else view
             for view in views.values()
         ],
         threshold=threshold,
@@ -217,7 +227,7 @@ def load(choice: ScorerChoice, opens: Opens[A]) -> LoadedScorer[A]:
         digest=digest_of(
             [
                 {name: sha256_file(source.files[name]) for name in readers},
-                *(source.method, files, prompt.model_dump(), None if threshold is None else asdict(threshold)),
+                *(source.method, files, asked.prompt.model_dump(), None if threshold is None else asdict(threshold)),
             ]
         ),
     )
@@ -279,16 +289,6 @@ def _in_common(required: Mapping[str, Requirements], where: str) -> Requirements
                 " Expected readers of one actor. Score one of them at a time."
             )
     return common
-
-
-def _other_prompts(required: Sequence[Requirements], prompt: str | None) -> list[str]:
-    known = [name for name in prompts.names() if not re.search(r"\{(ANSWER|HINT|OPTION_TEXT)", prompts.template(name))]
-    if prompt is not None and prompt not in known:
-        meant = did_you_mean(prompt, known)
-        raise ConfigError(f"prompt {prompt!r}: no prompt for a question alone. Known: {', '.join(known)}.{meant}")
-    expected = required[0].prompt.name
-    chosen = [] if prompt in (None, expected) else [f"the prompt is {prompt!r}, expected {expected!r}"]
-    return list(dict.fromkeys([*chosen, *(note for needs in required for note in other_prompts(needs))]))
 
 
 def _refuse(notes: Sequence[str], folder: Path, where: str, allow_other: bool, advice: str) -> None:

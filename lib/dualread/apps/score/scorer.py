@@ -110,7 +110,7 @@ class Scorer:
             allow_other=allow_other,
             plugins=plugins,
         )
-        loaded = load(choice, partial(OpenActor.open, batch_size=batch_size))
+        loaded = load(choice, partial(OpenActor, batch_size=batch_size))
         return cls(loaded, batch_size=batch_size, bits=bits, ct_windows=windows)
 
     def __call__(

@@ -40,15 +40,7 @@ class _Answers(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredAnswer:
-    """A question and what an actor made of it when the bundle was written.
-
-    Attributes:
-        image: The image.
-        question: The question.
-        token_ids: The ids of the completion.
-        states: The states that readers may read, by name.
-        confidence: That of the bundle's reader.
-    """
+    """A question, and the completion, the states that readers may read, and the confidence when it was written."""
 
     image: Image.Image
     question: str

@@ -1,8 +1,8 @@
 """`dualread serve`: a server with OpenAI's API whose every answer says how far it can be trusted.
 
-`wire` reads requests, `chats` answers one from its first byte to its last, `listening` brings it what other threads
-say, `replies` writes the replies, and `outcome` counts, logs and records what has become of it. `application` is the
-server around it. What answers is `dualread.apps.serve`.
+`wire` reads requests, `chats` answers one from its first byte to its last, `replies` writes the replies, and `outcome`
+counts, logs and records what has become of it; `application` is the server around them. `opening` opens the readers and
+one of the `actors`, and `service` brings both together with the requests.
 """
 
 import argparse
@@ -42,6 +42,7 @@ when all that it has begun is answered.
 """
 PORT = 8000
 _KEY = "DUALREAD_API_KEY"
+_LIMITS = ("megabytes", "images", "megapixels", "requests")  # of `chats.ClientLimits`
 # After each part of a reply, the thread that has sent it waits this long for others, which may be busy in Python. By
 # default it is 5 ms: 64 streams then got 15% fewer tokens, and the first one in twice the time.
 _SECONDS_PER_TURN = 0.0005
@@ -98,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until the program is told to end; return the exit code."""
-    for name in ("batch_size", "max_megabytes", "max_images", "max_megapixels", "max_requests", "seconds_to_health"):
+    for name in ("batch_size", *(f"max_{name}" for name in _LIMITS), "seconds_to_health"):
         if (value := getattr(options, name)) < 1:
             raise ConfigError(f"--{name.replace('_', '-')} {value}: expected at least 1.")
     if not 0 <= options.port <= 65535:
@@ -107,8 +108,7 @@ def run(options: argparse.Namespace) -> int:
     from dualread.apps.serve.application import application
     from dualread.apps.serve.chats import Chats, ClientLimits
     from dualread.apps.serve.opening import open_service
-    from dualread.apps.serve.outcome import Outcome
-    from dualread.apps.serve.record import Record
+    from dualread.apps.serve.outcome import Outcome, Record
     from dualread.schema.data import ct_windows_of
 
     record = None if options.record is None else Record(options.record)
@@ -123,12 +123,6 @@ def run(options: argparse.Namespace) -> int:
             abstain_before=options.abstain_before,
             unchecked=options.unchecked,
         )
-        limits = ClientLimits(
-            megabytes=options.max_megabytes,
-            images=options.max_images,
-            megapixels=options.max_megapixels,
-            requests=options.max_requests,
-        )
 
         def done(outcome: Outcome) -> None:
             outcome.log()
@@ -139,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
         chats = Chats(
             service,
             model=options.name,
-            limits=limits,
+            limits=ClientLimits(**{name: getattr(options, f"max_{name}") for name in _LIMITS}),
             bits=options.bits,
             ct_windows=windows,
             keeps_texts=options.log_texts,
@@ -158,7 +152,7 @@ def run(options: argparse.Namespace) -> int:
         sys.setswitchinterval(_SECONDS_PER_TURN)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server raises it again when it has ended
         try:
-            server = web.server(app, connections=4 * limits.requests, seconds_to_stop=options.seconds_to_stop)
+            server = web.server(app, connections=4 * options.max_requests, seconds_to_stop=options.seconds_to_stop)
             server.run(sockets=[listening])
         except KeyboardInterrupt:  # uvicorn has closed all connections and raises it again
             pass

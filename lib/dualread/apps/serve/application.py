@@ -11,10 +11,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Scope
 
-from dualread.apps.serve import web, wire
-from dualread.apps.serve.chats import Chats, JsonReply
+from dualread.apps.serve import web
+from dualread.apps.serve.chats import Chats
+from dualread.apps.serve.web import JsonReply, RefusedError
 
 STUCK_SECONDS = 120
 
@@ -48,7 +49,7 @@ def application(
         if name is None:
             return JsonReply({"object": "list", "data": [known]})
         if name != chats.model:
-            return JsonReply(wire.error(**wire.unknown_model(name, chats.model)), 404)
+            return chats.unknown_model(name).reply()
         return JsonReply(known)
 
     async def refuse(request: Request, error: Exception) -> Response:
@@ -56,10 +57,35 @@ def application(
         text = f"{request.method} {request.url.path[:100]}: {error.detail}."
         if not request.url.path.startswith("/v1"):
             text += f" The base URL of this server ends with /v1: http://{request.headers.get('host', '')[:100]}/v1."
-        return JsonReply(wire.error(text), error.status_code, headers=error.headers)
+        return RefusedError(error.status_code, text).reply(error.headers)
 
     async def broken(request: Request, error: Exception) -> Response:
-        return JsonReply(wire.error(f"the server has a bug ({type(error).__name__}).", "server_error"), 500)
+        return RefusedError(500, f"the server has a bug ({type(error).__name__}).", "server_error").reply()
+
+    def refusal(request: Request) -> Response | None:
+        headers, host = request.headers, request.headers.get("host", "")
+        if api_key is not None:  # which no page of another site knows
+            kind, _, key = headers.get("authorization", "").partition(" ")
+            same = hmac.compare_digest(key.strip().encode(), api_key.encode())
+            if request.url.path == "/health" or (kind.lower() == "bearer" and same):
+                return None
+            text = "the API key is missing or wrong."
+            return RefusedError(401, text, "authentication_error", "invalid_api_key").reply()
+        if not web.is_here(host, hosts):
+            text = (
+                f"without a key, this server answers no request to the name {host[:100]!r}: a page of another site may"
+                " have sent it. Ask for an address such as 127.0.0.1; or start the server with a key (--api-key), or"
+                " with this name (--allow-host). Behind a proxy, the name is that of its upstream."
+            )
+            return RefusedError(403, text, "permission_error", "host").reply()
+        if headers.get("origin") not in (None, f"http://{host}", f"https://{host}"):
+            text = "this server answers no page of another site."
+            return RefusedError(403, text, "permission_error", "origin").reply()
+        return None
+
+    def named(scope: Scope) -> dict[str, str]:
+        scope["request_id"] = uuid.uuid4().hex
+        return {"x-request-id": scope["request_id"]}
 
     routes = [
         Route("/v1/chat/completions", chats, methods=["POST"]),
@@ -69,42 +95,4 @@ def application(
         Route("/health", health),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, Exception: broken})
-    return _Guarded(app, api_key=api_key, hosts=hosts)
-
-
-class _Guarded:
-    """Refuses who may not ask: another site's page, and whoever does not know the key; /health answers everyone."""
-
-    def __init__(self, app: ASGIApp, *, api_key: str | None, hosts: Collection[str]):
-        self._app, self._key, self._hosts = app, api_key, hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        name = scope["request_id"] = uuid.uuid4().hex
-
-        async def send_named(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
-            await send(message)
-
-        await (self._refusal(Request(scope)) or self._app)(scope, receive, send_named)
-
-    def _refusal(self, request: Request) -> Response | None:
-        headers, host = request.headers, request.headers.get("host", "")
-        if self._key is not None:  # which no page of another site knows
-            kind, _, key = headers.get("authorization", "").partition(" ")
-            same = hmac.compare_digest(key.strip().encode(), self._key.encode())
-            if request.url.path == "/health" or (kind.lower() == "bearer" and same):
-                return None
-            text = "the API key is missing or wrong."
-            return JsonReply(wire.error(text, "authentication_error", "invalid_api_key"), 401)
-        if not web.is_here(host, self._hosts):
-            text = (
-                f"without a key, this server answers no request to the name {host[:100]!r}: a page of another site may"
-                " have sent it. Ask for an address such as 127.0.0.1; or start the server with a key (--api-key), or"
-                " with this name (--allow-host). Behind a proxy, the name is that of its upstream."
-            )
-            return JsonReply(wire.error(text, "permission_error", "host"), 403)
-        if headers.get("origin") not in (None, f"http://{host}", f"https://{host}"):
-            text = "this server answers no page of another site."
-            return JsonReply(wire.error(text, "permission_error", "origin"), 403)
-        return None
+    return web.Guarded(app, refusal, named)

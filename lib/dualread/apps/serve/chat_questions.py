@@ -10,66 +10,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dualread.apps.score.answering import question_request
 from dualread.apps.score.loading import LoadedScorer
 from dualread.apps.score.results import Question, ShownQuestion, check_texts, shown
+from dualread.apps.serve.wire import ChatRequest, SentImage, Turn
 from dualread.data.images import Decoded
 from dualread.errors import DataError
 from dualread.models import prompts
 from dualread.models.actor import Completion, EncodedRequest, SeededDecoding
-from dualread.models.backbones.encode import EncodedPrompt
-from dualread.models.conditions import question_field
 from dualread.seeding import derive_seed
 
 MOST_TOKENS = 1000  # of a completion; vLLM is opened for a few more, and transformers reserves memory for all of them
 _PLACE = "{QUESTION}"
-_LONG = 10_000  # characters of texts; shorter ones are encoded at once
-
-
-@dataclass(frozen=True, kw_only=True)
-class SentImage:
-    """An image of a request, and how its file is decoded again: full-size pixels are not kept while a request waits."""
-
-    decoded: Decoded
-    read_again: Callable[[], Decoded]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Turn:
-    """One message of a conversation: texts and images in the order in which they were sent."""
-
-    role: str
-    parts: tuple[str | SentImage, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """How a request wants to be answered; None stands for what the readers were fitted on.
-
-    Attributes:
-        options: The options of a multiple-choice question; none for other questions.
-        own_prompt: Whether the text is the whole prompt, instead of a question for the readers' prompt.
-        temperature: 0 is greedy.
-        top_p: The probability that a token is drawn from.
-        most_tokens: Length of the longest completion.
-        n: Number of completions.
-        seed: Seed of the samples; another one each time if it is None.
-        stop: Texts at the first of which a completion is cut off.
-        log_probs: Whether the log-probabilities of its tokens are wanted.
-        top_log_probs: For how many of the most probable tokens at each place.
-        notes: What of the request has no effect.
-    """
-
-    options: tuple[str, ...] = ()
-    own_prompt: bool = False
-    temperature: float | None = None
-    top_p: float | None = None
-    most_tokens: int | None = None
-    n: int = 1
-    seed: int | None = None
-    stop: tuple[str, ...] = ()
-    log_probs: bool = False
-    top_log_probs: int = 0
-    notes: tuple[str, ...] = ()
+_LONG = 10_000  # characters of texts; tokens of more are counted before they are rendered and kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,43 +30,20 @@ class ActorRequest:
     """A request as an actor gets it.
 
     Attributes:
-        prompt: The encoded prompt.
-        decoding: How it is answered. Greedy completions are all the same, so that one is made for all of `n`.
-        n: Number of completions that the request wants.
+        sent: What the client wants.
+        encoded: The prompt, and how it is answered. Greedy completions are all the same, so that one is made for all.
         shown: The question that readers know how to judge the answer to, without its picture; None if there is none.
         read_again: Decodes the picture again, for readers that have the actor asked more about each answer.
-        is_conversation: Whether the prompt is of another form than one image and one text, so that nothing that was
-            found out about prompts of this form holds for it.
         reasons: Why readers cannot judge the answer; none if they can.
         notes: What of the request has no effect, how the images are shown, and that little can be seen of one.
-        stop: Texts at the first of which a completion is cut off.
-        log_probs: Whether the request wants the log-probabilities of its tokens.
-        top_log_probs: For how many of the most probable tokens at each place.
     """
 
-    prompt: EncodedPrompt
-    decoding: SeededDecoding
-    n: int
+    sent: ChatRequest
+    encoded: EncodedRequest
     shown: ShownQuestion | None
     read_again: Callable[[], Decoded] | None = None
-    is_conversation: bool = False
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    stop: tuple[str, ...] = ()
-    log_probs: bool = False
-    top_log_probs: int = 0
-
-    def encoded(self, name: str) -> EncodedRequest:
-        """Return the request as an actor's stream gets it."""
-        return EncodedRequest(
-            name=name,
-            prompt=self.prompt,
-            decoding=self.decoding,
-            alone=not self.is_conversation,
-            watched=self.shown is not None,
-            log_probs=self.log_probs,
-            top_log_probs=self.top_log_probs,
-        )
 
 
 class RequestReader:
@@ -129,12 +59,12 @@ class RequestReader:
         self._has_views = bool(loaded.views)
         self.turn = threading.Lock()
 
-    def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> ActorRequest:
+    def read(self, turns: Sequence[Turn], sent: ChatRequest, name: str) -> ActorRequest:
         """Return what is asked, encoded. Several threads may call it.
 
         Args:
             turns: The conversation, at least one turn.
-            wanted: How it wants to be answered.
+            sent: How it wants to be answered; its messages are not read.
             name: Name of the request in errors, and the seed of its samples if it gives none.
 
         Raises:
@@ -145,42 +75,51 @@ class RequestReader:
         texts = [part for turn in turns for part in turn.parts if isinstance(part, str)]
         names = [name for text in texts for name in prompts.made_of(text)]
         other = None if self._required.prompt.name in names else next(iter(names), None)
-        reasons = [*self._of_form(turns, len(images)), *self._of_prompt(other, wanted), *self._of_decoding(wanted)]
+        reasons = tuple(self._reasons(turns, len(images), other, sent))
         alone = len(turns) == 1 and turns[0].role == "user" and len(images) == 1 and len(texts) > 0
-        if wanted.options and (not alone or wanted.own_prompt):
+        own_prompt, options = sent.dualread.own_prompt, tuple(sent.dualread.options)
+        if options and (not alone or own_prompt):
             raise DataError("options: expected with one question about one image, which the readers' prompt asks.")
         question, row = None, name
         if alone:
-            field = "\n".join(texts)
-            field = field if wanted.own_prompt else self._question(field)
-            picture = images[0].decoded
-            question = shown(Question(image=picture, question=field, options=wanted.options), picture, self._encoder)
+            field, picture = "\n".join(texts), images[0].decoded
+            before, after = prompts.template(self._required.prompt.name).split(_PLACE)
+            is_prompt = field.startswith(before) and field.endswith(after) and len(field) > len(before) + len(after)
+            if is_prompt and not own_prompt:  # the question is what is at its place
+                field = field[len(before) : len(field) - len(after)]
+            question = shown(Question(image=picture, question=field, options=options), picture, self._encoder)
             row = question.name
         try:
             with self.turn:
-                self._check_length(texts)
-                prompt = self._prompt(turns, texts, row, None if wanted.own_prompt or other else question)
+                most, is_long = self._required.model["max_prompt_tokens"], sum(map(len, texts)) > _LONG
+                if is_long and (n := len(self._encoder.tokenizer("".join(texts))["input_ids"])) > most:
+                    raise DataError(f"the texts have {n} tokens, more than max_prompt_tokens = {most}. Shorten them.")
+                if question is None or own_prompt or other:
+                    prompt = self._conversation(turns, texts, row)
+                else:
+                    prompt = question_request(question, self._required.prompt.name).encoded(self._encoder)
         except DataError as error:  # it names the question, which may be long, and is the client's own
             raise DataError(str(error).replace(row, "the question")) from error
-        seed = wanted.seed if wanted.seed is not None else name if reasons else None
-        decoding, lowered = self._decoding(wanted, prompt, seed)
-        judged = question is not None and not reasons
-        return ActorRequest(
+        seed = sent.seed if sent.seed is not None else name if reasons else None
+        decoding, lowered = self._decoding(sent, len(prompt.token_ids), seed)
+        judged = None if reasons or question is None else replace(question, image=Path())
+        encoded = EncodedRequest(
+            name=name,
             prompt=prompt,
             decoding=decoding,
-            n=wanted.n,
-            shown=replace(question, image=Path()) if question is not None and judged else None,
-            read_again=images[0].read_again if judged and self._has_views else None,
-            is_conversation=not alone,
-            reasons=tuple(reasons),
-            notes=(
-                *wanted.notes,
-                *lowered,
-                *(f"image: {note}" for image in images for note in (*image.decoded.notes, *image.decoded.doubts)),
-            ),
-            stop=wanted.stop,
-            log_probs=wanted.log_probs,
-            top_log_probs=wanted.top_log_probs,
+            alone=alone,
+            watched=judged is not None,
+            log_probs=sent.log_probs,
+            top_log_probs=sent.top_logprobs,
+        )
+        of_images = [f"image: {note}" for image in images for note in (*image.decoded.notes, *image.decoded.doubts)]
+        return ActorRequest(
+            sent=sent,
+            encoded=encoded,
+            shown=judged,
+            read_again=images[0].read_again if judged is not None and self._has_views else None,
+            reasons=reasons,
+            notes=(*sent.without_effect, *lowered, *of_images),
         )
 
     def of_completion(self, asked: ActorRequest, completion: Completion) -> tuple[str, ...]:
@@ -193,84 +132,65 @@ class RequestReader:
             return asked.reasons
         return (f"the completion ends after {n} tokens, and readers were fitted on completions of up to {fitted}",)
 
-    def _of_form(self, turns: Sequence[Turn], n_images: int) -> Iterator[str]:
+    def _reasons(self, turns: Sequence[Turn], n_images: int, other: str | None, sent: ChatRequest) -> Iterator[str]:
+        """Yield why readers cannot judge the answer: its form, its prompt (`other` is one of ours), how it is drawn."""
         if len(turns) > 1 or turns[0].role != "user":
             roles = ", ".join(turn.role for turn in turns)
             yield f"the messages are of {roles}, and readers were fitted on one message of user"
         if n_images != 1:
             yield f"there are {n_images or 'no'} images, and readers were fitted on one"
-
-    def _of_prompt(self, other: str | None, wanted: Wanted) -> Iterator[str]:
-        required = self._required.prompt.name
-        if wanted.own_prompt:
+        required, fitted = self._required.prompt.name, self._required.decoding
+        if sent.dualread.own_prompt:
             yield f"the prompt is the request's own, and readers were fitted on the prompt {required!r}"
         elif other:
             yield f"the prompt is {other!r}, and readers were fitted on the prompt {required!r}"
-
-    def _of_decoding(self, wanted: Wanted) -> Iterator[str]:
-        fitted = self._required.decoding
-        temperature = fitted.temperature if wanted.temperature is None else wanted.temperature
-        top_p = fitted.top_p if wanted.top_p is None else wanted.top_p
+        temperature, top_p = self._drawn(sent)
         if temperature != fitted.temperature or (temperature > 0 and top_p != fitted.top_p):
-            how = _drawn(fitted.temperature, fitted.top_p)
-            yield f"the answer is drawn {_drawn(temperature, top_p)}, and readers were fitted on answers drawn {how}"
+            how, known = (
+                f"with temperature {heat:g} and top_p {share:g}" if heat else "greedily"
+                for heat, share in ((temperature, top_p), (fitted.temperature, fitted.top_p))
+            )
+            yield f"the answer is drawn {how}, and readers were fitted on answers drawn {known}"
 
-    def _check_length(self, texts: Sequence[str]) -> None:
-        """Refuse long texts before they are rendered and kept."""
-        most = self._required.model["max_prompt_tokens"]
-        if sum(map(len, texts)) > _LONG and (n := len(self._encoder.tokenizer("".join(texts))["input_ids"])) > most:
-            raise DataError(f"the texts have {n} tokens, more than max_prompt_tokens = {most}. Shorten them.")
+    def _drawn(self, sent: ChatRequest) -> tuple[float, float]:
+        """Return temperature and top_p of a request."""
+        fitted = self._required.decoding
+        temperature = fitted.temperature if sent.temperature is None else sent.temperature
+        return temperature, fitted.top_p if sent.top_p is None else sent.top_p
 
-    def _question(self, text: str) -> str:
-        """Return the question in a text: all of it, or what is at the question's place if it is the whole prompt."""
-        before, after = prompts.template(self._required.prompt.name).split(_PLACE)
-        if text.startswith(before) and text.endswith(after) and len(text) > len(before) + len(after):
-            return text[len(before) : len(text) - len(after)]
-        return text
-
-    def _prompt(
-        self, turns: Sequence[Turn], texts: Sequence[str], row: str, question: ShownQuestion | None
-    ) -> EncodedPrompt:
-        """Return the readers' prompt with the question, or the conversation as it is."""
-        if question is None:
-            return self._conversation(turns, texts, row)
-        asked = question_field(question.question, list(question.options))
-        rendered = prompts.render(self._required.prompt.name, question=asked)
-        return self._encoder.prompt(rendered, image=question.image, row=row)
-
-    def _conversation(self, turns: Sequence[Turn], texts: Sequence[str], row: str) -> EncodedPrompt:
+    def _conversation(self, turns: Sequence[Turn], texts: Sequence[str], row: str) -> Any:
+        """Return the conversation as it is, encoded."""
         if not any(text.strip() for text in texts):
             raise DataError("the messages have no text. Expected a question such as 'Is there a lesion?'.")
         check_texts(texts, self._encoder.tokenizer)
-        return self._encoder.conversation(
-            [{"role": turn.role, "content": [_part(part) for part in turn.parts]} for turn in turns], row=row
-        )
+        messages = [
+            {
+                "role": turn.role,
+                "content": [
+                    {"type": "text", "text": part}
+                    if isinstance(part, str)
+                    else {"type": "image", "image": part.decoded.image}
+                    for part in turn.parts
+                ],
+            }
+            for turn in turns
+        ]
+        return self._encoder.conversation(messages, row=row)
 
-    def _decoding(
-        self, wanted: Wanted, prompt: EncodedPrompt, seed: int | str | None
-    ) -> tuple[SeededDecoding, list[str]]:
+    def _decoding(self, sent: ChatRequest, n_prompt: int, seed: int | str | None) -> tuple[SeededDecoding, list[str]]:
         """Return how the request is answered, and a note if its limit of tokens had to be lowered."""
-        fitted = self._required.decoding
-        temperature = fitted.temperature if wanted.temperature is None else wanted.temperature
-        room = min(MOST_TOKENS, self._positions - len(prompt.token_ids) - 1)  # vLLM may have to read the last one, too
+        room = min(MOST_TOKENS, self._positions - n_prompt - 1)  # vLLM may have to read the last one, too
         if room < 1:
-            raise DataError(f"a prompt of {len(prompt.token_ids)} tokens leaves no room for an answer. Shorten it.")
-        tokens = wanted.most_tokens or fitted.max_completion_tokens
+            raise DataError(f"a prompt of {n_prompt} tokens leaves no room for an answer. Shorten it.")
+        tokens = sent.max_completion_tokens or sent.max_tokens or self._required.decoding.max_completion_tokens
         lowered = [f"max_tokens {tokens} is lowered to {room}, for which there is room"] if tokens > room else []
+        temperature, top_p = self._drawn(sent)
         decoding = SeededDecoding(
             temperature=temperature,
-            top_p=fitted.top_p if wanted.top_p is None else wanted.top_p,
-            n_samples=wanted.n if temperature else 1,
+            top_p=top_p,
+            n_samples=sent.n if temperature else 1,
             max_completion_tokens=min(tokens, room),
             # Where readers know the answer, it is the one that `score` draws.
             seed=derive_seed("score", "answer") if seed is None else derive_seed("serve", seed),
         )
         return decoding, lowered
-
-
-def _drawn(temperature: float, top_p: float) -> str:
-    return f"with temperature {temperature:g} and top_p {top_p:g}" if temperature else "greedily"
-
-
-def _part(part: str | SentImage) -> dict[str, Any]:
-    return {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": part.decoded.image}

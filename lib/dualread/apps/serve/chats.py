@@ -3,24 +3,24 @@
 import asyncio
 import time
 import traceback
+from collections import deque
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from dualread.apps.serve import wire
-from dualread.apps.serve.listening import GoneError, Listener
 from dualread.apps.serve.outcome import GONE, Counts, Outcome
-from dualread.apps.serve.replies import ReplyWriter, encode
+from dualread.apps.serve.replies import ReplyWriter
 from dualread.apps.serve.service import Abstained, Answer, AnsweringService, Failure, News
+from dualread.apps.serve.web import Bodies, JsonReply, RefusedError, encode
 from dualread.errors import DataError
 from dualread.models.actor import TokenEvent
 from dualread.schema.data import CtWindows
 
-_SECONDS = 60  # for a body to arrive
 _AT_ONCE = 2  # requests that are parsed and whose images are decoded at once; one can take half a gigabyte
 _BODIES = 8  # of all requests that are being sent or decoded: so many times the largest one
 # Proxies pass the events of a stream on as they come (nginx collects them otherwise).
@@ -48,26 +48,60 @@ class ClientLimits:
     requests: int = 256
 
 
-class RefusedError(Exception):
-    """A request that is not answered, and why."""
-
-    def __init__(self, status: int, message: str, kind: str = "invalid_request_error", code: str | None = None):
-        super().__init__(message)
-        self.status, self.body = status, wire.error(message, kind, code)
-
-
 def _bug(error: Exception) -> RefusedError:
     """Print what nobody expected, such as a lack of memory, and return what the client is told of it."""
     traceback.print_exception(error)
     return RefusedError(500, f"the server cannot answer this ({type(error).__name__}).", "server_error")
 
 
-class JsonReply(JSONResponse):
-    """A reply in JSON that every client can read: ASCII alone, and no NaN."""
+class GoneError(Exception):
+    """The client went away."""
 
-    def render(self, content: object) -> bytes:
-        """Return the bytes of the reply."""
-        return encode(content).encode()
+
+class _Listener:
+    """Brings news from other threads to a coroutine, and errors, which are raised there.
+
+    The coroutine is woken once for all that has come meanwhile: with many streams, a wake per token would cost more
+    than the token.
+
+    Attributes:
+        tokens: Whether all tokens are wanted, and not only the first one.
+        news: What has come and was not taken.
+    """
+
+    def __init__(self) -> None:
+        self._loop, self._come = asyncio.get_running_loop(), asyncio.Event()
+        self.news: deque[News | Exception] = deque()
+        self.tokens = self._has_token = self._woken = False
+
+    def tell(self, news: News | Exception) -> None:
+        """Take news; any thread may call it."""
+        if isinstance(news, TokenEvent):
+            if self._has_token and not self.tokens:
+                return
+            self._has_token = True
+        self.news.append(news)
+        if not self._woken:
+            self._woken = True
+            with suppress(RuntimeError):  # the loop has ended, and nobody listens
+                self._loop.call_soon_threadsafe(self._come.set)
+
+    async def end_with(self, receive: Receive) -> None:
+        """Wait until the client goes away, and let `next` say so."""
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.tell(GoneError())
+
+    async def next(self) -> News:
+        """Return the first news that were not taken, and wait for some; raise what another thread told."""
+        while not self.news:
+            self._woken = False  # before another look: who tells now wakes again
+            if not self.news:
+                await self._come.wait()
+            self._come.clear()
+        if isinstance(news := self.news.popleft(), Exception):
+            raise news
+        return news
 
 
 class Chats:
@@ -83,8 +117,6 @@ class Chats:
         done: Called with every outcome when the request is over.
 
     Attributes:
-        service: As given.
-        model: As given.
         counts: What is counted of requests.
         n_open: How many requests are open.
     """
@@ -106,13 +138,24 @@ class Chats:
         self._keeps_texts, self._done = keeps_texts, done
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="dualread request")
         self._reading: dict[str, float] = {}  # since when a thread reads a request
-        self._n_bytes = 0
+        most = limits.megabytes * 1_000_000
+        self._bodies = Bodies(
+            most,
+            _BODIES * most,
+            too_large=(413, f"the request has more than {limits.megabytes} MB. Shrink its images."),
+            too_many=(429, "too much is being sent at once. Ask again later.", "rate_limit_error"),
+            too_late=(408, "the request did not arrive in time. Ask again."),
+        )
 
     @property
     def seconds_stuck(self) -> float:
         """For how long the model has given nothing, or a request has been read."""
         now = time.monotonic()
         return max([self.service.seconds_stuck, *(now - began for began in list(self._reading.values()))])
+
+    def unknown_model(self, name: str) -> RefusedError:
+        """Return the refusal of a request to a model that is not here."""
+        return RefusedError(404, f"no model {name[:200]!r} here. Known: {self.model}.", code="model_not_found")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -127,7 +170,7 @@ class Chats:
             outcome.status = refused.status
             # What is left of a request that is too large is not read.
             headers = {"connection": "close"} | ({"retry-after": "1"} if refused.status == 429 else {})
-            await JsonReply(refused.body, refused.status, headers=headers)(scope, receive, send)
+            await refused.reply(headers)(scope, receive, send)
         finally:
             self.n_open -= 1
             self.counts.add(outcome)
@@ -137,17 +180,23 @@ class Chats:
         if self.n_open > self._limits.requests:
             text = f"{self.n_open - 1} requests are open, and no more may. Ask again later."
             raise RefusedError(429, text, "rate_limit_error")
-        body, listener = await self._body(request), Listener()
+        body, listener, loop = await self._bodies.read(request), _Listener(), asyncio.get_running_loop()
+        n_bytes = len(body)
         watching = asyncio.create_task(listener.end_with(request.receive))
         reading = self._threads.submit(self._read, body, outcome, listener)
-        reading.add_done_callback(listener.calls(self._release, len(body)))
         del body  # what waits for the model has no file in memory
+
+        def release(reading: Future[None]) -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._bodies.release, n_bytes)
+
+        reading.add_done_callback(release)
         try:
             news = self._news(listener, outcome)
             first = await anext(news)  # what refuses the request is raised here, before a reply begins
-            assert outcome.sent is not None
+            assert outcome.asked is not None
             writer = ReplyWriter(outcome, self.service, self.model)
-            if outcome.sent.stream:
+            if outcome.asked.sent.stream:
                 outcome.status = await self._stream(send, writer, first, news, listener)
                 return
             async for _ in news:
@@ -159,37 +208,14 @@ class Chats:
             reading.cancel()
             reading.add_done_callback(lambda _: self.service.abort(outcome.name))
 
-    async def _body(self, request: Request) -> bytes:
-        """Return the body of a request; its bytes are counted until they are read."""
-        most, body = self._limits.megabytes * 1_000_000, bytearray()
-        try:
-            async with asyncio.timeout(_SECONDS):
-                async for part in request.stream():
-                    body += part
-                    self._n_bytes += len(part)
-                    if len(body) > most:
-                        text = f"the request has more than {self._limits.megabytes} MB. Shrink its images."
-                        raise RefusedError(413, text)
-                    if self._n_bytes > _BODIES * most:
-                        raise RefusedError(429, "too much is being sent at once. Ask again later.", "rate_limit_error")
-        except BaseException as error:
-            self._release(len(body))
-            if isinstance(error, TimeoutError):
-                raise RefusedError(408, "the request did not arrive in time. Ask again.") from error
-            raise
-        return bytes(body)
-
-    def _release(self, n_bytes: int) -> None:
-        self._n_bytes -= n_bytes
-
-    def _read(self, body: bytes, outcome: Outcome, listener: Listener) -> None:
+    def _read(self, body: bytes, outcome: Outcome, listener: _Listener) -> None:
         """Read what is asked, and have it answered; a thread of its own does it, because images take long."""
         self._reading[outcome.name] = time.monotonic()
         limits = self._limits
         try:
             sent = wire.read(body)
             if sent.model not in (None, self.model):
-                raise RefusedError(404, **wire.unknown_model(sent.model, self.model))
+                raise self.unknown_model(sent.model)
             turns = sent.turns(
                 most_images=limits.images,
                 most_pixels=limits.megapixels * 1_000_000,
@@ -197,10 +223,10 @@ class Chats:
                 ct_windows=self._windows,
             )
             outcome.texts = tuple(sent.texts()) if self._keeps_texts else ()
-            outcome.asked = self.service.read(turns, sent.wanted(), outcome.name)
-            outcome.sent = sent.model_copy(update={"messages": []})
+            without_messages = sent.model_copy(update={"messages": []})
+            outcome.asked = self.service.requests.read(turns, without_messages, outcome.name)
             listener.tokens = sent.stream
-            self.service.submit(outcome.name, outcome.asked, listener.tell)
+            self.service.submit(outcome.asked, listener.tell)
         except RefusedError as refused:
             listener.tell(refused)
         except DataError as error:
@@ -210,7 +236,7 @@ class Chats:
         finally:
             del self._reading[outcome.name]
 
-    async def _news(self, listener: Listener, outcome: Outcome) -> AsyncIterator[News]:
+    async def _news(self, listener: _Listener, outcome: Outcome) -> AsyncIterator[News]:
         """Yield the news of a request to its end, and note what becomes of it."""
         is_over = False
         while not is_over:
@@ -224,11 +250,11 @@ class Chats:
             if isinstance(news, Answer):
                 outcome.answers.append(news)
             assert outcome.asked is not None
-            is_over = outcome.abstained is not None or len(outcome.answers) == outcome.asked.n
+            is_over = outcome.abstained is not None or len(outcome.answers) == outcome.asked.sent.n
             yield news
 
     async def _stream(
-        self, send: Send, writer: ReplyWriter, first: News, rest: AsyncIterator[News], listener: Listener
+        self, send: Send, writer: ReplyWriter, first: News, rest: AsyncIterator[News], listener: _Listener
     ) -> int:
         """Send events as things happen; return the status that the reply would have had if it had not begun before."""
 
@@ -240,7 +266,7 @@ class Chats:
         news, status = first, 200
         try:
             while news is not None:
-                for event in writer.events(news, has_more=listener.has_more):
+                for event in writer.events(news, has_more=bool(listener.news)):
                     await write(encode(event))
                 news = await anext(rest, None)
             for event in writer.end():

@@ -1,23 +1,35 @@
-"""Open readers and their actor for a service."""
+"""Open readers and their actor for a service, and check that the engine reads what was read when they were exported.
+
+Engines differ by the rounding of their dtype. One that reads an image in another way (vLLM's build for CPUs does with
+Gemma 3) differs by far more, and gives wrong confidences without an error.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 
+import numpy as np
+
 from dualread.apps.score import stored
+from dualread.apps.score.answering import scores_of
 from dualread.apps.score.loading import LoadedScorer, Opens, ScorerChoice, load
-from dualread.apps.serve.actor import ServingActor
-from dualread.apps.serve.check import check
-from dualread.apps.serve.on_transformers import OnTransformers
+from dualread.apps.score.stored import StoredAnswer
+from dualread.apps.serve.actors import OnTransformers, OnVllm, ServingActor
+from dualread.apps.serve.chat_questions import RequestReader
 from dualread.apps.serve.service import AnsweringService
-from dualread.errors import ConfigError
-from dualread.evaluation.thresholds import Threshold, deciding
+from dualread.apps.serve.vllm_process import FEATURES
+from dualread.apps.serve.wire import ChatRequest, SentImage, Turn
+from dualread.data.images import Decoded
+from dualread.errors import ArtifactError, ConfigError
+from dualread.evaluation.thresholds import deciding
+from dualread.models.actor import BrokenRequest, Finished
 from dualread.progress import say
-from dualread.readers.base import FittedReader
 from dualread.readers.requirements import views_read
 
 _PSR, _THRESHOLD = "psr", "threshold"
+# By how much states and confidences may differ by dtype: states in shares of their length.
+ROUNDING = {"float32": (1e-3, 1e-3), "bfloat16": (0.1, 0.1)}
 
 
 def open_service(
@@ -45,24 +57,13 @@ def open_service(
         ArtifactError: The engine does not read what was read when the reader was exported.
     """
     engine = engine or ("vllm" if find_spec("vllm") else "transformers")
-    number = None if abstain_before in (None, _THRESHOLD) else _number(abstain_before)
-    loaded = load(choice, _opens(engine, batch_size, most_images))
-    loaded = _checked(loaded, engine, unchecked)
-    if abstain_before == _THRESHOLD:
-        of_psr = [threshold for threshold in loaded.thresholds if threshold.method == _PSR]
-        number = _value(deciding(of_psr, choice.target_risk_percent, certified=choice.certified))
-    return AnsweringService(loaded, abstain_below=number)
-
-
-def _checked(loaded: LoadedScorer[ServingActor], engine: str, unchecked: bool) -> LoadedScorer[ServingActor]:
-    """Check that the engine reads what was read when the bundle was written; say in every reply if nobody knows."""
+    limit = None if abstain_before in (None, _THRESHOLD) else _number(abstain_before)
+    opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
     if engine == "vllm":
-        from dualread.apps.serve.on_vllm import OnVllm
-
-        assert isinstance(loaded.actor, OnVllm)
-        loaded.actor.read_only(
-            {feature for name, reader in loaded.readers.items() for feature in _features(name, reader)}
-        )
+        opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
+    loaded: LoadedScorer[ServingActor] = load(choice, opens)
+    if isinstance(loaded.actor, OnVllm):
+        loaded.actor.read_only(_features(loaded))
     if answers := [] if loaded.bundle is None else stored.read(loaded.bundle):
         say(f"dualread serve: {check(loaded, answers)}")
     elif engine == "vllm":
@@ -72,40 +73,19 @@ def _checked(loaded: LoadedScorer[ServingActor], engine: str, unchecked: bool) -
                 " version exported with --with-checkpoint, or with --engine transformers; or say --unchecked, and every"
                 " reply will."
             )
-        return replace(loaded, notes=(*loaded.notes, "it was not checked that vLLM reads states as this reader needs"))
-    return loaded
-
-
-def _features(name: str, reader: FittedReader) -> Sequence[str]:
-    """Return what a reader reads, if vLLM shows it."""
-    from dualread.apps.serve.vllm_process import FEATURES
-
-    features: Sequence[str] = reader.provenance.get("features") or ()
-    if views_read(reader, where=name):
-        why = "asks the actor more about each answer"
-    elif missing := sorted(set(features) - set(FEATURES)):
-        why = f"reads {', '.join(missing)}, which vLLM does not show"
-    else:
-        return features
-    raise ConfigError(f"the method {name} {why}. Leave it out (--methods), or serve with --engine transformers.")
-
-
-def _opens(engine: str, batch_size: int, most_images: int) -> Opens[ServingActor]:
-    if engine == "transformers":
-        return partial(OnTransformers, batch_size=batch_size)
-    from dualread.apps.serve.on_vllm import OnVllm
-
-    return partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
-
-
-def _value(threshold: Threshold | None) -> float:
-    if threshold is not None and threshold.value is not None:
-        return threshold.value
-    why = "no threshold of the method psr travels with the reader" if threshold is None else threshold.reason
-    raise ConfigError(
-        f"--abstain-before threshold: {why}. Give a number from 0 to 1, or a bundle that was exported with `--methods"
-        " psr`."
-    )
+        note = "it was not checked that vLLM reads states as this reader needs"
+        loaded = replace(loaded, notes=(*loaded.notes, note))
+    if abstain_before == _THRESHOLD:
+        of_psr = [threshold for threshold in loaded.thresholds if threshold.method == _PSR]
+        threshold = deciding(of_psr, choice.target_risk_percent, certified=choice.certified)
+        if threshold is None or threshold.value is None:
+            why = "no threshold of the method psr travels with the reader" if threshold is None else threshold.reason
+            raise ConfigError(
+                f"--abstain-before threshold: {why}. Give a number from 0 to 1, or a bundle that was exported with"
+                " `--methods psr`."
+            )
+        limit = threshold.value
+    return AnsweringService(loaded, abstain_below=limit)
 
 
 def _number(text: str) -> float:
@@ -116,3 +96,74 @@ def _number(text: str) -> float:
     if not 0 <= number <= 1:
         raise ConfigError(f"--abstain-before {text}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
     return number
+
+
+def _features(loaded: LoadedScorer[ServingActor]) -> set[str]:
+    """Return what the readers read; refuse one that reads what vLLM does not show."""
+    read: set[str] = set()
+    for name, reader in loaded.readers.items():
+        features = set(reader.provenance.get("features") or ())
+        if views_read(reader, where=name):
+            why = "asks the actor more about each answer"
+        elif missing := sorted(features - set(FEATURES)):
+            why = f"reads {', '.join(missing)}, which vLLM does not show"
+        else:
+            read |= features
+            continue
+        raise ConfigError(f"the method {name} {why}. Leave it out (--methods), or serve with --engine transformers.")
+    return read
+
+
+def check(loaded: LoadedScorer[ServingActor], answers: Sequence[StoredAnswer]) -> str:
+    """Answer the stored questions again; return a sentence on how well the numbers agree.
+
+    Raises:
+        ArtifactError: States or confidences differ by more than rounding, or so many answers differ that this cannot be
+            known.
+    """
+    dtype, requests, actor = str(loaded.requirements.model["dtype"]), RequestReader(loaded), loaded.actor
+    of_states, of_confidences = ROUNDING[dtype]
+    asked, nothing_else = [], ChatRequest.model_construct()
+    for k, answer in enumerate(answers):
+        decoded = Decoded(image=answer.image)
+        image = SentImage(decoded=decoded, read_again=lambda decoded=decoded: decoded)
+        asked.append(requests.read([Turn(role="user", parts=(image, answer.question))], nothing_else, str(k)))
+    for request in asked:
+        actor.add(request.encoded)
+    finished: dict[int, Finished] = {}
+    while len(finished) < len(answers):
+        for event in actor.step():
+            if isinstance(event, BrokenRequest):
+                raise _other(f"an answer fails ({event.error})")
+            if isinstance(event, Finished):
+                finished[int(event.name)] = event
+    same = [k for k, answer in enumerate(answers) if list(finished[k].completion.token_ids) == list(answer.token_ids)]
+    if len(same) < (len(answers) if dtype == "float32" else (len(answers) + 1) // 2):
+        raise _other(f"{len(answers) - len(same)} of {len(answers)} answers are other ones")
+    answered = actor.read([asked[k] for k in same], [finished[k] for k in same], loaded.views)
+    confidences = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
+    worst = 0.0
+    for name in sorted(
+        {name for reader in loaded.readers.values() for name in reader.provenance.get("features") or ()}
+    ):
+        for k, now in zip(same, answered.answers.features(name), strict=True):
+            before = answers[k].states[name]
+            apart = float(np.linalg.norm(now - before) / max(float(np.linalg.norm(before)), 1e-6))
+            worst = max(worst, apart)
+            if not apart <= of_states:
+                raise _other(f"{name} of {answers[k].question!r} is {apart:.1%} of its length apart")
+    apart = max(abs(confidence - answers[k].confidence) for k, confidence in zip(same, confidences, strict=True))
+    if not apart <= of_confidences:
+        raise _other(f"confidences are up to {apart:.4f} apart")
+    return (
+        f"{len(same)} of {len(answers)} stored answers are the same; their states differ by at most {worst:.1e} of"
+        f" their length, their confidences by {apart:.1e}"
+    )
+
+
+def _other(what: str) -> ArtifactError:
+    return ArtifactError(
+        f"this engine does not read what was read when the bundle was written: {what}, more than rounding explains."
+        " Confidences would be wrong without notice. Serve with another one (--engine transformers), or on other"
+        " hardware."
+    )

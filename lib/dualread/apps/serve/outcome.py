@@ -1,15 +1,19 @@
 """What became of one request: for its reply, the counts for Prometheus, the log, and the record."""
 
+import errno
+import json
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 from dualread.apps.serve.chat_questions import ActorRequest
 from dualread.apps.serve.service import Abstained, Answer
-from dualread.apps.serve.wire import ChatRequest
+from dualread.errors import DataError
 from dualread.progress import say
 
 GONE = 499  # the status of a request whose client went away
@@ -22,21 +26,16 @@ class Outcome:
     """One request and its answers.
 
     Attributes:
-        name: Its id.
         began: When it came, on the clock of `time.monotonic`.
         status: The status of the reply; `GONE` if the client went away.
-        sent: What it asked for, without messages; None if that could not be read.
         texts: The texts of its messages, if the log is to have them.
-        asked: The same as the actor got it.
+        asked: What it asks, as the actor gets it; None if that could not be read.
         first: When its first token was made.
-        answers: The whole answers.
-        abstained: Why no answer was made, if so.
     """
 
     name: str
     began: float = field(default_factory=time.monotonic)
     status: int = GONE
-    sent: ChatRequest | None = None
     texts: tuple[str, ...] = ()
     asked: ActorRequest | None = None
     first: float | None = None
@@ -46,7 +45,7 @@ class Outcome:
     @property
     def n_prompt(self) -> int:
         """Number of tokens of the prompt."""
-        return 0 if self.asked is None else len(self.asked.prompt.token_ids)
+        return 0 if self.asked is None else len(self.asked.encoded.prompt.token_ids)
 
     @property
     def n_completion(self) -> int:
@@ -66,10 +65,10 @@ class Outcome:
 
     def rows(self, method: str) -> Iterator[dict[str, Any]]:
         """Yield what a record keeps: one row per answer with a confidence; greedy answers of a request are one."""
-        if self.sent is None or self.asked is None or self.asked.shown is None:
+        if self.asked is None or self.asked.shown is None:
             return
-        sample_id = self.sent.dualread.id or self.name
-        for answer in self.answers[: self.asked.decoding.n_samples]:
+        sample_id = self.asked.sent.dualread.id or self.name
+        for answer in self.answers[: self.asked.encoded.decoding.n_samples]:
             if answer.reading is not None:
                 yield {
                     "sample_id": sample_id if answer.index == 0 else f"{sample_id}/{answer.index}",
@@ -90,32 +89,22 @@ class Counts:
     def __init__(self, *, requests_open: Callable[[], float], completions_open: Callable[[], float]):
         disable_created_metrics()
         self._registry = registry = CollectorRegistry()
-        self._requests = Counter(
-            "dualread_requests", "Requests to /v1/chat/completions by status.", ["status"], registry=registry
-        )
-        self._answers = Counter(
-            "dualread_answers",
-            "Answers by decision: kept, not kept, undecided, or without a confidence.",
-            ["decision"],
-            registry=registry,
-        )
-        self._abstentions = Counter(
-            "dualread_abstentions", "Requests without an answer, because PSR was below the limit.", registry=registry
-        )
-        self._disconnects = Counter(
-            "dualread_disconnects", "Requests whose client went away before the end.", registry=registry
-        )
-        self._tokens = Counter("dualread_tokens", "Tokens of prompts and of completions.", ["kind"], registry=registry)
-        self._first = Histogram(
-            "dualread_first_token_seconds", "From a request to its first token.", buckets=_SECONDS, registry=registry
-        )
-        self._seconds = Histogram(
-            "dualread_request_seconds", "From a request to its last byte.", buckets=_SECONDS, registry=registry
-        )
-        shares = [k / 10 for k in range(1, 11)]
-        self._confidence = Histogram(
-            "dualread_confidence", "Confidences of answers.", buckets=shares, registry=registry
-        )
+
+        def counter(name: str, words: str, *labels: str) -> Counter:
+            return Counter(f"dualread_{name}", words, labels, registry=registry)
+
+        def histogram(name: str, words: str, buckets: Sequence[float] = _SECONDS) -> Histogram:
+            return Histogram(f"dualread_{name}", words, buckets=buckets, registry=registry)
+
+        self._requests = counter("requests", "Requests to /v1/chat/completions by status.", "status")
+        words = "Answers by decision: kept, not kept, undecided, or without a confidence."
+        self._answers = counter("answers", words, "decision")
+        self._abstentions = counter("abstentions", "Requests without an answer, because PSR was below the limit.")
+        self._disconnects = counter("disconnects", "Requests whose client went away before the end.")
+        self._tokens = counter("tokens", "Tokens of prompts and of completions.", "kind")
+        self._first = histogram("first_token_seconds", "From a request to its first token.")
+        self._seconds = histogram("request_seconds", "From a request to its last byte.")
+        self._confidence = histogram("confidence", "Confidences of answers.", [k / 10 for k in range(1, 11)])
         for name, words, value in (
             ("requests", "Requests that are being answered or wait.", requests_open),
             ("completions", "Completions that are being made, wait, or still hold memory.", completions_open),
@@ -144,3 +133,55 @@ class Counts:
     def text(self) -> bytes:
         """Return all counts, as Prometheus reads them."""
         return generate_latest(self._registry)
+
+
+_START = b'{"sample_id": '  # of a line of a record
+_LONGEST = 2**20  # bytes of a line
+
+
+class Record:
+    """What is kept of answers if a server is asked to: no text of a question, and enough to judge the answers later.
+
+    It is a table for `dualread evaluate`, one JSON line per answer that readers judge; one that does not exist has no
+    confidence. As soon as the gold answers are known, a column with them is all that is missing. A file that exists is
+    continued, without a last line that was cut off.
+
+    Raises:
+        DataError: The file cannot be written, or is no record.
+    """
+
+    def __init__(self, file: Path):
+        try:
+            if file.is_file():
+                _start_a_line(file)
+            self._stream = file.open("ab", buffering=0)
+        except OSError as error:
+            raise DataError(f"{file}: cannot be written ({error.strerror}). Give another --record.") from error
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add one line; where that is impossible, say so: answers go on."""
+        line = (json.dumps(row) + "\n").encode()  # in ASCII: some readers take U+2028 in an id for the end of a line
+        try:
+            if (written := self._stream.write(line)) < len(line):  # the disk is full
+                self._stream.truncate(self._stream.tell() - written)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            say(f"--record: an answer is not recorded ({error.strerror})")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+
+def _start_a_line(file: Path) -> None:
+    """Remove the last line if a server that was killed has written a part of it alone."""
+    size = file.stat().st_size
+    with file.open("rb+") as stream:
+        stream.seek(max(0, size - _LONGEST))
+        *_, last = stream.read().split(b"\n")
+        if not last:
+            return
+        if last[: len(_START)] != _START[: len(last)]:
+            raise DataError(f"{file}: is no record of answers. Give another --record.")
+        stream.truncate(size - len(last))
+    say(f"{file}: the last line was cut off, and is removed")

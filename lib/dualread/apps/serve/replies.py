@@ -1,6 +1,5 @@
 """The replies of the OpenAI API for chats, whole or as the events of a stream, and what is added: `dualread`."""
 
-import json
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -13,9 +12,6 @@ from dualread.evaluation.metrics.risk_control import DELTA
 from dualread.evaluation.thresholds import CERTIFIED, Decision, Threshold
 from dualread.models.actor import TokenEvent
 
-# Every character beyond ASCII is escaped: some clients take U+2028 for the end of a line. NaN is never written.
-encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
-
 
 class ReplyWriter:
     """Writes the reply to one request, as far as it is known.
@@ -27,12 +23,10 @@ class ReplyWriter:
     """
 
     def __init__(self, outcome: Outcome, service: AnsweringService, model: str):
-        assert outcome.sent is not None
         assert outcome.asked is not None
         self._outcome, self._service, self._model = outcome, service, model
-        self._n, self._sent, stop = outcome.asked.n, outcome.sent, outcome.asked.stop
-        encoder = service.loaded.actor.encoder
-        self._texts = [GrowingText(encoder, service.pieces, stop) for _ in range(self._n)]
+        self._sent, self._n, encoder = outcome.asked.sent, outcome.asked.sent.n, service.loaded.actor.encoder
+        self._texts = [GrowingText(encoder, service.pieces, self._sent.stop) for _ in range(self._n)]
         self._begun = False
 
     def whole(self) -> dict[str, Any]:
@@ -112,17 +106,14 @@ class ReplyWriter:
         }
 
     def _choice(self, index: int, finish_reason: str | None, tokens: Sequence[TokenEvent] = ()) -> dict[str, Any]:
-        log_probs = {"content": [self._log_prob(token) for token in tokens], "refusal": None}
+        wire = self._service.pieces.to_wire
+        content = [{**wire(t.token, t.log_prob), "top_logprobs": [wire(*choice) for choice in t.top]} for t in tokens]
+        log_probs = {"content": content, "refusal": None}
         return {
             "index": index,
             "finish_reason": finish_reason,
             "logprobs": log_probs if self._sent.logprobs and (tokens or finish_reason) else None,
         }
-
-    def _log_prob(self, event: TokenEvent) -> dict[str, Any]:
-        to_wire = self._service.pieces.to_wire
-        top = [to_wire(token, log_prob) for token, log_prob in event.top]
-        return {**to_wire(event.token, event.log_prob), "top_logprobs": top}
 
     def _judged(self, answer: Answer) -> dict[str, Any]:
         return of_answer(answer, self._service.loaded.threshold)

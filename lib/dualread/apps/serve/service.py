@@ -16,8 +16,8 @@ import numpy as np
 from dualread.apps.score.answering import before_answer, readings
 from dualread.apps.score.loading import LoadedScorer
 from dualread.apps.score.results import Reading
-from dualread.apps.serve.actor import ServingActor
-from dualread.apps.serve.chat_questions import ActorRequest, RequestReader, Turn, Wanted
+from dualread.apps.serve.actors import ServingActor
+from dualread.apps.serve.chat_questions import ActorRequest, RequestReader
 from dualread.apps.serve.texts import GrowingText, TokenPieces
 from dualread.errors import DualReadError, in_a_line
 from dualread.evaluation.thresholds import Decision, decide
@@ -33,11 +33,9 @@ class Before:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A whole completion, and how far it can be trusted.
+    """A whole completion up to a text of `stop`, and how far it can be trusted.
 
     Attributes:
-        index: Number of the completion.
-        completion: All that the actor said, up to a text at which it was cut off.
         tokens: Its tokens without special ones, if their log-probabilities are wanted.
         psr: What was said before it.
         reading: What readers say about it; None if they cannot judge it, and `notes` say why.
@@ -89,7 +87,7 @@ class _PendingRequest:
 
     def numbers(self, index: int) -> Sequence[int]:
         """Return the numbers of the completions that this one is: greedy completions are all the same."""
-        return [index] if self.asked.decoding.n_samples > 1 else range(self.asked.n)
+        return [index] if self.asked.encoded.decoding.n_samples > 1 else range(self.asked.sent.n)
 
 
 class AnsweringService:
@@ -100,14 +98,14 @@ class AnsweringService:
         abstain_below: PSR below which no answer is made; None to make all.
 
     Attributes:
-        loaded: As given.
+        requests: Reads what is asked.
         pieces: The texts of single tokens.
     """
 
     def __init__(self, loaded: LoadedScorer[ServingActor], *, abstain_below: float | None = None):
         self.loaded, self._broken = loaded, None
         self._actor, self._limit = loaded.actor, abstain_below
-        self._requests, self.pieces = RequestReader(loaded), TokenPieces(loaded.actor.encoder.tokenizer)
+        self.requests, self.pieces = RequestReader(loaded), TokenPieces(loaded.actor.encoder.tokenizer)
         self._progress = time.monotonic()
         self._inbox: queue.SimpleQueue[tuple[str, _PendingRequest | None] | None] = queue.SimpleQueue()
         self._running: dict[str, _PendingRequest] = {}
@@ -129,13 +127,10 @@ class AnsweringService:
         """For how long nothing has happened, although something is asked."""
         return time.monotonic() - self._progress if self._running else 0.0
 
-    def read(self, turns: Sequence[Turn], wanted: Wanted, name: str) -> ActorRequest:
-        """Return what is asked; see `RequestReader.read`."""
-        return self._requests.read(turns, wanted, name)
-
-    def submit(self, name: str, asked: ActorRequest, listener: Listener) -> None:
+    def submit(self, asked: ActorRequest, listener: Listener) -> None:
         """Answer a request; `listener` is called by another thread."""
-        self._put((name, _PendingRequest(asked=asked, listener=listener, open=set(range(asked.n)))))
+        request = _PendingRequest(asked=asked, listener=listener, open=set(range(asked.sent.n)))
+        self._put((asked.encoded.name, request))
 
     def abort(self, name: str) -> None:
         """Forget a request that nobody waits for any longer; one that is unknown or answered is ignored."""
@@ -160,15 +155,14 @@ class AnsweringService:
                     self._step()
         except Exception as error:  # a bug here or in an engine; whoever waits is told, and /health says it
             self._broken = in_a_line(error)
-        while self._running:
-            self._finish(next(iter(self._running)), Failure(error=f"the server is broken: {self.broken}"))
-        while going:  # whoever still comes
-            if (item := self._inbox.get()) is None:
+        while True:
+            while self._running:
+                self._finish(next(iter(self._running)), Failure(error=f"the server is broken: {self.broken}"))
+            if not going or (item := self._inbox.get()) is None:
                 return
             name, request = item
-            if request is not None:
+            if request is not None:  # whoever still comes
                 self._running[name] = request
-                self._finish(name, Failure(error=f"the server is broken: {self.broken}"))
 
     def _take_in(self) -> bool:
         """Take in what waits, and wait for something if there is nothing to do; return False at the end."""
@@ -180,7 +174,7 @@ class AnsweringService:
                 if not self._running:
                     self._progress = time.monotonic()
                 self._running[name] = request
-                self._actor.add(request.asked.encoded(name))
+                self._actor.add(request.asked.encoded)
             elif name in self._running:
                 self._actor.abort(name)
                 self._finish(name, None)
@@ -208,26 +202,23 @@ class AnsweringService:
         """Tell of a token; return the completion that it ends by the text at which the request wants it cut off."""
         if (request := self._running.get(event.name)) is None:
             return None
-        asked, text = request.asked, None
-        if asked.stop or asked.log_probs:
-            text = request.texts.setdefault(
-                event.index, GrowingText(self.loaded.actor.encoder, self.pieces, asked.stop)
-            )
+        sent, text = request.asked.sent, None
+        if sent.stop or sent.log_probs:
+            text = request.texts.setdefault(event.index, GrowingText(self._actor.encoder, self.pieces, sent.stop))
             if text.is_cut:
                 return None
             text.add(event)
         for index in request.numbers(event.index):
             request.listener(replace(event, index=index))
-        return text.finished(asked.prompt) if text is not None and text.is_cut else None
+        return text.finished(request.asked.encoded.prompt) if text is not None and text.is_cut else None
 
     def _before(self, begun: Sequence[PromptRead]) -> None:
         judged = [event for event in begun if self._running[event.name].asked.shown is not None]
-        known = [(event.name, event.state) for event in judged if event.state is not None]
-        psr_values = None
-        if known:
-            states = np.stack([state for _, state in known])
-            psr_values = before_answer(self.loaded.readers, self.loaded.method, states)
-        psr = {} if psr_values is None else {name: value for (name, _), value in zip(known, psr_values, strict=True)}
+        states = {event.name: event.state for event in judged if event.state is not None}
+        psr: dict[str, float | None] = {}
+        if states:
+            values = before_answer(self.loaded.readers, self.loaded.method, np.stack(list(states.values())))
+            psr = dict(zip(states, values or [None] * len(states), strict=True))
         for event in begun:
             request = self._running[event.name]
             request.psr = psr.get(event.name)
@@ -239,9 +230,7 @@ class AnsweringService:
                 request.listener(Before(psr=request.psr))
 
     def _answer(self, ended: Sequence[Finished]) -> None:
-        ended = [
-            event for event in ended if event.index in self._running[event.name].open
-        ]  # others were cut off before
+        ended = [event for event in ended if event.index in self._running[event.name].open]  # others were cut off
         unjudged = {id(event): self._reasons(event) for event in ended}
         judged = self._read([event for event in ended if not unjudged[id(event)]])
         for event in ended:
@@ -250,15 +239,14 @@ class AnsweringService:
                 self._actor.abort(event.name)
                 self._finish(event.name, Failure(error=reading))
                 continue
-            reasons = unjudged[id(event)] if reading is None or reading.reason is None else (reading.reason,)
-            decision = None
+            reasons, decision, text = unjudged[id(event)], None, request.texts.get(event.index)
             if reading is not None:
+                reasons = () if reading.reason is None else (reading.reason,)
                 decision = decide(reading.confidence, self.loaded.threshold, reading.reason)
-            text = request.texts.get(event.index)
             answer = Answer(
                 index=event.index,
                 completion=event.completion,
-                tokens=() if text is None or not request.asked.log_probs else text.tokens,
+                tokens=() if text is None or not request.asked.sent.log_probs else text.tokens,
                 psr=request.psr if reading is None else reading.psr,
                 reading=reading,
                 decision=decision,
@@ -277,7 +265,7 @@ class AnsweringService:
         text = request.texts.get(event.index)
         if text is not None and text.is_cut:
             return (*request.asked.reasons, "the completion is cut off at a text of `stop`")
-        return self._requests.of_completion(request.asked, event.completion)
+        return self.requests.of_completion(request.asked, event.completion)
 
     def _read(self, ended: Sequence[Finished]) -> Mapping[int, Reading | str]:
         """Return what readers say about each completion, or why they cannot: all at once, or else one by one."""
@@ -285,7 +273,7 @@ class AnsweringService:
             return {}
         asked = [self._running[event.name].asked for event in ended]
         try:
-            with self._requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
+            with self.requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
                 answered = self._actor.read(asked, ended, self.loaded.views)
             readings_of_answers = readings(self.loaded.readers, self.loaded.method, answered)
             return {id(event): reading for event, reading in zip(ended, readings_of_answers, strict=True)}

@@ -20,7 +20,11 @@ class TokenPieces:
         self._tokenizer, self._added = tokenizer, {id: token.content for id, token in added.items()}
         backend = getattr(tokenizer, "backend_tokenizer", None)
         byte_level = backend is not None and "ByteLevel" in str(backend.decoder)
-        self._bytes = _bytes_of_characters() if byte_level else {}
+        # The byte for which each character stands in the vocabularies of byte-level tokenizers (GPT-2).
+        shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+        others = enumerate(byte for byte in range(256) if byte not in shown)
+        characters = {chr(byte): byte for byte in shown} | {chr(256 + k): byte for k, byte in others}
+        self._bytes = characters if byte_level else {}
 
     def bytes_of(self, token: int) -> bytes:
         """Return the bytes of a token."""
@@ -44,13 +48,6 @@ class TokenPieces:
             text = "bytes:" + "".join(f"\\x{byte:02x}" for byte in content)
         log_prob = -9999.0 if log_prob is None or not log_prob > -9999.0 else log_prob  # also of NaN and -inf
         return {"token": text, "logprob": log_prob, "bytes": list(content)}
-
-
-def _bytes_of_characters() -> dict[str, int]:
-    """Return the byte for which each character stands in the vocabularies of byte-level tokenizers (GPT-2)."""
-    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in shown]
-    return {chr(byte): byte for byte in shown} | {chr(256 + k): byte for k, byte in enumerate(others)}
 
 
 class GrowingText:
@@ -99,7 +96,8 @@ class GrowingText:
         """
         before = self._text[: self._n_taken]
         if full_text is None:
-            text = self._text[: len(self._text) - self._n_kept_back()]
+            begun = (n for text in self._stop for n in range(1, len(text)) if self._text.endswith(text[:n]))
+            text = self._text[: len(self._text) - (0 if self.is_cut else max(begun, default=0))]
         else:
             text = full_text if full_text.startswith(before) else before
         ends = full_text is not None and not self.is_cut
@@ -119,8 +117,3 @@ class GrowingText:
             finish_reason="stop",
         )
         return Finished(name=last.name, index=last.index, completion=completion)
-
-    def _n_kept_back(self) -> int:
-        """Return how many of the last characters may be the beginning of a text of `stop`."""
-        lengths = (n for text in self._stop for n in range(1, len(text)) if self._text.endswith(text[:n]))
-        return 0 if self.is_cut else max(lengths, default=0)

@@ -1,7 +1,7 @@
 """The process in which vLLM answers: all requests at once, and their states from the pass that answers.
 
 It gets calls of `VllmAnswering` through a connection, and tells after each step what has happened. It ends when the
-other end, `on_vllm`, is closed, in whatever way that happens.
+other end, `actors.OnVllm`, is closed, in whatever way that happens.
 """
 
 import os
@@ -82,8 +82,8 @@ class ReadersVectors:
         return vectors_of_rows
 
 
-class VllmAnswering:
-    """Answers requests in this process; the methods are those of `models.actor.Stream`.
+class VllmAnswering(VllmStream):
+    """Answers requests in this process.
 
     Args:
         folder: The checkpoint.
@@ -97,39 +97,29 @@ class VllmAnswering:
         self, folder: Path, requirements: Requirements, kappa: float | None, *, max_num_seqs: int, most_images: int
     ):
         prepare()
-        self.encoder, self.stop, forbidden = encoder_of(folder, requirements.model)
-        engine = {"max_num_seqs": max_num_seqs}
-        core = Core(folder, requirements.model, self.encoder, engine, most_images)
+        encoder, stop, forbidden = encoder_of(folder, requirements.model)
+        core = Core(folder, requirements.model, encoder, {"max_num_seqs": max_num_seqs}, most_images)
         self._vectors = None if kappa is None else ReadersVectors(kappa=kappa)
-        self._stream = VllmStream(core, self.encoder, self.stop, forbidden, self._vectors)
-        self._refused: list[BrokenRequest] = []
-
-    @property
-    def n_open(self) -> int:
-        """See `ServingActor.n_open`."""
-        return self._stream.n_open
+        super().__init__(core, encoder, stop, forbidden, self._vectors)
+        self._refused: list[Event] = []
 
     def read_only(self, features: Collection[str]) -> None:
         """Set what the readers read of `FEATURES`; nothing else is brought to the host."""
         if self._vectors is not None:
             self._vectors.names = frozenset(features)
 
-    def add(self, request: EncodedRequest) -> None:
-        """See `Stream.add`."""
+    def add(self, request: EncodedRequest, *, at_end: bool = False) -> None:
+        """Begin to answer a request, or let the next step say why not."""
         try:
-            self._stream.add(request)
+            super().add(request, at_end=at_end)
         except (DualReadError, ValueError) as error:  # ValueError: vLLM, of what it cannot do
             self.abort(request.name)
             self._refused.append(BrokenRequest(name=request.name, error=in_a_line(error)))
 
-    def abort(self, name: str) -> None:
-        """See `ServingActor.abort`."""
-        self._stream.abort(name)
-
-    def step(self) -> Sequence[Event]:
-        """See `ServingActor.step`."""
+    def step(self) -> list[Event]:
+        """Go on by one step of vLLM."""
         refused, self._refused = self._refused, []
-        return [*refused, *self._stream.step()]
+        return [*refused, *super().step()]
 
 
 def answer(connection: Connection, opens: Callable[[], Any]) -> None:
@@ -171,7 +161,7 @@ def _receive(connection: Connection, calls: SimpleQueue[Any]) -> None:
 
 
 def main() -> None:
-    """Run the process that `on_vllm` starts."""
+    """Run the process that `actors.OnVllm` starts."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it goes to all processes of a service; the first one closes us
     with Connection(int(sys.argv[1])) as connection:
         arguments, options = connection.recv()

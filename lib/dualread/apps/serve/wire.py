@@ -8,16 +8,16 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote_to_bytes
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from dualread.apps.serve.chat_questions import SentImage, Turn, Wanted
 from dualread.data.given_images import read as read_image
-from dualread.data.images import n_pixels
+from dualread.data.images import Decoded, n_pixels
 from dualread.errors import DataError
 from dualread.schema.data import CtWindows
 
@@ -58,6 +58,22 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 }
 # What an assistant's message may hold besides its text, and what would have to be read if it is not empty.
 _CALLS = ("tool_calls", "function_call", "audio")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentImage:
+    """An image of a request, and how its file is decoded again: full-size pixels are not kept while a request waits."""
+
+    decoded: Decoded
+    read_again: Callable[[], Decoded]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One message of a conversation: texts and images in the order in which they were sent."""
+
+    role: str
+    parts: tuple[str | SentImage, ...]
 
 
 class _Sent(BaseModel):
@@ -197,25 +213,16 @@ class ChatRequest(_Sent):
         yield from (text for message in self.messages for text in message.texts())
         yield from self.dualread.options
 
-    def wanted(self) -> Wanted:
-        """Return how it wants to be answered."""
-        return Wanted(
-            options=tuple(self.dualread.options),
-            own_prompt=self.dualread.own_prompt,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            most_tokens=self.max_completion_tokens or self.max_tokens,
-            n=self.n,
-            seed=self.seed,
-            stop=tuple(self.stop),
-            log_probs=self.logprobs or self.top_logprobs > 0,
-            top_log_probs=self.top_logprobs,
-            notes=tuple(
-                f"{name} has no effect: this model has no such setting"
-                for name in ("reasoning_effort", "verbosity")
-                if getattr(self, name) is not None
-            ),
-        )
+    @property
+    def log_probs(self) -> bool:
+        """Whether log-probabilities of tokens are wanted."""
+        return self.logprobs or self.top_logprobs > 0
+
+    @property
+    def without_effect(self) -> list[str]:
+        """What of the request has no effect, in sentences."""
+        settings = [name for name in ("reasoning_effort", "verbosity") if getattr(self, name) is not None]
+        return [f"{name} has no effect: this model has no such setting" for name in settings]
 
     def turns(
         self, *, most_images: int, most_pixels: int, bits: int | None, ct_windows: CtWindows | None = None
@@ -225,6 +232,14 @@ class ChatRequest(_Sent):
         Raises:
             DataError: There are more images or pixels than allowed, one image is no data URL, or one cannot be decoded.
         """
+
+        def check_pixels(n: int) -> None:
+            if n > most_pixels:
+                raise DataError(
+                    f"the images are too large: together more than {most_pixels / 1e6:g} million pixels, the most that"
+                    " this server decodes for one request. Shrink them."
+                )
+
         urls = [part.image_url.url for message in self.messages for part in message.content if part.image_url]
         if len(urls) > most_images:
             raise DataError(f"{len(urls)} images: expected at most {most_images} in one request.")
@@ -232,10 +247,10 @@ class ChatRequest(_Sent):
         n_decoded = 0
         for url in urls:
             read_again = partial(read_image, content := content_of(url), bits=bits, ct_windows=ct_windows)
-            _check_pixels(n_decoded + n_pixels(content), most_pixels)  # by its header, before its pixels take memory
+            check_pixels(n_decoded + n_pixels(content))  # by its header, before its pixels take memory
             images.append(SentImage(decoded=(decoded := read_again()), read_again=read_again))
             n_decoded += decoded.image.width * decoded.image.height
-            _check_pixels(n_decoded, most_pixels)
+            check_pixels(n_decoded)
         shown = iter(images)
         parts = [
             [next(shown) if part.image_url else part.text for part in message.content] for message in self.messages
@@ -248,14 +263,6 @@ class ChatRequest(_Sent):
         if not turns:
             raise DataError("messages: all are empty. Expected a question such as 'Is there a lesion?'.")
         return turns
-
-
-def _check_pixels(n: int, most: int) -> None:
-    if n > most:
-        raise DataError(
-            f"the images are too large: together more than {most / 1e6:g} million pixels, the most that this server"
-            " decodes for one request. Shrink them."
-        )
 
 
 def read(body: bytes) -> ChatRequest:
@@ -322,13 +329,3 @@ def content_of(url: str) -> bytes:
     if not content:
         raise DataError("an image has no bytes.")
     return content
-
-
-def unknown_model(name: str, known: str) -> dict[str, str]:
-    """Return the parts of an error about a model that is not here."""
-    return {"message": f"no model {name[:200]!r} here. Known: {known}.", "code": "model_not_found"}
-
-
-def error(message: str, kind: str = "invalid_request_error", code: str | None = None) -> dict[str, Any]:
-    """Return an error as OpenAI's API has it."""
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import pytest
 
 from dualread.apps.score.scorer import Scorer
-from dualread.apps.serve.demo.application import application, listen, server
+from dualread.apps.serve.demo.page import application, listen, server
 from tests.apps.score import small
 from tests.apps.score.small import answers_exist
 from tests.service import running

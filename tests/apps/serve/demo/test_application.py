@@ -14,9 +14,9 @@ from PIL import Image
 
 from dualread.apps import main as program
 from dualread.apps.score import scorer as scoring
-from dualread.apps.serve.demo import asked
-from dualread.apps.serve.demo.application import listen
+from dualread.apps.serve.demo import page
 from dualread.apps.serve.demo.examples import EXAMPLES
+from dualread.apps.serve.demo.page import listen
 from tests.apps.score.test_scorer import LESION
 
 
@@ -115,7 +115,7 @@ def test_bad_input_gets_one_sentence(demo):
         ({"image": good, "donor": b"GIF89a"}, "The second image cannot be used"),
         ({"image": good, "question": None}, "the question is empty"),
         ({"image": good, "question": "long " * 500}, "more than max_prompt_tokens"),
-        ({"image": b"0" * (asked.MAX_IMAGE_MEGABYTES * 1_000_000 + 1)}, "At most 20 MB"),
+        ({"image": b"0" * (page.MAX_IMAGE_MEGABYTES * 1_000_000 + 1)}, "At most 20 MB"),
     ):
         status, text, headers = ask(demo, **sent)
         assert status == 400
@@ -142,7 +142,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read_to_its_end(demo):
     connection.putheader("Content-Length", str(10**12))
     connection.endheaders()
     try:
-        for _ in range(asked.MAX_BODY // 1_000_000 + 2):
+        for _ in range(page.MAX_BODY // 1_000_000 + 2):
             connection.send(b"0" * 1_000_000)
     except OSError:  # the program has answered and closed
         pass

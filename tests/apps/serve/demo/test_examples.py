@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dualread.apps.serve.demo.asked import read
 from dualread.apps.serve.demo.examples import EXAMPLES, Example
+from dualread.apps.serve.demo.page import read_question
 from dualread.training.phantoms.questions import ask
 from tests.data.dicoms import dicom
 from tests.data.test_windows import CT, LEVELS, MEDGEMMA
@@ -37,6 +37,6 @@ def test_the_question_has_another_answer_on_the_second_image(example: Example):
 def test_both_images_are_shown_through_the_windows_that_were_said():
     images = [base64.b64encode(dicom([[unit + 1024]], **CT)).decode() for unit in (40, 80)]
     sent = json.dumps({"question": "What?", "image": images[0], "donor": images[1]}).encode()
-    found = read(sent, None, MEDGEMMA)
+    found = read_question(sent, None, MEDGEMMA)
     assert [found.image.image.getpixel((0, 0)), found.donor.image.getpixel((0, 0))] == [LEVELS[40], LEVELS[80]]
-    assert read(sent).image.image.getpixel((0, 0)) != LEVELS[40]
+    assert read_question(sent).image.image.getpixel((0, 0)) != LEVELS[40]

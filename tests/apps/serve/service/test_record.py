@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from dualread.apps.serve.record import Record
+from dualread.apps.serve.outcome import Record
 from dualread.errors import DataError
 
 ROWS = [

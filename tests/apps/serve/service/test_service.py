@@ -10,8 +10,9 @@ import pytest
 
 from dualread.apps.score.results import Reading
 from dualread.apps.serve import service as module
-from dualread.apps.serve.chat_questions import ActorRequest, RequestReader, Wanted
-from dualread.models.actor import GrowingCompletion, PromptRead, SeededDecoding
+from dualread.apps.serve.chat_questions import ActorRequest, RequestReader
+from dualread.apps.serve.wire import ChatRequest, Turn
+from dualread.models.actor import EncodedRequest, GrowingCompletion, PromptRead, SeededDecoding
 from tests.apps.serve.service.test_texts import TEXT, byte_level
 
 TOKENIZER = byte_level()
@@ -86,8 +87,9 @@ def asked(service, name, *, n=1, temperature=0.0, **more):
         temperature=temperature, top_p=1.0, n_samples=n if temperature else 1, max_completion_tokens=100, seed=0
     )
     told = queue.Queue()
-    prompt, shown = SimpleNamespace(token_ids=(1,)), SimpleNamespace()
-    service.submit(name, ActorRequest(prompt=prompt, decoding=decoding, n=n, shown=shown, **more), told.put)
+    encoded = EncodedRequest(name=name, prompt=SimpleNamespace(token_ids=(1,)), decoding=decoding)
+    sent = ChatRequest(messages=[{"role": "user", "content": "x"}], n=n, **more)
+    service.submit(ActorRequest(sent=sent, encoded=encoded, shown=SimpleNamespace()), told.put)
     return told
 
 
@@ -102,18 +104,18 @@ def answers(told, n=1):
 @pytest.mark.parametrize(("n", "temperature"), [(1, 0.0), (3, 0.0), (3, 1.0)])
 def test_what_is_cut_off_is_answered_at_once_and_no_longer_made(service, n, temperature):
     actor = service.loaded.actor
-    for answer in answers(asked(service, "a", n=n, temperature=temperature, stop=(": no",)), n):
+    for answer in answers(asked(service, "a", n=n, temperature=temperature, stop=[": no"]), n):
         assert answer.completion.text == "At 37°C 日本"
         assert (answer.completion.finish_reason, answer.reading) == ("stop", None)
         assert "cut off" in answer.notes[0]
         assert len(answer.completion.token_ids) < len(IDS)
-    assert answers(asked(service, "b", stop=("never",)))[0].reading == SURE
+    assert answers(asked(service, "b", stop=["never"]))[0].reading == SURE
     assert actor.aborted == ["a"]
 
 
 def test_tokens_are_kept_only_where_their_log_probabilities_are_wanted(service):
     assert answers(asked(service, "a"))[0].tokens == ()
-    tokens = answers(asked(service, "b", log_probs=True))[0].tokens
+    tokens = answers(asked(service, "b", logprobs=True))[0].tokens
     assert [event.token for event in tokens] == IDS[:-1]  # without the token that ends a turn
 
 
@@ -185,4 +187,5 @@ def test_an_answer_is_judged_if_it_ends_where_readers_saw_it_end(finish_reason, 
     ],
 )
 def test_an_answer_is_judged_if_it_is_drawn_as_those_that_readers_saw(fitted, wanted, is_judged):
-    assert (list(requests(**fitted)._of_decoding(Wanted(**wanted))) == []) is is_judged
+    sent, turn = ChatRequest(messages=[{"role": "user", "content": "x"}], **wanted), Turn(role="user", parts=())
+    assert (list(requests(**fitted)._reasons([turn], 1, None, sent)) == []) is is_judged

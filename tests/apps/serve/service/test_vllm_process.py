@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dualread.apps.serve import on_vllm
+from dualread.apps.serve import actors
 from dualread.apps.serve.vllm_process import answer
 from dualread.errors import ArtifactError, DualReadError
 from dualread.models.actor import TokenEvent
@@ -127,9 +127,9 @@ def test_nothing_of_the_working_directory_is_imported(monkeypatch, tmp_path):
     (tmp_path / "numpy.py").write_text("from pathlib import Path\n\nPath('imported').touch()\nraise SystemExit\n")
     monkeypatch.chdir(tmp_path)
     for name in ("prepare", "send_as_arrays", "check"):
-        monkeypatch.setattr(on_vllm, name, lambda *given: None)
-    monkeypatch.setattr(on_vllm, "encoder_of", lambda *given: (None, frozenset(), ()))
-    monkeypatch.setattr(on_vllm, "read_config", lambda folder: SimpleNamespace(get_text_config=dict))
+        monkeypatch.setattr(actors, name, lambda *given: None)
+    monkeypatch.setattr(actors, "encoder_of", lambda *given: (None, frozenset(), ()))
+    monkeypatch.setattr(actors, "read_config", lambda folder: SimpleNamespace(get_text_config=dict))
     with pytest.raises(RuntimeError, match="unknown_option"):
-        on_vllm.OnVllm(tmp_path, SimpleNamespace(model={}, contract="single"), None, unknown_option=1)
+        actors.OnVllm(tmp_path, SimpleNamespace(model={}, contract="single"), None, unknown_option=1)
     assert not (tmp_path / "imported").exists()

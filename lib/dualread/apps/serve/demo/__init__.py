@@ -1,7 +1,6 @@
 """`dualread demo`: a page on this machine on which a person asks about an image and sees how far to trust the answer.
 
-`application` answers the browser's requests and refuses those of other sites, `asked` reads what the browser sends, and
-`page` writes the HTML. `examples` draws the images for the first click.
+`page` answers the browser's requests and refuses those of other sites; `examples` draws the images for the first click.
 """
 
 import argparse
@@ -36,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve the page until the program is interrupted; return the exit code."""
-    from dualread.apps.serve.demo.application import application, listen, serve
+    from dualread.apps.serve.demo.page import application, listen, server
 
     if not 0 <= options.port <= 65535:
         raise ConfigError(f"--port {options.port}: expected a number from 0 to 65535.")
@@ -44,5 +43,8 @@ def run(options: argparse.Namespace) -> int:
         scorer = arguments.load(options, batch_size=2)  # the image and the second one
         host, port = listening.getsockname()
         print(f"http://{host}:{port} is ready. Ctrl-C ends the program. Not for clinical use.", flush=True)
-        serve(application(scorer), listening)
+        try:
+            server(application(scorer)).run(sockets=[listening])
+        except KeyboardInterrupt:  # uvicorn has closed all connections and raises it again
+            print("stopped")
     return 0

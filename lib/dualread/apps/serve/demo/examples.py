@@ -33,13 +33,9 @@ _BLACK = replace(
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A question about two drawn images.
+    """A question, as annotators of phantoms write it, about two drawn images; what they show, also in a few words.
 
-    Attributes:
-        question: As the annotators of phantoms write it.
-        scene, donor: What the image and the second one show.
-        shown, donor_shown: The same in a few words.
-        expected: What happens with an actor that has learned from such images, and a reader that is of use.
+    What is `expected` happens with an actor that has learned from such images, and a reader that is of use.
     """
 
     question: str
@@ -52,7 +48,11 @@ class Example:
     @property
     def addresses(self) -> tuple[str, str]:
         """Both images as addresses of PNGs, "data:image/png;base64,...". What both show looks the same in both."""
-        return _address(self.scene, self.shown), _address(self.donor, self.shown)
+        addresses = []
+        for scene in (self.scene, self.donor):
+            Image.fromarray(draw(scene, generator("demo", self.shown))).save(file := BytesIO(), format="PNG")
+            addresses.append(f"data:image/png;base64,{b64encode(file.getvalue()).decode()}")
+        return addresses[0], addresses[1]
 
 
 EXAMPLES = (
@@ -81,9 +81,3 @@ EXAMPLES = (
         expected="Hardly anything can be seen, so confidence should be low.",
     ),
 )
-
-
-def _address(scene: Scene, name: str) -> str:
-    file = BytesIO()
-    Image.fromarray(draw(scene, generator("demo", name))).save(file, format="PNG")
-    return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"

@@ -1,6 +1,7 @@
-"""Answers with vLLM, which runs in a process of its own, so that the Python code of neither waits for the other.
+"""What the service needs of an actor, and the two that there are: on transformers, and on vLLM.
 
-This process reads requests, asks readers, and writes replies; the other one (`vllm_process`) makes tokens.
+vLLM runs in a process of its own (`vllm_process`), so that the Python code of neither waits for the other: this one
+reads requests, asks readers, and writes replies; the other one makes tokens.
 """
 
 import queue
@@ -9,19 +10,22 @@ import sys
 import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from dualread.apps.score.answering import Answered, as_answered
+from dualread.apps.score.answering import Answered, OpenActor, as_answered
 from dualread.apps.serve import vllm_process
 from dualread.apps.serve.chat_questions import ActorRequest
 from dualread.errors import ArtifactError, DualReadError, in_a_line
-from dualread.models.actor import EncodedRequest, Event, Finished
+from dualread.models.actor import EncodedRequest, Event, Finished, Stream
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
+from dualread.models.backbones.encode import Encoder
+from dualread.models.generation._transformers_stream import TransformersStream
 from dualread.models.generation._vllm import prepare
 from dualread.models.generation.data_parallel import send_as_arrays
 from dualread.models.generation.vllm_engine import encoder_of
@@ -30,8 +34,70 @@ from dualread.schema.recorded import RequiredView, Requirements
 _SECONDS_TO_END = 10  # for vLLM's process, when all is answered
 
 
+class ServingActor(Stream, Protocol):
+    """An opened checkpoint that answers requests as they arrive. One thread calls all but `encoder`, `broken`, `n_open`
+    and `wake`.
+
+    Attributes:
+        encoder: Encodes prompts.
+        config: The configuration of the model's text part.
+        broken: Why nothing is answered any longer, where the actor knows that before it is asked for a step.
+    """
+
+    encoder: Encoder
+    config: Any
+    broken: str | None
+
+    def wake(self) -> None:
+        """Let `step` return, if it waits for the engine: there is a request to add or to abort."""
+        ...
+
+    def close(self) -> None:
+        """End what the actor has started."""
+        ...
+
+    def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
+        """Return completions that readers can judge as they see them, with states and views."""
+        ...
+
+
+class OnTransformers(TransformersStream):
+    """Answers as `dualread score` does; states are read in a second pass, as there.
+
+    Args:
+        folder: The checkpoint.
+        requirements: How its readers require it to be opened and asked.
+        kappa: Temperature of the visual pooling; None if no reader reads states.
+        batch_size: Number of completions that are made at once.
+    """
+
+    broken: str | None = None
+
+    def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, *, batch_size: int):
+        self._actor = OpenActor(folder, requirements, kappa, batch_size=batch_size)
+        super().__init__(self._actor.opened, batch_size)
+        self.encoder, self.config = self._actor.encoder, self._actor.config
+        self._reads_states = kappa is not None
+
+    def wake(self) -> None:
+        """See `ServingActor.wake`; a step never waits."""
+
+    def close(self) -> None:
+        """See `ServingActor.close`."""
+
+    def read(self, asked: Sequence[ActorRequest], ended: Sequence[Finished], views: Sequence[RequiredView]) -> Answered:
+        """See `ServingActor.read`."""
+        questions = [
+            request.shown if request.read_again is None else replace(request.shown, image=request.read_again().image)
+            for request in asked
+            if request.shown is not None
+        ]
+        prompts, completions = [request.encoded.prompt for request in asked], [event.completion for event in ended]
+        return self._actor.read(questions, completions, views, states=self._reads_states, encoded=prompts)
+
+
 class OnVllm:
-    """Implements `actor.ServingActor`; arguments as in `vllm_process.VllmAnswering`."""
+    """Answers in a process of its own; arguments as in `vllm_process.VllmAnswering`."""
 
     def __init__(self, folder: Path, requirements: Requirements, kappa: float | None, **options: Any):
         prepare()
@@ -51,7 +117,7 @@ class OnVllm:
             )
         try:
             self._connection.send(((folder, requirements, kappa), options))
-            self.encoder, self.stop, _ = encoder_of(folder, requirements.model)
+            self.encoder, *_ = encoder_of(folder, requirements.model)
             self.config = read_config(folder).get_text_config()
             self._received()
         except Exception:
