@@ -24,9 +24,9 @@ ALL += [*controls.FIXED_METRICS.values(), *controls.SHUFFLED_METRICS.values()]
 @pytest.mark.parametrize(
     ("metric", "expected"),
     [
-        (Metric(name="x", head="AUROC", better="higher"), r"AUROC$\uparrow$"),
-        (Metric(name="x", head="Brier", better="lower"), r"Brier$\downarrow$"),
-        (SQUARED_CALIBRATION_ERROR, r"CE$^2\downarrow$"),
+        (Metric(name="x", head="AUROC", better="higher"), "AUROC↑"),
+        (Metric(name="x", head="Brier", better="lower"), "Brier↓"),
+        (SQUARED_CALIBRATION_ERROR, "CE²↓"),
         (Metric(name="x", head="Slope"), "Slope"),
         (Metric(name="x", better="higher"), ""),
     ],
