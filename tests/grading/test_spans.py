@@ -17,6 +17,12 @@ def test_spans_cover_the_text_without_gap_or_overlap(pieces):
     assert all(left[1] == right[0] for left, right in pairwise(spans))
 
 
+def test_a_character_of_several_tokens_is_of_the_one_that_completes_it():
+    pieces = [b"a", b"\xc2", b"\xb0", b"b"]
+    decoded = character_spans(range(4), lambda ids: b"".join(pieces[i] for i in ids).decode(errors="replace"))
+    assert decoded == ("a\xb0b", [(0, 1), (1, 1), (1, 2), (2, 3)])
+
+
 def test_a_token_that_straddles_a_boundary_belongs():
     # "<v>", ">up", "per", ".</", "v>" hold [0, 3), [3, 6), [6, 9), [9, 12), [12, 14); the block is [4, 10).
     spans = [(0, 3), (3, 6), (6, 9), (9, 12), (12, 14)]

@@ -5,6 +5,7 @@ import re
 import statistics
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 
 import httpx
 import numpy as np
@@ -301,10 +302,14 @@ def test_a_text_of_stop_cuts_off_the_answer_whole_and_streamed(server, study):
     assert "".join(chunk.choices[0].delta.content or "" for chunk in streamed) == cut
     assert streamed[-1].choices[0].finish_reason == "stop"
     drawn = {"temperature": 1.0, "seed": 3, "n": 3}
-    texts = [one.message.content for one in server.ask(study.image(1), LESION, **drawn).choices]
-    stop = texts[1][len(texts[1]) // 2 :][:2]
-    stopped = [one.message.content for one in server.ask(study.image(1), LESION, stop=stop, **drawn).choices]
-    assert stopped == [text.partition(stop)[0] for text in texts]
+    whole = server.ask(study.image(1), LESION, logprobs=True, **drawn).choices
+    texts = [one.message.content for one in whole]
+    tokens = [of.token for of in whole[1].logprobs.content]
+    stop = next(two for one, two in pairwise(tokens) if one in texts[1] and texts[1].find(two) > 0)  # a whole token
+    stopped = server.ask(study.image(1), LESION, stop=stop, logprobs=True, **drawn).choices
+    assert [one.message.content for one in stopped] == [text.partition(stop)[0] for text in texts]
+    *before, _ = [bytes(token.bytes) for token in stopped[1].logprobs.content]
+    assert stopped[1].message.content not in b"".join(before).decode(errors="replace")  # the last begins in the text
 
 
 def test_an_answer_that_is_invalid_or_no_number_has_no_confidence(study, monkeypatch):
