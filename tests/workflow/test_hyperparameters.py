@@ -122,4 +122,4 @@ def test_heads(asked, printed):
 
 def test_resamples(asked, printed):
     replicates = {spec["metrics"]["bootstrap"]["replicates"] for spec in asked["compute_metrics"]}
-    assert {number(n, "B=") in printed["Bootstrap"] for n in replicates} == {True}
+    assert {number(n, "𝐵=") in printed["Bootstrap"] for n in replicates} == {True}
