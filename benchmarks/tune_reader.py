@@ -27,6 +27,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from dualread import plugins
 from dualread.artifacts.tables import for_spreadsheets
+from dualread.digests import MANIFEST_NAME, digest_of
 from dualread.errors import DualReadError, UnfittedError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.progress import track
@@ -36,7 +37,6 @@ from dualread.schema.base import DatasetSplit
 from dualread.schema.study import Config
 from dualread.seeding import derive_seed
 from dualread.stages._views import read_examples
-from dualread.store.digest import MANIFEST_NAME, digest_of
 from dualread.study.config import resolve
 from dualread.study.files import merged
 from dualread.study.shards import StudyShards

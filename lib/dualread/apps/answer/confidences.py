@@ -23,13 +23,14 @@ from dualread.apps.answer.study import (
 )
 from dualread.artifacts.tables import reason_of
 from dualread.data.tables.contract import WIDE
+from dualread.digests import digest_of
 from dualread.errors import ConfigError, DataError, ReaderError, did_you_mean
 from dualread.grading.answers import why_no_answer
 from dualread.grading.canonical import canonical
 from dualread.models.backbones.user_model import look
 from dualread.progress import say, work_on
 from dualread.schema.study import Config
-from dualread.store.digest import digest_of, raw_digest
+from dualread.store.digest import raw_digest
 from dualread.store.runner import Runner
 from dualread.store.store import Store
 

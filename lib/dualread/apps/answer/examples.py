@@ -27,8 +27,9 @@ import polars as pl
 from dualread.data.datasets.own_tables import OwnRow, in_form, read_table, unfolded
 from dualread.data.frames import locate
 from dualread.data.given_images import read
+from dualread.digests import digest_of
 from dualread.errors import DataError, did_you_mean, refuse
-from dualread.store.digest import digest_of, replace_text, sha256_file
+from dualread.store.digest import replace_text, sha256_file
 
 # The parts of the examples, and the splits that a study has for them.
 PARTS = {"fit": "train", "validation": "validation", "test": "test"}

@@ -19,10 +19,10 @@ from dualread.apps.score.scorer import Scorer
 from dualread.apps.text import aligned
 from dualread.data.datasets.own_tables import OwnRow, image_in, in_form, unfolded
 from dualread.data.tables.files import BrokenLine, read_records
+from dualread.digests import digest_of
 from dualread.errors import DataError
 from dualread.progress import say, track
 from dualread.schema.columns import FEWEST_OPTIONS, MOST_OPTIONS
-from dualread.store.digest import digest_of
 
 
 @dataclass(frozen=True, kw_only=True)

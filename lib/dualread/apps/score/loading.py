@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from dualread.apps.score.answering import check_widths
 from dualread.apps.score.bundle import ReaderSource, check_is_own, find, find_checkpoint
+from dualread.digests import digest_of
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.evaluation.thresholds import Threshold, deciding
 from dualread.models import prompts
@@ -31,7 +32,7 @@ from dualread.readers.base import FittedReader
 from dualread.readers.requirements import all_requirements, requirements_of, states_of, views_read
 from dualread.schema.base import Wire
 from dualread.schema.recorded import PromptText, RequiredView, Requirements
-from dualread.store.digest import digest_of, sha256_file
+from dualread.store.digest import sha256_file
 
 _MERGED = "dualread-merged-"  # the beginning of the name of a folder for temporary files
 _SECONDS_TO_LOCK = 60.0  # a folder that is younger may be one that its process has not locked yet

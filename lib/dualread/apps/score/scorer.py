@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from dualread.apps.score.answering import OpenActor, readings
 from dualread.apps.score.loading import LoadedScorer, ScorerChoice, load
 from dualread.apps.score.results import Failed, Question, Scored, shown
+from dualread.digests import digest_of
 from dualread.errors import ConfigError, DualReadError
 from dualread.evaluation.thresholds import decide
 from dualread.schema.data import CtWindows, ct_windows_of
-from dualread.store.digest import digest_of
 
 if TYPE_CHECKING:
     from dualread.apps.score.results import GivenImage
