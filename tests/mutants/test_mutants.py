@@ -17,7 +17,10 @@ MOST_SECONDS = 600  # with a line that is wrong, a test may wait for something t
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    return Checkout.create(tmp_path_factory.mktemp("mutants") / "checkout")
+    copy = Checkout.create(tmp_path_factory.mktemp("mutants") / "checkout")
+    for command in (("init", "--quiet"), ("add", "--all", "--force")):  # tests of the workflow copy what git knows
+        subprocess.run(["git", *command], cwd=copy.folder, check=True)
+    return copy
 
 
 def run(checkout: Checkout, *options: str) -> subprocess.CompletedProcess:
