@@ -1,7 +1,7 @@
 """What the servers of this program share.
 
-A socket and a server that idle connections do not keep from answering, bodies of which only so much is in memory, and
-who may ask.
+They listen in one way, answer although connections are idle, keep a limited number of bytes of all bodies in memory, and
+refuse requests of other sites.
 """
 
 import asyncio
