@@ -1,7 +1,7 @@
 """What the servers of this program share.
 
-They listen in one way, answer although connections are idle, keep a limited number of bytes of all bodies in memory, and
-refuse requests of other sites.
+They listen in one way, answer although connections are idle, keep a limited number of bytes of all bodies in memory,
+and refuse requests of other sites.
 """
 
 import asyncio
