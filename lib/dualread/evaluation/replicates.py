@@ -23,8 +23,8 @@ from dualread.evaluation.statistics.t_replicates import Spread, spread_of_ranks
 def replicates(cells: Mapping[str, CellColumns], draws: ImageDraws) -> dict[str, dict[str, np.ndarray]]:
     """Return, by cell, the replicates of each of `WITH_REPLICATES`, and of `SHUFFLED_AUROC` where it has rows.
 
-    Each is float64 [B], NaN where it is undefined. All of a metric are NaN where the images on which it rests are fewer
-    than two, or worth fewer than two equal ones. A cell without answers is not resampled. Images are drawn once for all
+    Each is float64 [B], NaN where it is undefined. All of a metric are NaN where the images on which it rests have
+    no interval (`statistics.clusters.InEffect`). A cell without answers is not resampled. Images are drawn once for all
     cells.
 
     Args:

@@ -16,13 +16,13 @@ from dualread.evaluation.statistics.kernels import auroc_kernel, rank_kernel
 from dualread.evaluation.statistics.proportion import share_interval
 
 UNEVEN = {
-    "3 of 50, 50 of 1": [50] * 3 + [1] * 50,
     "Zipf": [200 // k for k in range(1, 31)],
-    "100, 20 of 5": [100] + [5] * 20,
+    "2 of 50, 20 of 5": [50] * 2 + [5] * 20,
 }
+TOO_UNEVEN = {"100, 20 of 5": [100] + [5] * 20, "3 of 50, 50 of 1": [50] * 3 + [1] * 50}
 
 
-@pytest.mark.parametrize("sizes", [[199, 1], [190] + [1] * 10, [7, 3, 3, 1], *UNEVEN.values()])
+@pytest.mark.parametrize("sizes", [[199, 1], [190] + [1] * 10, [7, 3, 3, 1], *UNEVEN.values(), *TOO_UNEVEN.values()])
 def test_degrees_of_freedom_are_those_of_the_matrix(sizes):
     n = np.array(sizes, dtype=float)
     a = 1 / (1 - n / n.sum())
@@ -48,7 +48,7 @@ def drawn(sizes, seed=0, correlation=0.3):
 
 
 def test_replicates_have_the_variance_of_leaving_out_each_image():
-    confidence, correct, image = drawn(UNEVEN["100, 20 of 5"])
+    confidence, correct, image = drawn(TOO_UNEVEN["100, 20 of 5"])
     sizes = np.bincount(image).astype(float)
     kernel = jackknife_kernel(auroc_kernel(confidence, correct, image, 21), sizes)
     left = np.array([auroc(confidence[image != k], correct[image != k]) for k in range(21)])
@@ -72,8 +72,17 @@ def test_many_images_are_left_out_in_groups():
     assert change[0] - float(found(np.ones((2501, 1)))[0]) == pytest.approx(shift * np.sqrt(999 / 1000), abs=1e-9)
 
 
-@pytest.mark.parametrize(("sizes", "reason"), [([199, 1], "1.01"), ([150] + [1] * 50, "1.77"), ([9], "one image")])
-def test_most_rows_about_one_image_have_no_interval_and_a_reason(sizes, reason):
+@pytest.mark.parametrize(
+    ("sizes", "reason"),
+    [
+        ([199, 1], "1.01"),
+        ([150] + [1] * 50, "51 images count as 1.77, expected 6"),
+        (TOO_UNEVEN["100, 20 of 5"], "21 images count as 3.81"),
+        (TOO_UNEVEN["3 of 50, 50 of 1"], "53 images count as 5.30"),
+        ([9], "one image"),
+    ],
+)
+def test_most_rows_about_few_images_have_no_interval_and_a_reason(sizes, reason):
     assert reason in InEffect.of(np.array(sizes)).reason
     confidence, correct, image = drawn(sizes)
     assert share_interval(correct, image) is None

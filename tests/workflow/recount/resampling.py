@@ -65,7 +65,7 @@ class Resamples:
         images = sorted(set(answers["image_id"]))
         rarer = _with_the_rarer_kind(answers)
         df = _degrees(answers) if is_uneven(answers) else rarer - 1
-        if rarer < 2 or (is_uneven(answers) and _worth(answers) < 1.99):
+        if rarer < 2 or (is_uneven(answers) and _worth(answers) < 6):
             return np.full(N_RESAMPLES, np.nan)
         left, n = definitions.squared_error_left_out(answers, images), len(images)
         whole = definitions.squared_error(answers)
@@ -75,7 +75,7 @@ class Resamples:
     def _left_out(self, metric: str, dataset: str, split: str, answers: pl.DataFrame) -> np.ndarray:
         """Return, for images of very unequal size, what leaving out each one takes away, with the spread of t."""
         images, rarer = sorted(set(answers["image_id"])), _with_the_rarer_kind(answers)
-        if _worth(answers) < 1.99 or (metric == "auroc" and rarer < 2):
+        if _worth(answers) < 6 or (metric == "auroc" and rarer < 2):
             return np.full(N_RESAMPLES, np.nan)
         whole = _value(metric, answers)
         left = np.array([_value(metric, answers.filter(pl.col("image_id") != image)) for image in images])

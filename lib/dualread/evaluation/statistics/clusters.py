@@ -22,9 +22,10 @@ from dualread.evaluation.statistics.kernels import Kernel, linear_kernel
 
 __all__ = ["Clusters", "InEffect", "degrees_of_freedom", "effective_number", "jackknife_kernel", "undefined"]
 
-# Images that are worth fewer equal ones have no interval: simulated ones cover in 70 to 94% where one image of two has
-# nearly all rows, or are about as wide as the scale.
-_FEWEST = 1.99  # or 100 and 99 rows
+# Uneven images that are worth fewer equal ones have no interval. Sizes do not tell how far rows of an image depend on
+# each other, on which the width hangs there: simulated intervals cover in 70 to 94% where one image of two has nearly
+# all rows, and in up to 100% where three of fifty have three quarters.
+_FEWEST = 6.0
 # Images are uneven if they are worth less than this share of their number, and if the largest ones matter.
 _EVEN_SHARE, _MANY = 0.75, 100.0
 # The largest clusters are left out one by one; where there are more, the others are left out in as many groups.
@@ -78,7 +79,7 @@ class InEffect(NamedTuple):
             return "no interval: all rows are about one image"
         if not self.is_uneven or self.number >= _FEWEST:
             return None
-        return f"no interval: rows so unequal that {self.n} images count as {self.number:.2f}"
+        return f"no interval: rows so unequal that {self.n} images count as {self.number:.2f}, expected {_FEWEST:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
