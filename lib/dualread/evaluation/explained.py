@@ -7,7 +7,7 @@ No value depends on them: an edit here computes none again.
 COUNTS = {
     "images_with_right": "images with right answers",
     "images_with_wrong": "images with wrong answers; AUROC and AURC rest on the fewer of the two",
-    "images_in_effect": "images of equal size that answers shared as unequally; if uneven, fewer than 6 have no interval",
+    "images_in_effect": "images of equal size, as unequally shared; if uneven, fewer than 6 have no interval",
     "decisive_pairs": "pairs that are correct on the right image and wrong on the donor",
     "source_images": "distinct right images of these pairs",
     "donor_images": "distinct donor images of these pairs",
