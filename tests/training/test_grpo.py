@@ -15,7 +15,7 @@ from dualread.training import dcpo, grpo
 from dualread.training.grpo import train
 from dualread.training.rewards import dcpo as dcpo_reward
 from dualread.training.rewards import rlcr, rlvr
-from dualread.training.trainer import _reward_function, counted
+from dualread.training.trainer import Algorithm, _reward_function, counted
 
 
 @pytest.fixture
@@ -75,11 +75,13 @@ def test_terms_are_logged_over_the_defined_values_of_all_processes(monkeypatch):
         terms=lambda found, bonus, **_: {"seen": [0.5, math.nan], "none": [math.nan] * 2},
     )
     logged = {}
-    values = _reward_function(reward)(
+    job = types.SimpleNamespace(reward=reward)
+    values = _reward_function(job, Algorithm())(
         completions=[[{"content": "<answer>gold</answer>"}], [{"content": "b"}]],
         reference_answers=[["gold"], ["gold"]],
         log_metric=logged.__setitem__,
         sample_id=["a", "b"],
+        trainer_state=types.SimpleNamespace(global_step=0),
         bonus=[1.0, 0.0],
     )
     assert values == [1.0, 0.0]

@@ -62,7 +62,7 @@ def test_wrong_token_types_end_the_training(job, monkeypatch, wrong):
         return {name: wrong(of) if name.endswith("token_type_ids") else of for name, of in batch.items()}
 
     monkeypatch.setattr(Encoder, "batch", changed)
-    monkeypatch.setattr("dualread.training.trainer.roll_out", _made_without_a_model)
+    monkeypatch.setattr("dualread.training._grpo_trainer.roll_out", _made_without_a_model)
     with pytest.raises(TrainingError, match=r"^training: the trainer's log-probabilities differ .* by [\d.e-]+ nats"):
         train(job("actor"))
 

@@ -12,8 +12,7 @@ from tests.training.writers.test_contract import tables_and_images
 from dualread.data.images import open_image
 from dualread.training.phantoms.scene import Style
 from dualread.training.writers import omnimedvqa, path_vqa, pmc_vqa, slake, vqa_med_2019, vqa_rad
-from dualread.training.writers._medpix import TWINS, cases_of, picture_of
-from dualread.training.writers.base import Hospital
+from dualread.training.writers.base import TWINS, Hospital, cases_of, picture_of
 
 
 def hospital(size=32, questions=1, seed=0, style=None, **images):
