@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 from tests.models.backbones.damage import edit_json
-from tests.tiny import both, image
+from tests.tiny import both
 from transformers import AutoTokenizer
 
 from dualread.errors import DataError, TrainingError
@@ -31,17 +31,6 @@ def test_the_bound_is_rounding_by_hand():
     for wrong in (-1.0 - 1.1 * FLOAT32, np.nan, -np.inf):
         with pytest.raises(TrainingError):
             check([(of(wrong), exact)])
-
-
-@both
-def test_a_second_bos_is_not_trained_with(tiny):
-    """Released tokenizers of Gemma add BOS, and so do their chat templates: what trl 1.16 encodes twice is longer."""
-    _, encoder = tiny.load()
-    tokenizer = encoder.processor.tokenizer
-    prompt = encoder.prompt("Where?", image=image(0), row="1")
-    assert prompt.token_ids.count(tokenizer.bos_token_id) == (tokenizer.bos_token_id is not None)
-    added = tokenizer(tokenizer.bos_token or "")["input_ids"]
-    assert len(added) == 2 * (tokenizer.bos_token_id is not None)
 
 
 def _without(types):
