@@ -36,7 +36,7 @@ def arguments(job: Job) -> Any:
     # transformers 5.19, which vLLM needs, knows the older name alone.
     known = {field.name for field in dataclasses.fields(GRPOConfig)}
     recompute = "activation_checkpointing" if "activation_checkpointing" in known else "gradient_checkpointing"
-    made = GRPOConfig(
+    made: Any = GRPOConfig(
         **_batches(settings),
         chat_template_kwargs=dict(job.backbone_settings.get("chat_template", {})),
         **_saving(job),

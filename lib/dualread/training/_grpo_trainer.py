@@ -41,7 +41,12 @@ class ActorTrainer(GRPOTrainer):
     opened: Opened
     prompts: Mapping[str, EncodedPrompt]
     log_probs: torch.Tensor
-    entropies: torch.Tensor | None
+    entropies: Any
+    # What TRL types as one of several things, or as None before it trains.
+    accelerator: Any
+    args: Any
+    model: Any
+    optimizer: Any
 
     def __init__(self, *, job: Job, algorithm: Algorithm, engine: CheckedRollouts | None, **named: Any):
         self.job, self.algorithm, self.engine = job, algorithm, engine
@@ -126,7 +131,7 @@ class ActorTrainer(GRPOTrainer):
         return output
 
 
-def _roll_out(_: Any, trainer: ActorTrainer) -> dict[str, Any]:
+def _roll_out(_: Any, trainer: Any) -> dict[str, Any]:
     """Return the rollouts of `trainer.rows` as TRL's `rollout_func`, with the columns of the algorithm."""
     job, rows, step = trainer.job, trainer.rows, trainer.state.global_step
     # A new one for each step, because an encoder keeps the pixels of its images in memory.
