@@ -135,6 +135,8 @@ def _sharding(settings: TrainingSettings, recompute: dict[str, bool]) -> dict[st
 def tracking(run: str) -> dict[str, Any]:
     """Return the trainer's arguments for the trackers that the environment names; `run` is the run's name there.
 
+    Specs do not name them, so that an actor is not trained again to be watched (`machine.report_to`).
+
     Raises:
         ConfigError: A tracker is not installed.
     """

@@ -50,7 +50,10 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     for modality, name in _SETS.items():
         chosen = [case for case in everyone if case.scene.modality == modality]
         for case in chosen:
-            yield _path(case), _image(case, hospital)
+            image = base.picture(case, hospital)
+            if modality == "ct":
+                image = Image.fromarray(np.asarray(image.convert("L")).astype(np.uint16) * 257)
+            yield _path(case), base.png(image.convert("L") if modality == "x-ray" else image)
         asked = [
             (case, q)
             for case in chosen
@@ -65,13 +68,6 @@ def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
 
 def _path(case: base.Case) -> str:
     return f"Images/{_SETS[case.scene.modality]}/{case.image_id:04d}.png"
-
-
-def _image(case: base.Case, hospital: base.Hospital) -> bytes:
-    image = base.picture(case, hospital)
-    if case.scene.modality == "ct":
-        return base.png(Image.fromarray(np.asarray(image.convert("L")).astype(np.uint16) * 257))
-    return base.png(image.convert("L") if case.scene.modality == "x-ray" else image)
 
 
 def _row(k: int, case: base.Case, question: SceneQuestion) -> dict[str, Any]:
