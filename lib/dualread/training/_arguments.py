@@ -27,7 +27,7 @@ def arguments(job: Job) -> Any:
     from trl.trainer.grpo_config import GRPOConfig
 
     settings, correction = job.settings, {}
-    if (wanted := settings.importance_sampling) is not None:  # `trainer.run` switches it on
+    if (wanted := settings.importance_sampling) is not None:  # `_grpo_trainer` switches it on
         correction = {
             "vllm_importance_sampling_mode": wanted.mode,
             "vllm_importance_sampling_clip_max": wanted.clip_max,
