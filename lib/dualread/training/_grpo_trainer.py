@@ -44,9 +44,7 @@ class ActorTrainer(GRPOTrainer):
     entropies: Any
     # What TRL types as one of several things, or as None before it trains.
     accelerator: Any
-    args: Any
     model: Any
-    optimizer: Any
 
     def __init__(self, *, job: Job, algorithm: Algorithm, engine: CheckedRollouts | None, **named: Any):
         self.job, self.algorithm, self.engine = job, algorithm, engine

@@ -141,10 +141,8 @@ class CheckedRollouts:
         from accelerate.utils import gather_object
 
         vocabulary, mask = trainer.opened.model.config.get_text_config().vocab_size, inputs["completion_mask"].bool()
-        policy, engine, entropies = (
-            values[mask].double().cpu().numpy()
-            for values in (trainer.log_probs, inputs["sampling_per_token_logps"], trainer.entropies)
-        )
+        read: Sequence[Any] = (trainer.log_probs, inputs["sampling_per_token_logps"], trainer.entropies)
+        policy, engine, entropies = (values[mask].double().cpu().numpy() for values in read)
         rounding, top_p = trainer.comparison.rounding_of_an_engine, self._job.settings.top_p
         self._passes.append(_evidence.Pass.of(policy, engine, entropies, vocabulary, FLOAT32 + RATIO * rounding))
         if len(self._passes) < trainer.args.gradient_accumulation_steps:

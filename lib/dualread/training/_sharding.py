@@ -99,15 +99,17 @@ class ShardedTrainer(ActorTrainer):
     def create_scheduler(self, *arguments: Any, **named: Any) -> Any:
         # accelerate knows the weights of an optimizer by their addresses, and has now mixed up those of which this
         # process has nothing.
-        for group, weights in zip(self.optimizer.param_groups, self._optimized, strict=True):
+        optimizer: Any = self.optimizer
+        for group, weights in zip(optimizer.param_groups, self._optimized, strict=True):
             group["params"] = weights
         return super().create_scheduler(*arguments, **named)
 
     def create_accelerator_and_postprocess(self) -> None:
         super().create_accelerator_and_postprocess()
+        options: Any = self.args
         if self.accelerator.distributed_type == DistributedType.MULTI_CPU:
             # accelerate shards on GPUs alone. This is what it does there.
-            self.accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin(**self.args.fsdp_plugin_args)
+            self.accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin(**options.fsdp_plugin_args)
             PartialState._shared_state["distributed_type"] = DistributedType.FSDP
             self.accelerator.state.distributed_type = DistributedType.FSDP
             self.is_fsdp_enabled = True
