@@ -17,7 +17,7 @@ from dualread.apps.score.results import Failed, Question, Scored, shown
 from dualread.apps.score.scorer import Scorer
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.data import images
-from dualread.data.dicom import through_windows
+from dualread.data.gray import through_windows
 from dualread.data.images import open_image
 from dualread.errors import ArtifactError, ConfigError, DataError, ReaderError
 from dualread.models import prompts
