@@ -2,8 +2,8 @@ import polars as pl
 import pytest
 from PIL import Image, ImageOps
 
+from dualread.data.questions.build import ROLES
 from dualread.data.questions.leakage import count, refuse_leakage, shared_pictures
-from dualread.data.questions.partition import ROLES
 from dualread.data.questions.pictures import thumbnail
 from dualread.errors import DataError
 from tests.data.questions.looks import COPIES, picture

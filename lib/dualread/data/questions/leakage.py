@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dualread.data.questions.build import ROLES
 from dualread.data.questions.copies import copies
-from dualread.data.questions.partition import ROLES
 from dualread.data.questions.pictures import SIDE
 from dualread.errors import DataError
 
