@@ -80,14 +80,14 @@ MUTANTS = (
     ),
     Mutant(
         "kappa multiplies",
-        "models/replay/pooling.py",
+        "models/replay/forward.py",
         "return torch.softmax(cosine / kappa, dim=0) @ image_states",
         "return torch.softmax(cosine * kappa, dim=0) @ image_states",
         ("models/replay/test_pooling.py", "models/replay/test_example.py"),
     ),
     Mutant(
         "answers are pooled in bfloat16",
-        "models/replay/pooling.py",
+        "models/replay/forward.py",
         "return states.float().mean(dim=0)",
         "return states.mean(dim=0)",
         ("models/replay/test_pooling.py", "models/replay/test_forward.py"),
