@@ -138,21 +138,9 @@ def _of_file(source: Path | bytes, bits: int | None, ct_windows: CtWindows | Non
 
 
 def _chosen_frame(content: bytes, name: str) -> tuple[int | None, tuple[str, ...]]:
-    """Return the frame of a file that is shown where none was named, and what a person has to know about it.
-
-    Several frames are one picture if all are equal, if the others are smaller copies or masks of one (TIFF says so), or
-    if they follow the main picture of a JPEG, as cameras write.
-
-    Args:
-        content: The file.
-        name: The image, in errors.
-
-    Returns:
-        The frame, from 1; None for the first, which all programs show.
-
-    Raises:
-        DataError: There are several frames, or the file cannot be read.
-    """
+    """Return the frame (from 1) that is shown where none is named, or None for the first, and a note on the choice."""
+    # Several frames are one picture if all are equal, if the others are smaller copies or masks of one (TIFF says so),
+    # or if they follow the main picture of a JPEG, as cameras write.
     with opened(content, name) as image:
         if not getattr(image, "is_animated", False):
             return None, ()

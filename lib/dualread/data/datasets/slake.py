@@ -111,18 +111,14 @@ def _find(folder: Path, split: str) -> Path:
     return files[0]
 
 
-def _family(record: Mapping[str, Any]) -> str:
-    content = record["content_type"].strip().lower()
-    return "knowledge" if content == "kg" else content
-
-
 def _row(folder: Path, source_row: int, record: Mapping[str, Any]) -> Row:
+    family = record["content_type"].strip().lower()
     return Row(
         official_id=str(record["qid"]),
         question=record["question"],
         reference_answers=(record["answer"],),
         answer_type=record["answer_type"].strip().lower(),
-        content_family=_family(record),
+        content_family="knowledge" if family == "kg" else family,
         modality=record["modality"].strip().lower() or None,
         location=record["location"].strip().lower() or None,
         image=(folder / "imgs" / record["img_name"]).absolute(),

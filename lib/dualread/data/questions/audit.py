@@ -46,7 +46,7 @@ def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> 
             problems.append(sentence)
         if not row.reference_answers:
             problems.append(f"{where}: there is no reference answer. Correct the row.")
-        elif row.options and not _is_an_option(row):
+        elif row.options and not _canonical(row.reference_answers) & _canonical(row.options):
             problems.append(
                 f"{where}: the gold answer is {' or '.join(map(repr, row.reference_answers))}, which is none of the"
                 f" options: {'; '.join(row.options)}. Correct the row."
@@ -66,10 +66,9 @@ def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> 
     refuse(problems)
 
 
-def _is_an_option(row: Row) -> bool:
-    """Return whether an option is the gold answer, as grading compares them."""
-    golds, options = (set(map(canonical, texts)) for texts in (row.reference_answers, row.options))
-    return bool(golds & options - {""})
+def _canonical(texts: Sequence[str]) -> set[str]:
+    """Return the texts as grading compares them, without those that cannot be right."""
+    return set(map(canonical, texts)) - {""}
 
 
 def where_is(loaded: Loaded, row: Row) -> str:
