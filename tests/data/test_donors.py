@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualread.artifacts.tables import from_rows
-from dualread.data import donors
+from dualread.data import candidates
 from dualread.data.donors import count_pairs, pair
 from dualread.errors import ConfigError, DataError
 from dualread.grading.canonical import canonical
@@ -102,14 +102,16 @@ def manifests(draw):
     ]
 
 
-@pytest.mark.parametrize(("largest", "choose"), [(donors.LARGEST_COMPARED, _smallest_digest), (1, _next_in_the_ring)])
+@pytest.mark.parametrize(
+    ("largest", "choose"), [(candidates.LARGEST_COMPARED, _smallest_digest), (1, _next_in_the_ring)]
+)
 @settings(max_examples=examples(80))
 @given(
     rows=manifests(), random=st.randoms(), match_on=st.sampled_from([(), ("modality",), ("modality", "answer_type")])
 )
 def test_equals_a_brute_force_search_in_any_row_order(largest, choose, rows, random, match_on):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(donors, "LARGEST_COMPARED", largest)
+        patch.setattr(candidates, "LARGEST_COMPARED", largest)
         _equals_a_brute_force_search(rows, random, match_on, choose)
 
 
@@ -161,7 +163,7 @@ def test_a_large_group_has_the_next_in_the_ring_and_the_audit_says_so(n_golds):
 
 @pytest.mark.parametrize(("n", "choose"), [(3, _smallest_digest), (4, _next_in_the_ring)])
 def test_a_group_is_large_beyond_the_limit(monkeypatch, n, choose):
-    monkeypatch.setattr(donors, "LARGEST_COMPARED", 3)
+    monkeypatch.setattr(candidates, "LARGEST_COMPARED", 3)
     rows = [_row(i, image=f"b{i}", answers=[f"g{i}"]) for i in range(n)]
     pairs, audit = pair(_manifest(*rows), ["modality"])
     names = [row["sample_id"] for row in rows]

@@ -10,7 +10,7 @@ from dualread.data.datasets.base import checked_request, read_json
 from dualread.data.donors import pair
 from dualread.data.given_images import read
 from dualread.data.images import open_image
-from dualread.data.questions.build import assign_roles
+from dualread.data.questions.roles import assign_roles
 from dualread.data.tables.files import read_file, read_records
 from dualread.schema.base import Place
 from dualread.schema.plugin_settings import NoSettings

@@ -186,7 +186,7 @@ MUTANTS = (
     # --- data
     Mutant(
         "a donor may show the same pixels",
-        "data/donors.py",
+        "data/candidates.py",
         "keys = [frozenset((image, -pixel, *forms)) for image, pixel, forms in zip(images, pixels, golds, strict=True)]",
         "keys = [frozenset((image, *forms)) for image, pixel, forms in zip(images, pixels, golds, strict=True)]",
         ("data/test_donors.py", "stages/test_pair_donors.py"),
