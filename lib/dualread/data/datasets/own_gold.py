@@ -129,7 +129,7 @@ def without_booleans(lines: Sequence[OwnRow], booleans: str | None) -> list[OwnR
     Raises:
         DataError: There is no setting, and True or False is the gold answer of a question that asks for neither.
     """
-    texts = dict(zip(_TRUTHS, (booleans or "true/false").split("/"), strict=True))
+    texts: dict[str, str] = dict(zip(_TRUTHS, (booleans or "true/false").split("/"), strict=True))
     words = "yes or no" if booleans == "yes/no" else "its text"
     made, problems = [], []
     for line in lines:
