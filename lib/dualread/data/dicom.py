@@ -1,8 +1,7 @@
 """Render DICOM files as 8-bit RGB by pydicom, as the file says that it is to be shown (PS3.3 C.7.6.3, C.11.1, C.11.2).
 
-The modality LUT or rescale slope and intercept; the first VOI LUT, or else the first window, or else all bits that are
-stored; then MONOCHROME1 is inverted, and padding is black. This is done to each value that can be stored, at most
-65,536, and pixels are looked up.
+The modality LUT or rescale slope and intercept; the first VOI LUT, or else the first window, or else all stored bits;
+then MONOCHROME1 is inverted, and padding is black. Each value that can be stored is shown so, and pixels are looked up.
 """
 
 from typing import Any
@@ -43,23 +42,21 @@ def _rendered(values: np.ndarray, header: Any, bits: int | None, windows: CtWind
     from pydicom.pixels.processing import apply_color_lut
 
     why_not = _no_hounsfield_units(header) if windows else None
-    doubts: list[str] = []
     if header.PhotometricInterpretation in GRAY:
         table, how, doubts = _gray_table(values, header, bits, None if why_not else windows, name)
         shown = table[values]
     elif header.PhotometricInterpretation in COLORS:
-        top, how = (1 << header.BitsStored) - 1, "DICOM in color"
+        top, how, doubts = (1 << header.BitsStored) - 1, "DICOM in color", []
         shown = ((values.astype(np.uint32) * 510 + top) // (2 * top)).astype(np.uint8)
     else:
-        colors, how = apply_color_lut(values, header)[..., :3], "DICOM shown by its palette"
+        colors, how, doubts = apply_color_lut(values, header)[..., :3], "DICOM shown by its palette", []
         shown = (colors >> 8 * (colors.itemsize - 1)).astype(np.uint8)
     aspect = [int(side) for side in header.get("PixelAspectRatio") or (1, 1)]
     notes = ["DICOM whose pixels are not square is shown as it is stored"] if aspect[0] != aspect[-1] else []
-    notes += [how, *([why_not] if why_not else [])]
+    notes += [how, why_not] if why_not else [how]
     picture = Image.fromarray(shown).convert("RGB")
-    return Decoded(
-        image=picture, notes=tuple(notes), doubts=tuple(doubts) or hard_to_see(picture), own=False, private=True
-    )
+    unseen = tuple(doubts) or hard_to_see(picture)
+    return Decoded(image=picture, notes=tuple(notes), doubts=unseen, own=False, private=True)
 
 
 def _gray_table(
@@ -106,11 +103,10 @@ def _levels(
         lut.LUTDescriptor = [entries, first, max(depth, 10)]
         entry = np.rint(units).clip(first, first + 65535).astype(np.int64)
         return apply_voi(entry, header) / ((1 << depth) - 1) * 255, "DICOM shown by its first VOI LUT", []
-    ends = np.array([every.min(), every.max()])
     if table := header.get("ModalityLUTSequence"):
         low, high = 0, (1 << table[0].LUTDescriptor[2]) - 1
     else:
-        low, high = apply_modality_lut(ends, header)
+        low, high = apply_modality_lut(np.array([every.min(), every.max()]), header)
     if header.get("WindowCenter") is not None and header.get("WindowWidth") is not None:
         center, width = (float(np.ravel(value)[0]) for value in (header.WindowCenter, header.WindowWidth))
         header.VOILUTFunction = str(header.get("VOILUTFunction") or "LINEAR")
