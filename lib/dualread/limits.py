@@ -5,6 +5,7 @@ user has named that package: on the command line (`--plugins`), as an argument `
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from dualread import plugins
@@ -62,3 +63,34 @@ def check_size(file: Path, most: int, *, header: bool = False) -> Path:
         what = "its header has" if header else "has"
         raise ArtifactError(f"{file}: {what} {size:,} bytes, expected at most {most:,}. Download or export it again.")
     return file
+
+
+# --- What a client may send to a server, and how long it may take
+
+REQUEST_VALUES = 50_000  # of the JSON of a request; reading them takes less than half a second
+REQUEST_CHARACTERS = 100_000  # of all its texts: far more than fits into a prompt
+URL_ESCAPES = 1_000_000  # of a data URL
+CHOICES = 128  # of a request, as in OpenAI's API
+COMPLETION_TOKENS = 1000  # vLLM is opened for a few more, and transformers reserves memory for all of them
+REQUESTS_READ = 2  # that are parsed and whose images are decoded at once; one can take half a gigabyte
+BODIES = 8  # of all requests that are being sent or decoded: so many times the largest one
+SECONDS_FOR_HEAD = 5  # of a request
+SECONDS_FOR_BODY = 60
+SECONDS_TO_TAKE = 60  # what was sent
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientLimits:
+    """How much clients may send to a server; its options change it.
+
+    Attributes:
+        megabytes: Of one request, with its images in base64.
+        images: In one request.
+        megapixels: Of all images of one request.
+        requests: That are answered or wait at once.
+    """
+
+    megabytes: int = 32
+    images: int = 8
+    megapixels: int = 50
+    requests: int = 256

@@ -13,12 +13,13 @@ from openai import OpenAI
 from dualread.apps.score.loading import ScorerChoice
 from dualread.apps.serve import web
 from dualread.apps.serve.application import application
-from dualread.apps.serve.chats import Chats, ClientLimits
+from dualread.apps.serve.chats import Chats
 from dualread.apps.serve.opening import open_service
 from dualread.apps.serve.outcome import Outcome
 from dualread.apps.serve.service import AnsweringService
 from dualread.grading.canonical import canonical
 from dualread.grading.parse import Parsed
+from dualread.limits import ClientLimits
 from tests.service import running
 
 LESION = "Is there a lesion?"

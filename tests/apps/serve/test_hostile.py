@@ -21,11 +21,12 @@ import openai
 import pytest
 from PIL import Image
 
+from dualread import limits
 from dualread.apps import main as program
 from dualread.apps.serve import web, wire
-from dualread.apps.serve.chats import ClientLimits
 from dualread.apps.serve.outcome import GONE
 from dualread.data.images import Decoded
+from dualread.limits import ClientLimits
 from dualread.models.generation import _transformers_stream
 from tests.apps.serve.running import LESION, data_url, opened, part, serving, user
 from tests.tiny import image
@@ -170,6 +171,36 @@ def test_too_many_requests_are_told_to_come_again(study):
             connection.close()
         wait_until(lambda: "dualread_requests_open 0" in httpx.get(f"{server.address}/metrics").text)
         assert server.ask(study.image(1), LESION).choices
+
+
+def test_half_sent_heads_keep_nobody_out_and_are_closed(server, monkeypatch):
+    monkeypatch.setattr(limits, "SECONDS_FOR_HEAD", 1)
+    idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(60)]
+    for i, connection in enumerate(idle):
+        connection.settimeout(10)
+        connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0" if i % 2 else b"")
+    assert post(server, sent(" ")).status_code == 400
+    time.sleep(0.8)
+    idle[1].sendall(b"0")  # a byte now and then gives no more time
+    assert all(connection.recv(10) == b"" for connection in idle)
+    for connection in idle:
+        connection.close()
+    with httpx.Client(base_url=server.address) as client:  # a connection that has asked may ask again
+        for _ in range(3):
+            assert client.get("/demo.css").status_code == 200
+            time.sleep(0.7)
+
+
+def test_a_request_that_does_not_arrive_is_given_up_and_what_is_sent_is_bounded(server, monkeypatch):
+    monkeypatch.setattr(limits, "SECONDS_FOR_BODY", 0.5)
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9999999\r\n\r\n{"
+    with socket.create_connection(("127.0.0.1", server.port)) as slow:
+        slow.settimeout(10)
+        slow.sendall(head)
+        assert b" 408 " in slow.recv(100)
+    monkeypatch.setattr(limits, "BODIES", 0.1)
+    assert post(server, b"x" * 3_300_000).status_code == 429
+    assert post(server, b"x" * 3_100_000).status_code == 400
 
 
 def test_a_client_that_goes_away_frees_its_request(study, monkeypatch):
