@@ -1,8 +1,9 @@
 """`dualread serve`: a server with OpenAI's API whose every answer says how far it can be trusted.
 
-`wire` reads requests, `chats` answers one from its first byte to its last, `replies` writes the replies, and `outcome`
-counts, logs and records what has become of it; `application` is the server around them. `opening` opens the readers and
-one of the `actors`, and `service` brings both together with the requests.
+A request goes through these files in this order: `application` lets it in, `chats` takes it from its first byte to its
+last, `wire` reads its JSON and its images, `chat_questions` says what is asked and whether readers know such answers,
+`service` has one of the `actors` answer and the readers judge, `replies` writes what is said, and `outcome` counts,
+logs and records it. `opening` opens readers and actor before the first request; `page` shows a page that asks.
 """
 
 import argparse

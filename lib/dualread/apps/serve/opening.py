@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from dualread.apps.score import stored
-from dualread.apps.score.answering import scores_of
+from dualread.apps.score.answering import features_of, scores_of
 from dualread.apps.score.loading import LoadedScorer, Opens, ScorerChoice, load
 from dualread.apps.score.stored import StoredAnswer
 from dualread.apps.serve.actors import OnTransformers, OnVllm, ServingActor
@@ -102,7 +102,7 @@ def _features(loaded: LoadedScorer[ServingActor]) -> set[str]:
     """Return what the readers read; refuse one that reads what vLLM does not show."""
     read: set[str] = set()
     for name, reader in loaded.readers.items():
-        features = set(reader.provenance.get("features") or ())
+        features = features_of(reader)
         if views_read(reader, where=name):
             why = "asks the actor more about each answer"
         elif missing := sorted(features - set(FEATURES)):
@@ -143,9 +143,7 @@ def check(loaded: LoadedScorer[ServingActor], answers: Sequence[StoredAnswer]) -
     answered = actor.read([asked[k] for k in same], [finished[k] for k in same], loaded.views)
     confidences = scores_of(loaded.method, loaded.readers[loaded.method], answered).confidence.tolist()
     worst = 0.0
-    for name in sorted(
-        {name for reader in loaded.readers.values() for name in reader.provenance.get("features") or ()}
-    ):
+    for name in sorted(features_of(*loaded.readers.values())):
         for k, now in zip(same, answered.answers.features(name), strict=True):
             before = answers[k].states[name]
             apart = float(np.linalg.norm(now - before) / max(float(np.linalg.norm(before)), 1e-6))

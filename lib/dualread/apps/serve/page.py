@@ -4,11 +4,13 @@ The examples for the first click are drawn, because a reader's folder holds no i
 to pass on. The actors of the embedded study were trained on such images.
 """
 
+import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from PIL import Image
@@ -29,22 +31,6 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
 }
 _FOLDER, _SHARED = Path(__file__).parent, Path(dualread.reporting.__file__).parent  # the look of the other pages
-_WITH_LESION = Scene(
-    modality="ct",
-    region="abdomen",
-    plane="axial",
-    lesion_count=1,
-    lesion_size="large",
-    lesion_shape="round",
-    lesion_color="white",
-    lesion_position="upper right",
-    noise=0.03,
-)
-_CLEAR = replace(_WITH_LESION, lesion_count=0)
-_BLACK = replace(
-    _WITH_LESION, modality="mri", region="head", lesion_shape="oval", lesion_color="black", lesion_position="lower left"
-)
-_HAZE = 0.9  # that of the hazy images of the studies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,32 +57,13 @@ class Example:
         return addresses
 
 
-EXAMPLES = (
-    Example(
-        question="Does the picture look abnormal?",
-        scene=_WITH_LESION,
-        donor=_CLEAR,
-        shown="a white lesion",
-        donor_shown="no lesion",
-        expected="The answer is easy to see, so confidence should be high.",
-    ),
-    Example(
-        question="What color is the lesion?",
-        scene=_BLACK,
-        donor=replace(_BLACK, lesion_color="white"),
-        shown="a black lesion",
-        donor_shown="a white lesion",
-        expected="The images differ in the color alone.",
-    ),
-    Example(
-        question="Does the picture look abnormal?",
-        scene=replace(_WITH_LESION, haze=_HAZE),
-        donor=replace(_CLEAR, haze=_HAZE),
-        shown="a white lesion behind a haze",
-        donor_shown="no lesion, behind a haze",
-        expected="Hardly anything can be seen, so confidence should be low.",
-    ),
-)
+def _example(scene: Mapping[str, Any], donor: Mapping[str, Any], **words: str) -> Example:
+    """Return an example of demo.json; of the donor's scene, it says what differs."""
+    first = Scene(**scene)
+    return Example(scene=first, donor=replace(first, **donor), **words)
+
+
+EXAMPLES = [_example(**entry) for entry in json.loads((_FOLDER / "demo.json").read_text(encoding="utf-8"))]
 
 
 def routes(*, method: str, notes: Sequence[str], megabytes: int) -> list[Route]:
