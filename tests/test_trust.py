@@ -252,7 +252,7 @@ def test_a_request_is_bounded(said):
     defaults = limits.ClientLimits()
     says(said, MB=defaults.megabytes, images=defaults.images, megapixels=defaults.megapixels)
     says(said, requests=defaults.requests, values_of_JSON=f"{limits.REQUEST_VALUES:,}")
-    says(said, characters_of_text=f"{limits.REQUEST_CHARACTERS:,}", choices=limits.CHOICES)
+    says(said, characters_of_text=f"{limits.REQUEST_CHARACTERS:,}", choices=limits.CHOICES, messages=limits.MESSAGES)
     says(said, tokens_of_a_completion=f"{limits.COMPLETION_TOKENS:,}")
     says(said, seconds_for_its_head=limits.SECONDS_FOR_HEAD, seconds_for_its_body=limits.SECONDS_FOR_BODY)
 

@@ -332,8 +332,17 @@ def _post_and_lose(port, body, headers):
         httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=body, headers=headers, timeout=60)
 
 
-def start(study, *options):
-    command = [sys.executable, "-c", PROGRAM, "serve", str(study.reader("dualread"))]
+def test_the_command_that_has_answered_everything_ends_well_whatever_python_waits_for(study):
+    """Such as a thread that still reads a request; it would have ended by its alarm."""
+    waiting = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
+    running, _ = start(study, "--seconds-to-stop", "2", program=waiting + PROGRAM)
+    running.send_signal(signal.SIGTERM)
+    out, errors = running.communicate(timeout=30)
+    assert (running.returncode, out) == (0, "stopped\n"), errors
+
+
+def start(study, *options, program=PROGRAM):
+    command = [sys.executable, "-c", program, "serve", str(study.reader("dualread"))]
     command += ["--checkpoint", str(study.actor), "--port", "0", *options]
     environment = {**os.environ, "DUALREAD_API_KEY": "secret"}
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)

@@ -25,6 +25,7 @@ from dualread.schema.data import CtWindows
 _HEAD = re.compile(r"data:[^,]{0,500}?;base64\s*,", re.ASCII | re.IGNORECASE)
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _Text = Annotated[str, Field(max_length=limits.REQUEST_CHARACTERS)]
+_StopText = Annotated[str, Field(max_length=limits.STOP_CHARACTERS)]
 
 # Parameters that change no answer of this model.
 _IGNORED = {
@@ -114,7 +115,7 @@ class _Part(_Sent):
 
 class _Message(_Sent):
     role: Literal["system", "developer", "user", "assistant"]
-    content: Annotated[list[_Part], Field(max_length=1000)] = []
+    content: Annotated[list[_Part], Field(max_length=limits.MESSAGE_PARTS)] = []
     name: str = ""
     """Of no effect: chat templates do not show it."""
 
@@ -149,9 +150,9 @@ class _StreamOptions(_Sent):
 class _Extension(_Sent):
     """What a request may say that is not in OpenAI's API, under `dualread` (`extra_body` of its client)."""
 
-    id: Annotated[str, Field(max_length=200)] | None = None
+    id: Annotated[str, Field(max_length=limits.ID_CHARACTERS)] | None = None
     """The question's own name, for `--record`."""
-    options: Annotated[list[_Text], Field(max_length=100)] = []
+    options: Annotated[list[_Text], Field(max_length=limits.SENT_OPTIONS)] = []
     """The options of a multiple-choice question."""
     own_prompt: bool = False
     """Whether the text is the whole prompt."""
@@ -160,7 +161,7 @@ class _Extension(_Sent):
 class ChatRequest(_Sent):
     """The body of a request to /v1/chat/completions."""
 
-    messages: Annotated[list[_Message], Field(min_length=1, max_length=100)]
+    messages: Annotated[list[_Message], Field(min_length=1, max_length=limits.MESSAGES)]
     model: str | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -168,11 +169,11 @@ class ChatRequest(_Sent):
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
-    stop: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=16)] = []
+    stop: Annotated[list[_StopText], Field(max_length=limits.STOP_TEXTS)] = []
     stream: bool = False
     stream_options: _StreamOptions = _StreamOptions()
     logprobs: bool = False
-    top_logprobs: Annotated[int, Field(ge=0, le=20)] = 0
+    top_logprobs: Annotated[int, Field(ge=0, le=limits.TOP_LOG_PROBS)] = 0
     dualread: _Extension = _Extension()
     # Settings that this model does not have: ignored, and a note says so.
     reasoning_effort: Any = None
