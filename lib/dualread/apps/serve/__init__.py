@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import webbrowser
 from pathlib import Path
 
@@ -157,7 +158,8 @@ def run(options: argparse.Namespace, *, shows_page: bool = False) -> int:
         sys.setswitchinterval(_SECONDS_PER_TURN)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server raises it again when it has ended
         if shows_page and not options.no_browser:
-            webbrowser.open(address)  # the socket listens, and keeps the browser waiting for a moment
+            # In a thread, because a browser in a terminal would be waited for, and waits for the page.
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         try:
             server = web.server(app, connections=4 * options.max_requests, seconds_to_stop=options.seconds_to_stop)
             server.run(sockets=[listening])
