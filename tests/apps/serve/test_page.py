@@ -3,9 +3,6 @@
 import base64
 import io
 import re
-import signal
-import subprocess
-import sys
 
 import httpx
 import numpy as np
@@ -62,18 +59,3 @@ def test_the_question_has_another_answer_on_the_second_image(example: Example):
     first, second = (np.asarray(Image.open(io.BytesIO(file))) for file in files)
     assert first.shape == second.shape == (64, 64, 3)
     assert (first != second).any()
-
-
-def test_the_command_opens_the_page_and_ends_at_a_signal(study):
-    """The browser is a program that prints the address."""
-    arguments = [study.reader("dualread"), "--checkpoint", study.actor, "--port", "0", "--engine", "transformers"]
-    command = [sys.executable, "-m", "dualread", "demo", *map(str, arguments)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env={"BROWSER": "echo %s"}) as running:
-        address = re.match(r"(http://127\.0\.0\.1:\d+) is ready", running.stdout.readline())[1]
-        assert running.stdout.readline() == f"{address}\n"
-        assert "Ask about an image" in httpx.get(f"{address}/").text
-        running.send_signal(signal.SIGINT)
-        out, errors = running.communicate(timeout=60)
-    assert (running.returncode, out) == (0, "stopped\n")
-    assert "Traceback" not in errors
