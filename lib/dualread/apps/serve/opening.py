@@ -57,7 +57,14 @@ def open_service(
         ArtifactError: The engine does not read what was read when the reader was exported.
     """
     engine = engine or ("vllm" if find_spec("vllm") else "transformers")
-    limit = None if abstain_before in (None, _THRESHOLD) else _number(abstain_before)
+    limit = None
+    if abstain_before not in (None, _THRESHOLD):
+        try:
+            limit = float(abstain_before)
+        except ValueError:
+            limit = -1.0
+        if not 0 <= limit <= 1:
+            raise ConfigError(f"--abstain-before {abstain_before}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
     opens: Opens[ServingActor] = partial(OnTransformers, batch_size=batch_size)
     if engine == "vllm":
         opens = partial(OnVllm, max_num_seqs=batch_size, most_images=most_images)
@@ -86,16 +93,6 @@ def open_service(
             )
         limit = threshold.value
     return AnsweringService(loaded, abstain_below=limit)
-
-
-def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise ConfigError(f"--abstain-before {text}: expected a number from 0 to 1, or `{_THRESHOLD}`.")
-    return number
 
 
 def _features(loaded: LoadedScorer[ServingActor]) -> set[str]:
