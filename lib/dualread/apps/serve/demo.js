@@ -134,17 +134,19 @@
     const [{ answer, confidence, threshold, abstain, notes, methods }] = all;
     const shown = (text) => (text === null ? "none" : text);
     const fallen = drop(all);
-    const title = `Answer: ${shown(answer)}, ${confidence === null ? "no confidence" : `confidence ${confidence.toFixed(4)}`}`
-      + (fallen && `, drop on the second image ${fallen}`);
+    const sure = confidence === null ? "no confidence" : `confidence ${confidence.toFixed(4)}`;
+    const title = `Answer: ${shown(answer)}, ${sure}${fallen && `, drop on the second image ${fallen}`}`;
     const decision = abstain === null ? "Undecided" : abstain ? "Do not keep" : "Keep";
-    const why = threshold?.decision ?? (confidence === null ? "there is no confidence" : "no threshold travels with this reader");
+    const unknown = confidence === null ? "there is no confidence" : "no threshold travels with this reader";
+    const why = threshold?.decision ?? unknown;
     const hasParts = all.some(({ psr, per }) => psr !== null && per !== null);
     const part = (name) => all.map((judged) => ({ confidence: judged[name] }));
     const of = (name) => all.map((judged) => judged.methods[name] ?? { confidence: null });
     const header = ["", "Image", ...(all.length > 1 ? ["Second image", "Drop"] : [])];
     const answers = all.map((judged) => element("td", shown(judged.answer)));
     const rows = [row("Answer", all.length > 1 ? [...answers, element("td")] : answers)];
-    if (hasParts) rows.push(confidences("PSR, before the answer", part("psr")), confidences("PER, after the answer", part("per")));
+    if (hasParts) rows.push(confidences("PSR, before the answer", part("psr")));
+    if (hasParts) rows.push(confidences("PER, after the answer", part("per")));
     for (const name of Object.keys(methods).filter((other) => other !== method)) rows.push(confidences(name, of(name)));
     const both = hasParts ? `${method}, both together` : method;
     rows.push(confidences(both, part("confidence"), { className: "chosen" }));
