@@ -152,16 +152,16 @@ def run(options: argparse.Namespace, *, shows_page: bool = False) -> int:
         host, port = listening.getsockname()[:2]
         address = f"http://{host}:{port}"
         ready = f"{address} is ready" if shows_page else f"{address}/v1 is ready, with the model {options.name}"
-        print(f"{ready}. Not for clinical use.", flush=True)
-        if key is None and options.host not in (web.LOOPBACK, "localhost"):
-            say(f"dualread serve: everyone who reaches {host}:{port} may ask. Give --api-key to choose who.")
+        server = web.server(app, connections=4 * options.max_requests, seconds_to_stop=options.seconds_to_stop)
         sys.setswitchinterval(_SECONDS_PER_TURN)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server raises it again when it has ended
-        if shows_page and not options.no_browser:
-            # In a thread, because a browser in a terminal would be waited for, and waits for the page.
-            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         try:
-            server = web.server(app, connections=4 * options.max_requests, seconds_to_stop=options.seconds_to_stop)
+            print(f"{ready}. Not for clinical use.", flush=True)
+            if key is None and options.host not in (web.LOOPBACK, "localhost"):
+                say(f"dualread serve: everyone who reaches {host}:{port} may ask. Give --api-key to choose who.")
+            if shows_page and not options.no_browser:
+                # In a thread, because a browser in a terminal would be waited for, and waits for the page.
+                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
             server.run(sockets=[listening])
         except KeyboardInterrupt:  # uvicorn has closed all connections and raises it again
             pass
