@@ -6,11 +6,10 @@ to pass on. The actors of the embedded study were trained on such images.
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from PIL import Image
@@ -57,13 +56,11 @@ class Example:
         return addresses
 
 
-def _example(scene: Mapping[str, Any], donor: Mapping[str, Any], **words: str) -> Example:
-    """Return an example of demo.json; of the donor's scene, it says what differs."""
-    first = Scene(**scene)
-    return Example(scene=first, donor=replace(first, **donor), **words)
-
-
-EXAMPLES = [_example(**entry) for entry in json.loads((_FOLDER / "demo.json").read_text(encoding="utf-8"))]
+# Of the donor's scene, the file says what differs.
+EXAMPLES = [
+    Example(**entry | {"scene": (scene := Scene(**entry["scene"])), "donor": replace(scene, **entry["donor"])})
+    for entry in json.loads((_FOLDER / "demo.json").read_text(encoding="utf-8"))
+]
 
 
 def routes(*, method: str, notes: Sequence[str], megabytes: int) -> list[Route]:

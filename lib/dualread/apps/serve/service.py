@@ -291,8 +291,8 @@ class AnsweringService:
         try:
             with self.requests.turn if self.loaded.views else nullcontext():  # what views ask has to be encoded
                 answered = self._actor.read(asked, finished, self.loaded.views)
-            said = readings(self.loaded.readers, self.loaded.method, answered)
-            return {id(event): reading for event, reading in zip(finished, said, strict=True)}
+            judged = readings(self.loaded.readers, self.loaded.method, answered)
+            return {id(event): reading for event, reading in zip(finished, judged, strict=True)}
         except (DualReadError, RuntimeError) as error:  # RuntimeError: torch, for instance without enough memory
             if len(finished) == 1:
                 return {id(finished[0]): AnswerError(in_a_line(error))}
