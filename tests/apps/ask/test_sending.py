@@ -66,12 +66,12 @@ def test_what_passes_is_sent_again(study, service, bad):
 def test_what_was_not_asked_for_is_kept_apart_and_asked_in_the_next_run(study, service, bad, said, capsys):
     service.behave = flaky(2, bad)
     assert sent(study, service) == 2
-    n_failed = len({line["custom_id"] for line in lines("rejected.jsonl")})
+    n_failed = len({line["custom_id"] for line in lines(answered=False)})
     assert n_failed == 2
-    assert {line["custom_id"] for line in lines()}.isdisjoint(line["custom_id"] for line in lines("rejected.jsonl"))
-    rejected = lines("rejected.jsonl")
+    assert {line["custom_id"] for line in lines()}.isdisjoint(line["custom_id"] for line in lines(answered=False))
+    rejected = lines(answered=False)
     assert len(rejected) == 2
-    assert all(line["reason"].startswith(said) for line in rejected)
+    assert all(line["error"]["message"].startswith(said) for line in rejected)
     assert said in capsys.readouterr().err
     service.behave = lambda _, body: reply(body)
     assert sent(study, service) == 0
