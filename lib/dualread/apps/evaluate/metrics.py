@@ -72,8 +72,14 @@ def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetr
         seed: Seed of the resampling.
     """
     rows, kept = [], {}
+    if cells.resamples is None:
+        names = ("evaluate", str(seed), *([cells.dataset] if cells.dataset else []))
+    else:  # those of the study
+        names = (*cells.resamples, *([str(seed)] if seed else []))
     for method, evaluated in cells.methods.items():
-        draws = _draws(cells, evaluated, replicates=replicates, seed=seed)
+        clusters = tuple(sorted(set(evaluated.answers["image_id"])))
+        n_draws = replicates if len(clusters) > 1 else 0  # all resamples of a single cluster are the same
+        draws = ImageDraws(names=names, image_ids=clusters, replicates=n_draws)
         estimates, kept[method] = estimate(CellColumns.of(evaluated), draws, tuple(FURTHER_METRICS))
         rows += [
             {"dataset": cells.dataset, "method": method, **_withheld(row, cells, method)}
@@ -82,26 +88,6 @@ def measure(cells: EvaluationData, *, replicates: int, seed: int) -> DataSetMetr
         ]
     frame = pl.DataFrame(rows, schema={name: METRICS.columns[name].dtype for name in _OF_METRICS})
     return DataSetMetrics(cells=cells, metrics=frame, kept=kept)
-
-
-def donors_only(evaluated: Joined) -> set[str]:
-    """Return the clusters of donor images that have no answer of their own."""
-    if isinstance(evaluated.pairs, str):
-        return set()
-    return set(evaluated.pairs["donor_image_id"]) - set(evaluated.answers["image_id"])
-
-
-def _draws(cells: EvaluationData, evaluated: Joined, *, replicates: int, seed: int) -> ImageDraws:
-    clusters = tuple(sorted(set(evaluated.answers["image_id"])))
-    if cells.resamples is None:
-        names = ("evaluate", str(seed), *([cells.dataset] if cells.dataset else []))
-    else:  # those of the study
-        names = (*cells.resamples, *([str(seed)] if seed else []))
-    return ImageDraws(
-        names=names,
-        image_ids=clusters,
-        replicates=replicates if len(clusters) > 1 else 0,  # all resamples of a single cluster are the same
-    )
 
 
 def _withheld(row: dict, cells: EvaluationData, method: str) -> dict:

@@ -11,7 +11,7 @@ import polars as pl
 from dualread.apps.evaluate.evaluation import Evaluation
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.evaluate.graded import grading_lines
-from dualread.apps.evaluate.metrics import UNDEFINED, donors_only
+from dualread.apps.evaluate.metrics import UNDEFINED
 from dualread.apps.evaluate.screen import ScreenLine, summary, wrapped
 from dualread.apps.evaluate.thresholds import Certainty, check_options
 from dualread.apps.text import aligned
@@ -99,13 +99,8 @@ _WITHOUT_INTERVAL = (
 _RANKS_ONLY = "metrics of probabilities have no value, those of ranks (AUROC, AURC, CCG-AUC) have"
 
 
-def first(evaluation: Evaluation, *, seed: int) -> Iterator[ScreenLine]:
-    """Yield the lines of one screen, each of at most 100 characters: five numbers of each method, and what they say.
-
-    Args:
-        evaluation: What was computed.
-        seed: Seed of the resampling.
-    """
+def first(evaluation: Evaluation) -> Iterator[ScreenLine]:
+    """Yield the lines of one screen, each of at most 100 characters: five numbers of each method, and what they say."""
     yield from (ScreenLine(text=text) for text in wrapped(evaluation.notes))
     yield from summary(evaluation)
     yield ScreenLine(text="")
@@ -113,7 +108,7 @@ def first(evaluation: Evaluation, *, seed: int) -> Iterator[ScreenLine]:
         yield from (ScreenLine(text=text) for text in ([line] if line.startswith(" ") else wrapped([line])))
     remarks: list[str] = []
     for cells in evaluation.parts:
-        _, intervals, *others = _about(cells, evaluation.replicates, seed)
+        _, intervals, *others = _about(cells, evaluation)
         metrics = cells.rows_of(evaluation.metrics)
         remarks += [intervals.partition("; ")[0], *others, *_turned(cells, metrics)]
         remarks += [_NO_PAIRS] if metrics["reason"].eq_missing(NO_PAIRS).any() else []
@@ -124,23 +119,18 @@ def first(evaluation: Evaluation, *, seed: int) -> Iterator[ScreenLine]:
     yield from (ScreenLine(text=text) for text in wrapped(dict.fromkeys(remarks)))
 
 
-def lines(evaluation: Evaluation, *, seed: int) -> Iterator[str]:
-    """Yield everything: all metrics, all subsets, and the counts.
-
-    Args:
-        evaluation: What was computed.
-        seed: Seed of the resampling.
-    """
+def lines(evaluation: Evaluation) -> Iterator[str]:
+    """Yield everything: all metrics, all subsets, and the counts."""
     for cells in evaluation.parts:
-        yield from _of_data_set(evaluation, cells, seed)
+        yield from _of_data_set(evaluation, cells)
         yield ""
     yield from grading_lines(evaluation.graded)
     yield from evaluation.warnings
     yield from evaluation.unused
 
 
-def _of_data_set(evaluation: Evaluation, cells: EvaluationData, seed: int) -> Iterator[str]:
-    yield from _about(cells, evaluation.replicates, seed)
+def _of_data_set(evaluation: Evaluation, cells: EvaluationData) -> Iterator[str]:
+    yield from _about(cells, evaluation)
     metrics = cells.rows_of(evaluation.metrics)
     if metrics["reason"].eq_missing(NO_PAIRS).any():
         yield _NO_PAIRS
@@ -162,28 +152,32 @@ def _of_data_set(evaluation: Evaluation, cells: EvaluationData, seed: int) -> It
         yield from _remarks(cells.rows_of(evaluation.thresholds), unit=_unit(cells), ranked=cells.ranked)
 
 
-def _about(cells: EvaluationData, replicates: int, seed: int) -> Iterator[str]:
+def _about(cells: EvaluationData, evaluation: Evaluation) -> Iterator[str]:
     counts = {name: len(evaluated.answers) for name, evaluated in cells.methods.items()}
     source = cells.source if cells.dataset is None else f"{cells.source}, {cells.dataset}"
     yield f"{source}: {sum(counts.values())} answers, {len(counts)} method{'s' if len(counts) > 1 else ''}"
-    yield _about_intervals(cells, replicates, seed)
+    yield _about_intervals(cells, evaluation)
     if len({frozenset(evaluated.answers["sample_id"]) for evaluated in cells.methods.values()}) > 1:
         listed = ", ".join(f"{name}: {n}" for name, n in counts.items())
         yield f"the methods answer different questions ({listed} answers): compare them with care"
     if cells.ranked:
         yield f"scores, of which only the order counts: {', '.join(sorted(cells.ranked))}; {_RANKS_ONLY}"
-    if others := frozenset().union(*map(donors_only, cells.methods.values())):
+    others = set()
+    for evaluated in cells.methods.values():
+        if not isinstance(evaluated.pairs, str):
+            others |= set(evaluated.pairs["donor_image_id"]) - set(evaluated.answers["image_id"])
+    if others:
         shown = ", ".join(sorted(others)[:_SHOWN]) + (f", ... ({len(others)} in all)" if len(others) > _SHOWN else "")
         yield f"donors whose {cells.cluster} has no answer in {cells.source}, each a cluster by itself: {shown}"
 
 
-def _about_intervals(cells: EvaluationData, replicates: int, seed: int) -> str:
+def _about_intervals(cells: EvaluationData, evaluation: Evaluation) -> str:
     has_pairs = any(not isinstance(evaluated.pairs, str) for evaluated in cells.methods.values())
-    if replicates == 0:
+    if evaluation.replicates == 0:
         return f"no intervals{' but those of pairs' if has_pairs else ''} (--replicates 0)"
     if all(evaluated.answers["image_id"].n_unique() == 1 for evaluated in cells.methods.values()):
         return f"no intervals: there is only one {cells.cluster or 'row'}, so nothing to resample"
-    drawn = f"95% intervals: {replicates} resamples of {cells.cluster or 'rows'}, seed {seed}"
+    drawn = f"95% intervals: {evaluation.replicates} resamples of {cells.cluster or 'rows'}, seed {evaluation.seed}"
     drawn += "; of accuracy and hce90: binomial, for as many answers as are independent"
     if has_pairs:
         drawn += "; of CCG-AUC, VRS and VBR: without each source and donor in turn"
