@@ -10,10 +10,9 @@ import numpy as np
 
 from dualread.evaluation.columns import Columns, decisive, on_columns
 from dualread.evaluation.estimates import Estimate, measure, undefined, with_limits
-from dualread.evaluation.join import Rows
+from dualread.evaluation.join import ORIGINAL, Rows
 from dualread.evaluation.metric import PairMean, PairMetric
-from dualread.evaluation.metrics import calibration_error, correctness, discrimination, grounding
-from dualread.evaluation.other_conditions import ORIGINAL
+from dualread.evaluation.metrics import calibration_error, discrimination, grounding
 from dualread.evaluation.pair_metrics import drop, limits, of_sample, preference
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, including, interval
 from dualread.evaluation.statistics.clusters import Clusters
@@ -36,7 +35,7 @@ ACCURACY = PairMetric(
     head="Acc.",
     better="higher",
     is_of_actor=True,
-    value=on_columns(correctness.accuracy, "correct_other"),
+    value=on_columns(discrimination.accuracy, "correct_other"),
 )
 CONFIDENCE = PairMetric(
     name="mean_confidence",

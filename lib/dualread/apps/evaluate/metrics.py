@@ -12,12 +12,10 @@ import polars as pl
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation import controls
-from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
-from dualread.evaluation.channel import CHANNEL_METRICS
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, CHANNEL_METRICS, FURTHER_METRICS, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.contrasts import Results, Run, compare
 from dualread.evaluation.estimates import MethodEstimates, estimate
-from dualread.evaluation.further_metrics import FURTHER_METRICS
 from dualread.evaluation.join import Joined, Rows
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.statistics.bootstrap import ImageDraws

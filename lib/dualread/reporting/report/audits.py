@@ -44,21 +44,19 @@ def leakage(study: Path) -> dict[str, Any] | None:
     within = pl.col("role") == pl.col("other_role")  # the splits of one role may share images
     total = (pl.col("n_images") + pl.col("n_near")).sum()
     listed = pairs.head(_LISTED).select("image", "role", "other_image", "other_role", "kind", "difference")
-    shared = {(role, other): (images, near) for role, other, images, near in counts.iter_rows()}
+    shared = {  # each pair of roles stands once in the table
+        (role, other): count(images) + (f" + {count(near)} copies" if near else "")
+        for role, other, images, near in counts.iter_rows()
+    }
     roles = counts["role"].unique(maintain_order=True).to_list()
     return {
         "roles": roles,
-        "counts": [(role, *(_shared(*shared.get((role, other), (None, 0))) for other in roles)) for role in roles],
+        "counts": [(role, *(shared.get((role, other), "") for other in roles)) for role in roles],
         "pairs": [(*row, f"{difference:.4f}") for *row, difference in listed.iter_rows()],
         "n_pairs": pairs.height,
         "fitted": counts.filter(~within & ~reporting).select(total).item(),
         "reported": counts.filter(reporting).select(total).item(),
     }
-
-
-def _shared(images: int | None, near: int) -> str:
-    """Return the images that two roles share; each pair of roles stands once in the table."""
-    return "" if images is None else count(images) + (f" + {count(near)} copies" if near else "")
 
 
 def comparison(study: Path) -> dict[str, Any] | None:

@@ -13,8 +13,8 @@ from dualread.artifacts.tables import read_table
 from dualread.evaluation.difficulty import EXCHANGED, OWN
 from dualread.reporting.report.findings import interval
 from dualread.reporting.report.provenance import Grid, Labels
-from dualread.reporting.tables.format import number, p_text
 from dualread.reporting.tables.significance import is_significant
+from dualread.reporting.tables.values import number, p_text
 from dualread.schema.columns import DIFFICULTY
 
 Row = Mapping[str, Any]

@@ -9,8 +9,8 @@ from dualread.reporting.forest import LIMIT_LABEL, says
 from dualread.reporting.pages import environment, labels_of, script_of
 from dualread.reporting.report import audits, controls, findings, provenance, results
 from dualread.reporting.report.opening import opening
-from dualread.reporting.tables.format import number
 from dualread.reporting.tables.significance import LEVEL
+from dualread.reporting.tables.values import number
 from dualread.store.manifest import read_manifest
 from dualread.store.record import disagreements
 from dualread.store.store import Store
