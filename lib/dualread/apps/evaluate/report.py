@@ -50,7 +50,11 @@ def remark_on(row: dict, cell: dict[tuple[str, str], dict], unit: str) -> str:
         return cell.get((row["method"], name), {}).get("estimate")
 
     if row["metric"] == "ece15":
-        return _beside_chance(row["estimate"], estimate(NOISE_FLOOR))
+        if (floor := estimate(NOISE_FLOOR)) is None:
+            return ""
+        if is_by_chance(row["estimate"], floor):
+            return f"not above {floor:.4f}, which calibrated confidences reach by chance"
+        return f"above {floor:.4f}, which calibrated confidences rarely exceed by chance"
     if not row["metric"].endswith("_ccg_auc"):
         few = few_of_a_kind(row["metric"], [row["method"]], cell, unit)
         undefined = estimate(f"{row['metric']}{UNDEFINED}")
@@ -69,15 +73,6 @@ def remark_on(row: dict, cell: dict[tuple[str, str], dict], unit: str) -> str:
     if ties := estimate(f"{kind}_ties"):
         remarks.append(f"{ties:.0%} ties")
     return "; ".join(remarks)
-
-
-def _beside_chance(ece: float, floor: float | None) -> str:
-    """Return what the ECE says, beside what calibrated confidences reach."""
-    if floor is None:
-        return ""
-    if is_by_chance(ece, floor):
-        return f"not above {floor:.4f}, which calibrated confidences reach by chance"
-    return f"above {floor:.4f}, which calibrated confidences rarely exceed by chance"
 
 
 def few_of_a_kind(metric: str, methods: Collection[str], cell: Mapping[tuple[str, str], dict], unit: str) -> str:
@@ -264,21 +259,18 @@ def _remarks(rows: pl.DataFrame, *, unit: str, ranked: Collection[str]) -> Itera
     row, n = certified.row(0, named=True), len(certified)
     shared = "" if row["share_delta"] == 1 else f" / {row['share_delta']}"
     level = f"{row['delta']:g}{shared}"
-    yield f"a certified threshold is wrong with a probability of at most {level}, {_bound(certified, unit)}"
+    bound = "if rows are independent"
+    if unit != "row":
+        stated = row["max_per_image"]
+        most = max(certified["calibration_max_per_image"]) if stated is None else stated
+        source = "the most among the calibration answers" if stated is None else "--max-per-image"
+        bound = f"as long as no {unit} has more than {most} answer{'' if most == 1 else 's'} ({source})"
+    yield f"a certified threshold is wrong with a probability of at most {level}, {bound}"
     if n > row["share_delta"]:
         yield f"each one by itself; if you choose one of the {n} by what it certifies, add --share-delta {n}"
     for row in certified.filter(pl.col("threshold").is_null(), ~pl.col("method").is_in(ranked)).iter_rows(named=True):
         if sentence := _needed(row, unit):
             yield f"{row['method']}, target {row['target_risk']:g}: {sentence}"
-
-
-def _bound(certified: pl.DataFrame, unit: str) -> str:
-    if unit == "row":
-        return "if rows are independent"
-    stated = certified["max_per_image"][0]
-    most = max(certified["calibration_max_per_image"]) if stated is None else stated
-    source = "the most among the calibration answers" if stated is None else "--max-per-image"
-    return f"as long as no {unit} has more than {most} answer{'' if most == 1 else 's'} ({source})"
 
 
 def _needed(row: dict, unit: str) -> str | None:
