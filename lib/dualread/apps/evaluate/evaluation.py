@@ -13,7 +13,7 @@ from dualread.apps.evaluate.log import LogOptions
 from dualread.apps.evaluate.metrics import differences, measure, on_common_questions
 from dualread.apps.evaluate.screen import summary
 from dualread.apps.evaluate.tables import read_tables
-from dualread.apps.evaluate.thresholds import Certainty, chooser_of, doubts, thresholds
+from dualread.apps.evaluate.thresholds import ThresholdOptions, chooser_of, doubts, thresholds
 from dualread.data.tables.contract import CheckedTable, TableOptions
 from dualread.errors import ConfigError, printable
 from dualread.evaluation.decimals import as_float64
@@ -193,9 +193,11 @@ def evaluate(
         warnings += [text for _, text in common if text]
         warnings += _too_few_resamples(compared, replicates)
     if targets:
-        certainty = Certainty(delta=delta, share_delta=share_delta, max_per_image=max_per_image)
-        kept = pl.concat(thresholds(cells, choosers, target_risks=targets, certainty=certainty) for cells in parts)
-        warnings += [text for cells in parts for text in doubts(cells, chooser_of(cells, choosers), certainty)]
+        wanted = ThresholdOptions(
+            target_risks=targets, delta=delta, share_delta=share_delta, max_per_image=max_per_image
+        )
+        kept = pl.concat(thresholds(cells, choosers, wanted) for cells in parts)
+        warnings += [text for cells in parts for text in doubts(cells, chooser_of(cells, choosers), wanted)]
     return Evaluation(
         metrics=pl.concat(part.metrics for part in measured),
         differences=compared,

@@ -13,7 +13,7 @@ from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.evaluate.graded import grading_lines
 from dualread.apps.evaluate.metrics import UNDEFINED
 from dualread.apps.evaluate.screen import ScreenLine, summary, wrapped
-from dualread.apps.evaluate.thresholds import Certainty, check_options
+from dualread.apps.evaluate.thresholds import ThresholdOptions
 from dualread.apps.text import aligned
 from dualread.errors import ConfigError
 from dualread.evaluation.answer_metrics import FEW_IMAGES, NOISE_FLOOR, WITH_PERCENTILES
@@ -305,17 +305,19 @@ def plan(options: argparse.Namespace) -> Iterator[str]:
     """
     if not options.target_risk:
         raise ConfigError("--expect: needs --target-risk, the largest error rate of the answers that are kept.")
-    certainty = Certainty(
-        delta=options.delta, share_delta=options.share_delta, max_per_image=options.max_per_image or options.per_image
+    wanted = ThresholdOptions(
+        target_risks=options.target_risk,
+        delta=options.delta,
+        share_delta=options.share_delta,
+        max_per_image=options.max_per_image or options.per_image,
     )
-    check_options(options.target_risk, certainty)
     accuracy, auroc = options.expect
     try:
         expected = Expected(
             accuracy=accuracy,
             auroc=auroc,
             per_image=options.per_image,
-            max_per_image=certainty.max_per_image or options.per_image,
+            max_per_image=wanted.max_per_image or options.per_image,
         )
     except ValueError as error:
         raise ConfigError(f"--expect {accuracy:g} {auroc:g} --per-image {options.per_image}: {error}") from error
@@ -323,10 +325,10 @@ def plan(options: argparse.Namespace) -> Iterator[str]:
     most = "" if expected.max_per_image == expected.per_image else f" (at most {expected.max_per_image})"
     yield (
         f"calibration images with {each} each{most}, {MODEL} with accuracy {expected.accuracy:g} and AUROC"
-        f" {expected.auroc:g}, delta {certainty.level:g}, {REPETITIONS} simulated sets for each number of images"
+        f" {expected.auroc:g}, delta {wanted.level:g}, {REPETITIONS} simulated sets for each number of images"
     )
     for risk in options.target_risk:
-        sizes = planned(expected, target_risk=risk, delta=certainty.level)
+        sizes = planned(expected, target_risk=risk, delta=wanted.level)
         yield ""
         if not sizes:
             yield f"target risk {risk:g}: {LARGEST // expected.per_image} images are not enough"

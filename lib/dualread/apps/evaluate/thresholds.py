@@ -1,7 +1,7 @@
 """Step 4: thresholds for a target risk, chosen on calibration answers and judged on the evaluated ones."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -27,18 +27,33 @@ SCHEMA = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Certainty:
-    """What certified thresholds are to hold for.
+class ThresholdOptions:
+    """What a user says about thresholds.
 
     Attributes:
+        target_risks: Largest error rates of the kept answers, each in (0, 1).
         delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
         share_delta: Number of thresholds that share delta, 1 or more.
         max_per_image: Largest number of answers to an image of the source; None for that of the calibration answers.
     """
 
+    target_risks: Sequence[float]
     delta: float
     share_delta: int
     max_per_image: int | None
+
+    def __post_init__(self) -> None:
+        """Check the ranges.
+
+        Raises:
+            ConfigError: A number is out of range.
+        """
+        for name, value in (*(("target-risk", risk) for risk in self.target_risks), ("delta", self.delta)):
+            if not 0.0 < value < 1.0:
+                raise ConfigError(f"--{name} {value:g}: expected a number between 0 and 1, such as .1.")
+        for name, number in (("share-delta", self.share_delta), ("max-per-image", self.max_per_image)):
+            if number is not None and number < 1:
+                raise ConfigError(f"--{name} {number}: expected 1 or more.")
 
     @property
     def level(self) -> float:
@@ -46,9 +61,7 @@ class Certainty:
         return self.delta / self.share_delta
 
 
-def thresholds(
-    cells: EvaluationData, calibration: Sequence[EvaluationData], *, target_risks: Sequence[float], certainty: Certainty
-) -> pl.DataFrame:
+def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], options: ThresholdOptions) -> pl.DataFrame:
     """Return the threshold of every method, target risk and rule, and what it leads to on the evaluated answers.
 
     Coverage and risk have 95% intervals (`proportion.share_interval`), which hold for new images and this threshold.
@@ -57,15 +70,12 @@ def thresholds(
         cells: The evaluated answers to one data set.
         calibration: The answers that choose. With several data sets, that of the same name chooses; otherwise the only
             one.
-        target_risks: Largest error rates of the kept answers, each in (0, 1).
-        certainty: What certified thresholds are to hold for.
+        options: Which thresholds are wanted.
 
     Raises:
-        ConfigError: A target risk or a part of `certainty` is out of range.
         DataError: The calibration table lacks the data set or a method, or its answers are the evaluated ones; or an
-            image of either table has more answers than `certainty` says.
+            image of either table has more answers than `options` say.
     """
-    check_options(target_risks, certainty)
     chooser = chooser_of(cells, calibration)
     # What was said, in an order that does not depend on names or on the order of the file.
     columns = [["confidence", "correct", *(["image_id"] if data.cluster else [])] for data in (cells, chooser)]
@@ -79,12 +89,12 @@ def thresholds(
             " other answers, which no one has used yet: of a threshold that is chosen and judged on the same answers,"
             " the error rate is too low, and nothing is certified."
         )
-    for data in (chooser, cells) if certainty.max_per_image is not None else ():
+    for data in (chooser, cells) if options.max_per_image is not None else ():
         image, n = _largest_image(data)
-        if n > certainty.max_per_image:
+        if n > options.max_per_image:
             raise DataError(
                 f"{data.source}: {data.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
-                f" than {certainty.max_per_image}. Give the largest number that an image of this source can have."
+                f" than {options.max_per_image}. Give the largest number that an image of this source can have."
             )
     rows = []
     for method in cells.methods:
@@ -92,34 +102,19 @@ def thresholds(
         is_score = method in cells.ranked or same in chooser.ranked
         judged_on, chosen_on = _rows_of(cells, method), _rows_of(chooser, same)
         like = _chosen_on(chosen_on)
-        for risk in target_risks:
+        for risk in options.target_risks:
             for rule in (EMPIRICAL, CERTIFIED):
-                limits = asdict(certainty) if rule == CERTIFIED else dict.fromkeys(asdict(certainty))
-                chosen = WITHOUT_PROBABILITIES if is_score else _chosen_threshold(rule, chosen_on, risk, certainty)
-                names = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
-                rows.append(names | _judged(judged_on, chosen) | limits | like)
+                names = ("delta", "share_delta", "max_per_image")
+                limits = {name: getattr(options, name) if rule == CERTIFIED else None for name in names}
+                level, most, chosen = options.level, options.max_per_image, WITHOUT_PROBABILITIES
+                try:
+                    if not is_score:
+                        chosen = threshold(rule, chosen_on, target_risk=risk, delta=level, max_per_image=most)
+                except UndefinedMetricError as error:
+                    chosen = str(error)
+                place = {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
+                rows.append(place | _judged(judged_on, chosen) | limits | like)
     return pl.DataFrame(rows, schema=SCHEMA)
-
-
-def check_options(target_risks: Sequence[float], certainty: Certainty) -> None:
-    """Check the ranges of what a user has asked for.
-
-    Raises:
-        ConfigError: A number is out of range.
-    """
-    for name, value in (*(("target-risk", risk) for risk in target_risks), ("delta", certainty.delta)):
-        if not 0.0 < value < 1.0:
-            raise ConfigError(f"--{name} {value:g}: expected a number between 0 and 1, such as .1.")
-    for name, number in (("share-delta", certainty.share_delta), ("max-per-image", certainty.max_per_image)):
-        if number is not None and number < 1:
-            raise ConfigError(f"--{name} {number}: expected 1 or more.")
-
-
-def _chosen_threshold(rule: str, answers: Confidences, risk: float, certainty: Certainty) -> float | str:
-    try:
-        return threshold(rule, answers, target_risk=risk, delta=certainty.level, max_per_image=certainty.max_per_image)
-    except UndefinedMetricError as error:
-        return str(error)
 
 
 def _judged(rows: Confidences, chosen: float | str) -> dict:
@@ -185,13 +180,13 @@ def _largest_image(cells: EvaluationData) -> tuple[str, int]:
     return max(((str(image), n) for image, n in (count.row(-1) for count in counts)), key=lambda counted: counted[1])
 
 
-def doubts(cells: EvaluationData, chooser: EvaluationData, certainty: Certainty) -> Iterator[str]:
+def doubts(cells: EvaluationData, chooser: EvaluationData, options: ThresholdOptions) -> Iterator[str]:
     """Yield warnings about what thresholds take for granted: other questions, other images, and no larger images.
 
     Args:
         cells: The answers on which thresholds are judged.
         chooser: The answers that chose them.
-        certainty: What certified thresholds are to hold for.
+        options: Which thresholds were wanted.
     """
     if shared := _shared_questions(cells, chooser):
         yield shared
@@ -208,7 +203,7 @@ def doubts(cells: EvaluationData, chooser: EvaluationData, certainty: Certainty)
             )
     image, n = _largest_image(cells)
     most = _largest_image(chooser)[1]
-    if certainty.max_per_image is None and n > most:
+    if options.max_per_image is None and n > most:
         yield (
             f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of {chooser.source}"
             f" ({most}). Certified thresholds assume that no new one has more than these; state the largest number that"
