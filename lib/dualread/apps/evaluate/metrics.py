@@ -16,7 +16,6 @@ from dualread.evaluation.answer_metrics import ANSWER_METRICS, CHANNEL_METRICS, 
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.contrasts import Results, Run, compare
 from dualread.evaluation.estimates import MethodEstimates, estimate
-from dualread.evaluation.join import Joined, Rows
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.schema.columns import CONTRASTS, METRICS
@@ -246,21 +245,14 @@ def on_common_questions(
             f"{cells.source}: --compare needs questions that all methods answer, and there are none (of {len(every)},"
             f" without an answer: {lacks}). Give one question the same sample_id with every method."
         )
-    methods = {name: _only(cells.methods[name], sorted(common)) for name in names}
+    methods = {}
+    for name in names:
+        joined, is_common = cells.methods[name], pl.col("sample_id").is_in(sorted(common))
+        pairs = joined.pairs if isinstance(joined.pairs, str) else joined.pairs.filter(is_common)
+        methods[name] = replace(joined, answers=joined.answers.filter(is_common), pairs=pairs)
     again = measure(replace(cells, methods=methods), replicates=replicates, seed=seed)
     left_out = ", ".join(sorted(every - common)[:5]) + (", ..." if len(every - common) > 5 else "")
     return again, (
         f"warning: {cells.source}: the differences are those on the {len(common)} of {len(every)} questions that all of"
         f" these methods answer; without an answer: {lacks}; left out: {left_out}"
-    )
-
-
-def _only(joined: Joined, sample_ids: Sequence[str]) -> Joined:
-    """Return the rows of these questions."""
-
-    def chosen(rows: Rows) -> Rows:
-        return rows if isinstance(rows, str) else rows.filter(pl.col("sample_id").is_in(sample_ids))
-
-    return replace(
-        joined, answers=joined.answers.filter(pl.col("sample_id").is_in(sample_ids)), pairs=chosen(joined.pairs)
     )

@@ -11,8 +11,8 @@ import polars as pl
 from dualread.apps.evaluate.evaluation import Evaluation
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.evaluate.graded import wrong_pairs
-from dualread.apps.evaluate.report import interval_text, number_text, p_text
-from dualread.apps.evaluate.screen import BAD, SHOWN, heading, sentences, verdicts
+from dualread.apps.evaluate.report import interval_text, number_text
+from dualread.apps.evaluate.screen import BAD, SHOWN, heading, p_text, sentences, verdicts
 from dualread.evaluation.explained import METRICS
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.reporting.forest import LIMIT_LABEL, VALUES, plot, rows_of, says, scale

@@ -12,7 +12,7 @@ from dualread.apps.evaluate.evaluation import Evaluation
 from dualread.apps.evaluate.evaluation_data import NO_PAIRS, EvaluationData
 from dualread.apps.evaluate.graded import grading_lines
 from dualread.apps.evaluate.metrics import UNDEFINED
-from dualread.apps.evaluate.screen import ScreenLine, summary, wrapped
+from dualread.apps.evaluate.screen import ScreenLine, p_text, summary, wrapped
 from dualread.apps.evaluate.thresholds import ThresholdOptions
 from dualread.apps.text import aligned
 from dualread.errors import ConfigError
@@ -33,11 +33,6 @@ def interval_text(row: Mapping) -> str:
 def number_text(value: float | None) -> str:
     """Return a whole number without decimals, so that "1" means exactly 1, and other numbers with four."""
     return "-" if value is None else str(int(value)) if value.is_integer() else f"{value:.4f}"
-
-
-def p_text(value: float | None, at_most: bool | None) -> str:
-    """Return a p-value, with "<=" where the resamples can say no more."""
-    return "-" if value is None else f"{'<=' if at_most else ''}{value:.3g}"
 
 
 def remark_on(row: dict, cell: dict[tuple[str, str], dict], unit: str) -> str:
