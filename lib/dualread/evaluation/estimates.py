@@ -7,7 +7,6 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation import controls
@@ -28,9 +27,6 @@ from dualread.evaluation.statistics.clusters import InEffect
 from dualread.evaluation.statistics.proportion import share_interval
 from dualread.evaluation.statistics.t_intervals import Limits
 
-# Subsets by the content family of a question, such as organ or position, are named family:<name>.
-FAMILY_PREFIX = "family:"
-FAMILY_METRICS = ("accuracy", "auroc", "ece15", "brier")
 SUBSETS = ("all", "open", "closed")
 _WITH_PERCENTILES = {*WITH_PERCENTILES, controls.SHUFFLED_AUROC.name}
 
@@ -188,32 +184,3 @@ def _with_percentiles(row: Estimate, values: np.ndarray | None) -> list[dict[str
     low, high = including(percentiles.low, percentiles.high, row.estimate)
     count = {"metric": name, "estimate": float(percentiles.n_undefined), "reason": None}
     return [{**row._asdict(), "low": low, "high": high}, {**row._asdict(), **count}]
-
-
-def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ImageDraws) -> list[dict]:
-    """Return one mapping per (family, metric) as `estimate` does; none if the manifest has no families.
-
-    They have no intervals and use the original images alone.
-
-    Args:
-        answers: The joined answers of one (data set, split).
-        manifest: Its manifest table.
-        draws: Its images, for the noise floor of the ECE.
-    """
-    families = manifest.select("sample_id", "content_family").drop_nulls()
-    if families.is_empty():
-        return []
-    joined = answers.join(families, on="sample_id", how="inner", validate="1:1").sort("content_family", "sample_id")
-    metrics = {
-        **{name: ANSWER_METRICS[name].value for name in FAMILY_METRICS},
-        NOISE_FLOOR: partial(noise_floor, draws=draws),
-    }
-    return [
-        measure(
-            FAMILY_PREFIX + frame["content_family"][0], name, metric, rows, n=len(frame), n_clusters=n_clusters
-        )._asdict()
-        for frame in joined.partition_by("content_family", maintain_order=True)
-        for subset in [FAMILY_PREFIX + frame["content_family"][0]]
-        for rows, n_clusters in [(Columns.of(frame), frame["image_id"].n_unique())]
-        for name, metric in metrics.items()
-    ]

@@ -4,17 +4,23 @@ Only here do a confidence and a label come into one table. Results are sorted by
 the order of the rows in a file.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from dualread.errors import ArtifactError
+from dualread.evaluation.side_by_side import (
+    FIXED_PREFIX,
+    SHUFFLED,
+    beside,
+    beside_original,
+    check_same_questions,
+    conditions_of,
+    refuse_rows,
+    some,
+)
 
-# Control conditions: the source's answer forced on the donor's image, and a new answer on another image.
-FIXED_PREFIX, SHUFFLED = "donor_fixed_prefix", "shuffled_image"
-ORIGINAL, DONOR = "original", "donor"
-_OF_THE_PAPER = (ORIGINAL, DONOR, FIXED_PREFIX, SHUFFLED)
 NO_DONORS = "no same-question donors"
 _OTHER_IMAGE = "answers were generated on another image than the pair's donor"
 
@@ -152,66 +158,3 @@ def _why(condition: str, graded: dict[str, pl.DataFrame]) -> str:
     if condition in graded:
         return f"this method has no confidence under condition {condition}"
     return f"no answers under condition {condition}"
-
-
-def conditions_of(graded: Iterable[str]) -> list[str]:
-    """Return all conditions if one is none of the paper's: original, and the others sorted; none otherwise."""
-    names = set(graded)
-    return [ORIGINAL, *sorted(names - {ORIGINAL})] if names.difference(_OF_THE_PAPER) else []
-
-
-def beside_original(where: str, condition: str, answers: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
-    """Return the original `answers` to the questions of a condition beside those under it (`Joined.conditions`)."""
-    shard = f"{where}/{condition}"
-    real = answers.join(other.select("sample_id"), on="sample_id", how="semi", maintain_order="left")
-    check_same_questions(shard, other, "answers", real, "manifest")
-    # What was done to an image makes another one of it.
-    changed = pl.when(other["image_id"] == real["image_id"]).then(pl.format("{} of {}", pl.lit(condition), "image_id"))
-    return beside(
-        real.select("sample_id", "answer_type", "correct", "confidence", source_image_id="image_id").rename(
-            {"correct": "correct_real", "confidence": "confidence_real"}
-        ),
-        other.select(
-            changed.otherwise("image_id").alias("other_image_id"),
-            correct_other="correct",
-            confidence_other="confidence",
-        ),
-    )
-
-
-def refuse_rows(where: str, sample_ids: pl.Series, wrong: pl.Series, what: str) -> None:
-    """Refuse a table of which some rows are `wrong`; `what` says how."""
-    if wrong.any():
-        raise ArtifactError(f"{where}: {what}: {some(sample_ids.filter(wrong).to_list())}. Generate this shard again.")
-
-
-def check_same_questions(
-    where: str, first: pl.DataFrame, first_name: str, second: pl.DataFrame, second_name: str
-) -> None:
-    """Check that two sorted tables have one row for each of the same questions."""
-    for frame, name in ((first, first_name), (second, second_name)):
-        if (frame["sample_id"][1:] == frame["sample_id"][:-1]).any():
-            twice = frame.filter(pl.col("sample_id").is_duplicated())["sample_id"].unique().to_list()
-            raise ArtifactError(
-                f"{where}: {name} hold more than one row of: {some(twice)}. Expected one row per question."
-            )
-    if not first["sample_id"].equals(second["sample_id"]):
-        pair = ((first, second), (second, first))
-        only = [table.join(other, on="sample_id", how="anti")["sample_id"].to_list() for table, other in pair]
-        raise ArtifactError(
-            f"{where}: {first_name} and {second_name} must hold the same questions. Only in {first_name}:"
-            f" {some(only[0])}; only in {second_name}: {some(only[1])}. Run the stage that lacks them again."
-        )
-
-
-def some(ids: list[str]) -> str:
-    """Return the first five ids, and how many there are."""
-    ordered = sorted(ids)
-    return (
-        ", ".join(ordered[:5]) + (f", ... ({len(ordered)} in all)" if len(ordered) > 5 else "") if ordered else "none"
-    )
-
-
-def beside(first: pl.DataFrame, *others: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns of sorted tables of the same questions; a join by sample_id takes twenty times as long."""
-    return pl.concat([first, *others], how="horizontal")

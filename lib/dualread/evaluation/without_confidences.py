@@ -10,8 +10,8 @@ import polars as pl
 
 from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
-from dualread.evaluation.conditions import undefined_rows
-from dualread.evaluation.estimates import FAMILY_METRICS, FAMILY_PREFIX, SUBSETS, undefined
+from dualread.evaluation.conditions import FAMILY_METRICS, FAMILY_PREFIX, undefined_rows
+from dualread.evaluation.estimates import SUBSETS, undefined
 from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.thresholds import names_of
 
@@ -36,7 +36,7 @@ def without_confidences(
         questions: The manifest: answer_type, image_id, content_family.
         target_risk_percent: The target risks of thresholds.
         reason: Why there are no confidences.
-        conditions: The conditions that have metrics of their own, see `join.conditions_of`.
+        conditions: The conditions that have metrics of their own, see `side_by_side.conditions_of`.
         further: Names of `answer_metrics.FURTHER_METRICS` that the study computes as well.
     """
     of_answers = (*_OF_ANSWERS, *further)

@@ -25,8 +25,8 @@ from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.conditions import condition_rows
 from dualread.evaluation.estimates import MethodEstimates, estimate, family_rows
-from dualread.evaluation.join import conditions_of
 from dualread.evaluation.samples import PAIR_IMAGES
+from dualread.evaluation.side_by_side import conditions_of
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import Thresholds, choose, threshold_rows
 from dualread.evaluation.without_confidences import without_confidences

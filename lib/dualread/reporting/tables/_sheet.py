@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from dualread.errors import ArtifactError
-from dualread.evaluation.estimates import FAMILY_PREFIX
+from dualread.evaluation.conditions import FAMILY_PREFIX
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables.cells import (
     CONTRASTS_CSV,

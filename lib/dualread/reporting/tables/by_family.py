@@ -5,7 +5,7 @@ Table families counts the questions of every data set.
 """
 
 from dualread.evaluation.answer_metrics import ACCURACY, AUROC, BRIER, ECE
-from dualread.evaluation.estimates import FAMILY_PREFIX
+from dualread.evaluation.conditions import FAMILY_PREFIX
 from dualread.evaluation.explained import CAPTIONS
 from dualread.reporting.tables import _sheet as sheet
 from dualread.reporting.tables.cells import size_of

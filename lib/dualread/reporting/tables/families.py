@@ -6,7 +6,7 @@ Not a table of the paper. The counts that its text gives for PathVQA stand besid
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dualread.evaluation.estimates import FAMILY_PREFIX
+from dualread.evaluation.conditions import FAMILY_PREFIX
 from dualread.evaluation.metric import Metric
 from dualread.reporting.tables._sheet import Label, RowContext, RowLevel, Sheet, SheetColumn, column
 from dualread.reporting.tables.cells import size_of
