@@ -101,7 +101,7 @@ def send_all(study: Path, to: Endpoint, limits: SendingLimits) -> int:
 def lines(*, answered: bool = True) -> list[dict[str, Any]]:
     """Return the responses that were kept; or the lines of requests that were not answered."""
     sent = [json.loads(line) for line in Path("answers/responses/sent.jsonl").read_text().splitlines()]
-    return [line for line in sent if (line["error"] is None) is answered]
+    return [line for line in sent if ((line["response"] or {}).get("status_code") == 200) is answered]
 
 
 @pytest.fixture

@@ -220,14 +220,13 @@ class _Sender:
             why = error.__cause__ if isinstance(error.__cause__, Exception) else error
             reason = f"the connection failed ({in_a_line(why)})"
         except APIStatusError as error:
-            code = error.status_code
-            reason = f"error {code}: {self._service.hidden(error.response.text) or 'no text'}"
+            code, said = error.status_code, self._service.hidden(error.response.text)
+            reason = f"error {code}: {said or 'no text'}"
+            response = {"status_code": code, "request_id": None, "body": {"error": {"message": said}}}
             if code in _FOR_ALL:
                 self._stopped = f"{reason} ({_FOR_ALL[code]})"
-        problem = None
-        if reason is not None:
-            reason = self._service.hidden(reason)
-            problem = {"message": reason, "reply": self._service.hidden(text)}
+        reason = reason and self._service.hidden(reason)
+        problem = None if response else {"message": reason, "reply": self._service.hidden(text)}
         line = {"custom_id": request.custom_id, "response": response, "error": problem}
         self._file.write(json.dumps(line).encode() + b"\n")
         self._file.flush()  # a killed run loses no line
