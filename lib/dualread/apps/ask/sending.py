@@ -220,9 +220,9 @@ class _Sender:
             why = error.__cause__ if isinstance(error.__cause__, Exception) else error
             reason = f"the connection failed ({in_a_line(why)})"
         except APIStatusError as error:
-            code, said = error.status_code, self._service.hidden(error.response.text)
-            reason = f"error {code}: {said or 'no text'}"
-            response = {"status_code": code, "request_id": None, "body": {"error": {"message": said}}}
+            code, detail = error.status_code, self._service.hidden(error.response.text)
+            reason = f"error {code}: {detail or 'no text'}"
+            response = {"status_code": code, "request_id": None, "body": {"error": {"message": detail}}}
             if code in _FOR_ALL:
                 self._stopped = f"{reason} ({_FOR_ALL[code]})"
         reason = reason and self._service.hidden(reason)

@@ -79,11 +79,11 @@ def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], opt
     chooser = chooser_of(cells, calibration)
     # What was said, in an order that does not depend on names or on the order of the file.
     columns = [["confidence", "correct", *(["image_id"] if data.cluster else [])] for data in (cells, chooser)]
-    said = [
+    statements = [
         [data.methods[name].answers.select(names).sort(names) for name in sorted(data.methods)]
         for data, names in zip((cells, chooser), columns, strict=True)
     ]
-    if len(said[0]) == len(said[1]) and all(map(pl.DataFrame.equals, *said)):
+    if len(statements[0]) == len(statements[1]) and all(map(pl.DataFrame.equals, *statements)):
         raise DataError(
             f"{chooser.source}: holds the answers of {cells.source}, on which the threshold is to be judged. Expected"
             " other answers, which no one has used yet: of a threshold that is chosen and judged on the same answers,"
