@@ -89,9 +89,9 @@ def thresholds(cells: EvaluationData, calibration: Sequence[EvaluationData], opt
             " other answers, which no one has used yet: of a threshold that is chosen and judged on the same answers,"
             " the error rate is too low, and nothing is certified."
         )
-    for data in (chooser, cells) if options.max_per_image is not None else ():
+    for data in (chooser, cells):
         image, n = _largest_image(data)
-        if n > options.max_per_image:
+        if options.max_per_image is not None and n > options.max_per_image:
             raise DataError(
                 f"{data.source}: {data.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
                 f" than {options.max_per_image}. Give the largest number that an image of this source can have."
