@@ -211,15 +211,9 @@ def test_a_log_is_read_up_to_a_bound(tmp_path, said):
     """`tests/data/logs` tries archives of Inspect."""
     says(said, GB=log._LARGEST // 10**9, times_its_size=inspect._LARGEST_RATIO)
     says(said, MB=inspect._ALWAYS_UNPACKED // 10**6)
+    large = sparse(tmp_path / "log.jsonl", log._LARGEST + 1)
     with pytest.raises(DataError, match="bytes"):
-        log.read_logged(
-            sparse(tmp_path / "log.jsonl", log._LARGEST + 1),
-            log_format="lm-eval",
-            score=None,
-            columns={},
-            cluster=None,
-            scale=None,
-        )
+        log.read_logged(large, log.LogOptions(log_format="lm-eval"), columns={}, cluster=None)
 
 
 @line("A picture")
