@@ -23,9 +23,8 @@ import httpx2
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAsyncHttpxClient
 
 from dualread.errors import ArtifactError, in_a_line
-from dualread.models.service.bodies import line_of
 from dualread.models.service.replies import ReplyError, reply_of
-from dualread.models.service.requests import ServiceRequest
+from dualread.models.service.requests import ServiceRequest, line_of
 from dualread.models.service.responses import Found
 from dualread.progress import say, track
 
