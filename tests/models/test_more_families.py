@@ -21,7 +21,8 @@ from dualread.schema.answers import Choices
 from dualread.schema.recorded import Facts
 from dualread.training import grpo
 from tests import more_families
-from tests.models.test_families import SETTINGS, alone, job, requests
+from tests.families import SETTINGS, requests
+from tests.models.test_families import alone, job
 from tests.specs import changed
 
 # The indicators that follow the image in Ovis2 are read with it; so a prompt is read as a whole.
