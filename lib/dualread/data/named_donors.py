@@ -21,8 +21,8 @@ def named_pairs(manifest: pl.DataFrame) -> list[dict]:
     """Return the pairs that the table of questions names (`donor_sample_id`), with the columns of the pairs table.
 
     Raises:
-        DataError: A named donor is not in `manifest`, asks another question, shows the same image, or has no other gold
-            answer; the message lists up to ten violations.
+        DataError: A named donor is not in `manifest`, asks another question, shows the same image or patient, or has no
+            other gold answer; the message lists up to ten violations.
     """
     rows = {row["sample_id"]: row for row in manifest.iter_rows(named=True)}
     named = [(row, rows.get(row["donor_sample_id"])) for row in rows.values() if row["donor_sample_id"] is not None]
@@ -52,8 +52,10 @@ def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None) -> I
         return
     if any(source[column] != donor[column] for column in SAME):
         yield "does not ask the same question"
-    if any(source[column] == donor[column] for column in ("image_id", "pixel_sha256")):
+    if source["pixel_sha256"] == donor["pixel_sha256"]:
         yield "shows the same image"
+    elif source["cluster_id"] == donor["cluster_id"]:
+        yield "shows an image of the same patient"
     gold, other = (set(golds(row["reference_answers"])) for row in (source, donor))
     if not gold or not other or gold & other:
         yield "does not have another gold answer"

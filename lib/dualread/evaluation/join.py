@@ -6,6 +6,7 @@ the order of the rows in a file.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import polars as pl
 
@@ -23,6 +24,8 @@ Rows = pl.DataFrame | str
 @dataclass(frozen=True, kw_only=True)
 class Joined:
     """The confidences of one method on one (data set, split), joined with the labels.
+
+    Every image_id is that of the cluster: of the image, or of the patient's first.
 
     Attributes:
         answers: One row per question: sample_id, question_key, answer_type, image_id, correct, confidence, imputed.
@@ -56,7 +59,7 @@ def join(
 
     Args:
         where: "dataset/split", which errors name.
-        manifest: The manifest table.
+        manifest: The manifest table: sample_id, question_key, answer_type, image_id, cluster_id.
         pairs: The pairs table; None, or without rows, where there are no donors.
         predictions: One method's predictions by condition.
         graded: Graded completions by condition.
@@ -89,7 +92,22 @@ def join(
         name: beside_original(where, name, answers, scored[name]) if name in scored else _why(name, graded)
         for name in conditions_of(graded)
     }
-    return Joined(answers=answers, pairs=paired, fixed=fixed, shuffled=shuffled, conditions=others)
+    clusters = manifest.filter(pl.col("cluster_id") != pl.col("image_id")).select("image_id", "cluster_id").unique()
+    by_cluster = partial(_by_cluster, dict(clusters.iter_rows()))
+    return Joined(
+        answers=by_cluster(answers),
+        pairs=by_cluster(paired),
+        fixed=by_cluster(fixed),
+        shuffled=by_cluster(shuffled),
+        conditions={name: by_cluster(rows) for name, rows in others.items()},
+    )
+
+
+def _by_cluster(clusters: Mapping[str, str], rows: Rows) -> Rows:
+    """Return rows with the cluster of each image that is not its own in place of the image."""
+    if isinstance(rows, str) or not clusters:
+        return rows
+    return rows.with_columns(pl.col("^(.*_)?image_id$").replace(clusters))
 
 
 def _scored(where: str, condition: str, predictions: pl.DataFrame, graded: pl.DataFrame) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from dualread.grading.canonical import question_key
 
 __all__ = ["IMAGE", "NO_PAIRS", "EvaluationData", "evaluation_data"]
 
-IMAGE = "image_id"
+IMAGE, CLUSTER = "image_id", "cluster_id"
 NO_PAIRS = "no pairs (--pairs)"
 _KEY = ["method", "sample_id"]
 _UNSORTED = ("golds", "answer", "reference_answer", "equal", "row")
@@ -56,7 +56,8 @@ class EvaluationData:
     @property
     def unit(self) -> str:
         """The word for what is resampled: image, the name of another column, or answer."""
-        return "answer" if self.cluster is None else "image" if self.cluster == IMAGE else self.cluster
+        words = {None: "answer", IMAGE: "image", CLUSTER: "cluster"}
+        return words.get(self.cluster) or str(self.cluster)
 
     def rows_of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of a result's `frame` that are about this data set."""
@@ -71,7 +72,7 @@ def evaluation_data(
     Args:
         answers: Its rows of a question and a method are unique; equal image ids of two data sets are two images.
         pairs: The donor pairs.
-        cluster: The column whose values are resampled; by default image_id, if there is one.
+        cluster: The column whose values are resampled; by default cluster_id, or image_id, if there is one.
 
     Raises:
         DataError: A column is missing, a question occurs twice, or a pair has no answer, is on the question's own image
@@ -80,7 +81,9 @@ def evaluation_data(
     answers.need("confidence", "the probability that the answer is correct, and no column 'score'")
     if cluster is not None:
         answers.need(cluster, "which --cluster names")
-    cluster = cluster or (IMAGE if answers.has(IMAGE) else None)
+    cluster = cluster or _default_cluster(answers)
+    if pairs is not None and cluster and not pairs.has(f"donor_{cluster}"):
+        pairs = _with_clusters(pairs, answers, cluster)
     if pairs is not None:
         for column in (cluster or IMAGE, "sample_id"):
             answers.need(column, "which --pairs needs")
@@ -109,6 +112,28 @@ def evaluation_data(
     spelled_twice = _spelled_twice(answers, [*_KEY, *names, *([cluster] if cluster else [])])
     data_sets[0] = replace(data_sets[0], warnings=(*spelled_twice, *data_sets[0].warnings))
     return data_sets
+
+
+def _default_cluster(answers: CheckedTable) -> str | None:
+    """Return the column that is resampled where none is named; clusters that are the images change no word."""
+    if answers.has(IMAGE) and answers.has(CLUSTER) and (answers.frame[IMAGE] == answers.frame[CLUSTER]).all():
+        return IMAGE
+    return next((name for name in (CLUSTER, IMAGE) if answers.has(name)), None)
+
+
+def _with_clusters(pairs: CheckedTable, answers: CheckedTable, cluster: str) -> CheckedTable:
+    """Return the pairs with the cluster of each donor's image; an image without an answer is one by itself."""
+    image, donor = f"donor_{IMAGE}", f"donor_{cluster}"
+    names = [name for name in ("dataset", "split") if answers.has(name) and pairs.has(name)]
+    if not (answers.has(IMAGE) and pairs.has(image)):
+        return pairs
+    known = answers.frame.select(*names, pl.col(IMAGE).alias(image), pl.col(cluster).alias(donor)).unique()
+    if len(twice := known.filter(pl.struct(*names, image).is_duplicated()).sort(image, donor)):
+        raise answers.error(
+            f"the image {twice[image][0]!r} is in {cluster} {twice[donor][0]!r} and {twice[donor][1]!r}; expected one."
+        )
+    frame = pairs.frame.join(known, on=[*names, image], how="left", validate="m:1", maintain_order="left")
+    return replace(pairs, frame=frame.with_columns(pl.col(donor).fill_null(pl.col(image))))
 
 
 def _rows_of(table: CheckedTable, names: Mapping[str, str]) -> CheckedTable:
@@ -295,9 +320,11 @@ def _joined(method: str, answers: pl.DataFrame, pairs: pl.DataFrame | None) -> J
 
     def complete(frame: pl.DataFrame) -> pl.DataFrame:
         is_there = "canonical_answer" in frame.columns
-        return (frame if is_there else frame.with_columns(canonical_answer=pl.lit(None, pl.String))).sort("sample_id")
+        graded = frame if is_there else frame.with_columns(canonical_answer=pl.lit(None, pl.String))
+        return graded.sort("sample_id")
 
-    answers, pairs = complete(answers), None if pairs is None else complete(pairs)
+    answers = complete(answers).with_columns(cluster_id="image_id")  # which is that of the cluster already
+    pairs = None if pairs is None else complete(pairs)
     if pairs is None or pairs.is_empty():
         alone = {"original": answers}
         return replace(

@@ -1,7 +1,7 @@
-"""Give every image, and with it all its questions, one role.
+"""Give every cluster of images (an image, or those of a patient), and with it all its questions, one role.
 
-The images are sorted by the sha256 of (seed, image id), and the sorted list is cut at the cumulative fractions. So the
-order depends on the seed and the names only, neither on the order of the rows nor on a random number generator.
+The clusters are sorted by the sha256 of (seed, cluster id), and the sorted list is cut at the cumulative fractions. So
+the order depends on the seed and the names only, neither on the order of the rows nor on a random number generator.
 """
 
 import hashlib
@@ -14,30 +14,31 @@ from dualread.errors import ConfigError, DataError, did_you_mean
 ROLES = ("fit", "stop", "calibration", "validation", "test", "ood")
 
 
-def assign_roles(image_ids: Iterable[str], roles: str | Mapping[str, float], seed: int) -> dict[str, str]:
-    """Return the role of every image id.
+def assign_roles(cluster_ids: Iterable[str], roles: str | Mapping[str, float], seed: int) -> dict[str, str]:
+    """Return the role of every cluster id.
 
     Args:
-        image_ids: Identities of the images; repetitions are ignored.
-        roles: One role for all images, or the fraction of the images in each role.
-        seed: Determines the order of the images.
+        cluster_ids: Identities of the clusters; repetitions are ignored.
+        roles: One role for all clusters, or the fraction of the clusters in each role.
+        seed: Determines the order of the clusters.
 
     Raises:
         ConfigError: A role is unknown, a fraction is not in (0, 1], or the fractions do not add up to 1.
-        DataError: There are so few images that a role would get none.
+        DataError: There are so few clusters that a role would get none.
     """
-    unique = sorted(set(image_ids))
+    unique = sorted(set(cluster_ids))
     if isinstance(roles, str):
         return dict.fromkeys(unique, _known(roles))
     fractions = _fractions(roles)
-    ordered = sorted(unique, key=lambda image_id: hashlib.sha256(f"{seed}\x1f{image_id}".encode()).digest())
+    ordered = sorted(unique, key=lambda cluster_id: hashlib.sha256(f"{seed}\x1f{cluster_id}".encode()).digest())
     assigned, start, reached = {}, 0, Fraction(0)
     for role, fraction in fractions.items():
         reached += fraction
         end = int(reached * len(ordered) + Fraction(1, 2))  # nearest, halves up
         if end == start:
             raise DataError(
-                f"roles.{role}: {float(fraction):g} of {len(ordered)} images is none. Increase the fraction."
+                f"roles.{role}: {float(fraction):g} of {len(ordered)} images, or patients, is none. Increase the"
+                " fraction."
             )
         assigned |= dict.fromkeys(ordered[start:end], role)
         start = end
