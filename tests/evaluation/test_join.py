@@ -30,6 +30,24 @@ def test_every_question_and_every_pair_is_there_once():
         assert row[f"confidence_{suffix}"] == predictions[condition].filter(chosen)["confidence"][0]
 
 
+def test_images_of_a_patient_are_one():
+    questions, donors, grades, predictions = control_cell()
+    first = [f"slake-image-{int(image[-2:]) // 2 * 2:02}" for image in questions["image_id"]]
+    found = joined(control_cell, manifest=questions.with_columns(cluster_id=pl.Series(first)))
+    alone = joined(control_cell)
+    for rows, of_image in (
+        (found.answers, alone.answers),
+        (found.pairs, alone.pairs),
+        (found.shuffled, alone.shuffled),
+    ):
+        names = [name for name in rows.columns if name.endswith("image_id")]
+        assert names
+        for name in names:
+            first = of_image[name].str.slice(-2).cast(pl.Int64) // 2 * 2
+            assert rows[name].to_list() == [f"slake-image-{k:02}" for k in first], name
+        assert rows.drop(names).equals(of_image.drop(names))
+
+
 def test_no_pairs():
     _, donors, grades, predictions = cell()
     none = "no same-question donors"

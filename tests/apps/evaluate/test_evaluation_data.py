@@ -257,3 +257,46 @@ def test_labels_that_contradict_the_answers_are_said(tmp_path):
     assert data_of(tmp_path, WITH_GOLDS).warnings == ()
     without_golds = WITH_GOLDS.replace("yes,Yes,1", "yes,,0").replace("no,no,1", "no,?,0")  # nothing to compare with
     assert data_of(tmp_path, without_golds).warnings == ()
+
+
+PATIENTS = """\
+sample_id,image_id,cluster_id,correct,confidence
+q1,ct-01,kim,1,0.9
+q2,ct-02,kim,0,0.8
+q3,ct-03,lee,1,0.7
+"""
+DONORS = """\
+sample_id,donor_image_id,donor_correct,donor_confidence
+q1,ct-03,0,0.4
+q3,ct-02,0,0.6
+q2,ct-09,1,0.5
+"""
+
+
+@pytest.mark.parametrize(("column", "options"), [("cluster_id", {}), ("patient", {"cluster": "patient"})])
+def test_patients_are_resampled_and_those_of_donors_are_known_by_their_images(tmp_path, column, options):
+    found = data_of(tmp_path, PATIENTS.replace("cluster_id", column), DONORS, **options)
+    assert (found.cluster, found.unit) == (column, {"cluster_id": "cluster"}.get(column, column))
+    assert only(found).answers["image_id"].to_list() == ["kim", "kim", "lee"]
+    sides = only(found).pairs.select("sample_id", "source_image_id", "donor_image_id").rows()
+    # Nothing is known of ct-09, which is a cluster by itself.
+    assert sides == [("q1", "kim", "lee"), ("q2", "kim", "ct-09"), ("q3", "lee", "kim")]
+
+
+def test_clusters_that_are_the_images_are_images(tmp_path):
+    same = PATIENTS.replace("kim", "ct-01", 1).replace("kim", "ct-02").replace("lee", "ct-03")
+    assert (data_of(tmp_path, same).cluster, data_of(tmp_path, same).unit) == ("image_id", "image")
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        (PATIENTS.replace("ct-02", "ct-01"), "the image 'ct-01' is in cluster_id 'kim' and 'lee'; expected one."),
+        (PATIENTS.replace("q2,ct-02,kim", "q2,ct-02,"), "column 'cluster_id'"),
+    ],
+)
+def test_an_image_has_one_cluster(tmp_path, answers, sentence):
+    answers = answers.replace("q2,ct-01,kim", "q2,ct-01,lee")
+    with pytest.raises(DataError) as caught:
+        data_of(tmp_path, answers, DONORS)
+    assert sentence in str(caught.value)
