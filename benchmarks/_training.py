@@ -113,7 +113,7 @@ NUMBERED = SimpleNamespace(CONTRACT="single", reward=_numbered, calibration_rewa
 
 def visual_dependence(rehearsal: Rehearsal) -> str:
     """Read completions that describe the image with and without most of the image, as VL-Calibration does."""
-    from dualread.training._visual_dependence import blacken, measure
+    from dualread.training.vl_calibration import blacken, measure
 
     base = rehearsal.base("vl_calibration") / "checkpoint"
     opened = open_checkpoint(base, {**rehearsal.settings, "dtype": WEIGHTS})

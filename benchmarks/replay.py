@@ -27,8 +27,14 @@ import polars as pl
 from _tiny import build, encode, forget_peak, load, peak_mb, resident_mb, rows
 
 from dualread.models.actor import ReadSpec
-from dualread.models.replay.forward import VECTORS, middle_layer, replay_batch
-from dualread.models.replay.pooling import answer_state, evidence_state, global_state
+from dualread.models.replay.forward import (
+    VECTORS,
+    answer_state,
+    evidence_state,
+    global_state,
+    middle_layer,
+    replay_batch,
+)
 from dualread.models.replay.positions import locate
 
 KAPPA = 0.1

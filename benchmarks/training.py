@@ -145,15 +145,16 @@ def plain_trl(job: Any) -> list[dict[str, Any]]:
     import numpy as np
     from trl.trainer.grpo_trainer import GRPOTrainer
 
+    from dualread.models.backbones.checkpoint import load
     from dualread.models.backbones.processor import load_processor
     from dualread.training import trainer
     from dualread.training._arguments import arguments
 
     settings = job.settings
     order = np.arange(settings.steps * settings.prompts_per_step) % len(job.questions)
-    reward: Any = trainer._reward_function(job.reward)
+    reward: Any = trainer._reward_function(job, trainer.Algorithm())
     GRPOTrainer(
-        model=trainer._load(job, job.checkpoint),
+        model=load(job.checkpoint, job.weights),
         reward_funcs=[reward],
         args=arguments(job),
         train_dataset=trainer._dataset(job.questions, job.references, job.images, order),

@@ -9,6 +9,7 @@ import torch
 import transformers
 
 from dualread.models import prompts
+from dualread.models.actor import Request
 from dualread.models.backbones._from_scratch import new_tokenizer
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.backbones.processor import without_other_media
@@ -17,7 +18,7 @@ from dualread.schema.recorded import USUAL, Facts
 from dualread.training.corpora import phantom
 from dualread.training.pretraining import loop
 from dualread.training.pretraining.exercises import TAGS
-from tests.tiny import TEXTS
+from tests.tiny import TEXTS, image
 
 NORM: dict[str, Any] = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
 SETTINGS = {"dtype": "float32", "attention": "sdpa", "max_prompt_tokens": 500}
@@ -329,3 +330,18 @@ FAMILIES: Mapping[str, Create] = {
     **{"paligemma": _paligemma, "qwen3_5": _qwen3_5},
 }
 REFUSED: Mapping[str, Create] = {"mllama": _mllama, "blip2": _blip2, "instructblip": _instructblip}
+
+
+def requests() -> list[Request]:
+    """Return four requests about three pictures of two sizes."""
+    asked = [
+        ("Is this a CT scan?", 0),
+        ("What is the size of the lesion?", 0),
+        ("Is this a CT scan?", 1),
+        ("Where?", 2),
+    ]
+    shown = [image(seed).resize(size) for seed, size in ((0, (40, 52)), (1, (90, 36)), (2, (40, 52)))]
+    return [
+        Request(text=prompts.render("shared", question=text), image=shown[k], image_name=str(k), row=f"{i}")
+        for i, (text, k) in enumerate(asked)
+    ]

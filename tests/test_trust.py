@@ -23,7 +23,7 @@ from dualread.apps.serve.chats import ClientLimits
 from dualread.apps.serve.demo.page import MAX_IMAGE_MEGABYTES
 from dualread.artifacts.tables import for_spreadsheets
 from dualread.artifacts.tensors import write_tensors
-from dualread.data import dicom, images
+from dualread.data import dicom_files, images
 from dualread.data.logs import inspect
 from dualread.data.tables import content
 from dualread.errors import ArtifactError, DataError, DualReadError, printable
@@ -229,8 +229,8 @@ def test_a_log_is_read_up_to_a_bound(tmp_path, said):
 def test_a_picture_has_bounded_pixels_and_bytes(tmp_path, said):
     """`tests/security/test_images.py` tries formats, scans and DICOM."""
     says(said, GB=images.MAX_FILE_BYTES // 10**9, million_pixels=images.MAX_IMAGE_PIXELS // 10**6)
-    says(said, scans=images._MOST_SCANS, items=f"{dicom._MOST_ITEMS:,}")
-    says(said, GB_of_memory=dicom._GDCM_BYTES // 10**9, seconds=dicom._GDCM_SECONDS)
+    says(said, scans=images._MOST_SCANS, items=f"{dicom_files._MOST_ITEMS:,}")
+    says(said, GB_of_memory=dicom_files._GDCM_BYTES // 10**9, seconds=dicom_files._GDCM_SECONDS)
     assert "no SVG and no EPS" in said
     side = int(images.MAX_IMAGE_PIXELS**0.5) + 1
     body = b"IHDR" + struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)

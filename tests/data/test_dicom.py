@@ -10,6 +10,7 @@ from pydicom.pixels import apply_modality_lut, apply_voi_lut
 from pydicom.uid import ExplicitVRBigEndian
 
 from dualread.data import dicom as rendering
+from dualread.data import dicom_files
 from dualread.data.given_images import read, stored
 from dualread.data.images import open_image, pixel_sha256
 from dualread.errors import DataError
@@ -187,7 +188,7 @@ def test_a_file_that_ends_the_decoder_is_refused_and_the_next_one_is_read(tmp_pa
     for damaged in (good[: len(good) - 40], good.replace(b"\xff\xc3\x00", b"\xff\xc3\xff")):
         with pytest.raises(DataError, match="cannot be decoded"):
             read(damaged)
-    rendering._processes[0].kill()  # as GDCM does
+    dicom_files._processes[0].kill()  # as GDCM does
     with pytest.raises(DataError, match="cannot be decoded"):
         read(good)
     assert _levels(good) == SHOWN * 32

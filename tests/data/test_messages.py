@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 from pydicom.encaps import encapsulate
 
-from dualread.data.datasets._files import checked_request, read_json
+from dualread.data.datasets.base import checked_request, read_json
 from dualread.data.donors import pair
 from dualread.data.given_images import read
 from dualread.data.images import open_image
-from dualread.data.questions.partition import assign_roles
+from dualread.data.questions.roles import assign_roles
 from dualread.data.tables.files import read_file, read_records
 from dualread.schema.base import Place
 from dualread.schema.plugin_settings import NoSettings

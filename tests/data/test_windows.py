@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dualread.data.dicom import through_windows
 from dualread.data.given_images import read, stored
+from dualread.data.gray import through_windows
 from dualread.data.images import open_image
 from dualread.data.questions.pictures import Pictures
 from dualread.errors import ConfigError

@@ -24,7 +24,7 @@ from dualread.models.service.responses import Found, read_responses, reply_in
 from dualread.schema.answers import Choices, Service
 from dualread.schema.columns import GENERATIONS
 from dualread.schema.replay import Agreement
-from dualread.training import _arguments, _reference, _sampled
+from dualread.training import _arguments, _reference, _rollouts
 from tests import golden
 from tests.models.service.test_replies import body, choice, logprobs
 from tests.models.test_conditions import PROMPT, manifest, pairs
@@ -122,7 +122,7 @@ CASES = {
     # rounding .25 nats, and 3 * .25 + .0001 is the bound
     "a trainer of another model": partial(_reference.check, [trainer(-1.76)]),
     "a trainer of no number": partial(_reference.check, [trainer(np.nan)]),
-    "rollouts of another model": partial(_sampled.check, 0.031, 10, 0.01, 7),
+    "rollouts of another model": partial(_rollouts.check, 0.031, 10, 0.01, 7),
 }
 
 

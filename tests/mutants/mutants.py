@@ -80,14 +80,14 @@ MUTANTS = (
     ),
     Mutant(
         "kappa multiplies",
-        "models/replay/pooling.py",
+        "models/replay/forward.py",
         "return torch.softmax(cosine / kappa, dim=0) @ image_states",
         "return torch.softmax(cosine * kappa, dim=0) @ image_states",
         ("models/replay/test_pooling.py", "models/replay/test_example.py"),
     ),
     Mutant(
         "answers are pooled in bfloat16",
-        "models/replay/pooling.py",
+        "models/replay/forward.py",
         "return states.float().mean(dim=0)",
         "return states.mean(dim=0)",
         ("models/replay/test_pooling.py", "models/replay/test_forward.py"),
@@ -143,6 +143,20 @@ MUTANTS = (
             "training/test_grpo.py::test_groups_and_steps_are_counted_by_hand",
             "stages/test_train_actor.py::test_seconds_are_recorded_and_not_published_and_steps_are_beside_the_log_of_the_job",
         ),
+    ),
+    Mutant(
+        "the evidence of tokens is not weighed for a fault of this size",
+        "training/_evidence.py",
+        "1 / 16, ",
+        "16, ",
+        ("training/test_evidence.py::test_the_evidence_of_a_token_by_hand",),
+    ),
+    Mutant(
+        "a phantom VQA-RAD without a train split has a row of train",
+        "training/writers/vqa_rad.py",
+        'any(row["phrase_type"] == "freeform"',
+        'any(row["phrase_type"] != "freeform"',
+        ("training/writers/test_planted.py::test_of_vqa_rad_a_question_and_not_an_image_belongs_to_a_split",),
     ),
     # --- readers
     Mutant(

@@ -20,7 +20,7 @@ from dualread.data.given_images import read, unreadable
 from dualread.data.images import decode, open_image, shown_alike
 from dualread.data.questions.pictures import Pictures
 from dualread.errors import DataError
-from dualread.models.service.bodies import image_url
+from dualread.models.service.requests import image_url
 from tests.data.dicoms import PATIENT, dataset, dicom, item, saved
 from tests.data.questions.test_pictures import row_of
 from tests.drawn import attempt

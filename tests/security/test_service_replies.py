@@ -16,7 +16,7 @@ from dualread.apps.ask import sending
 from dualread.apps.ask.sending import Endpoint, SendingLimits, send
 from dualread.apps.ask.study import Asking
 from dualread.errors import ArtifactError
-from dualread.models.service.bodies import image_url
+from dualread.models.service.requests import image_url
 from dualread.study.files import load
 from tests.apps.ask.conftest import ABOUT, FAST, FIRST, lines, reply
 

@@ -25,7 +25,7 @@ def inputs_of(root):
     for name, table in LOGS.items():
         inputs[name] = root / name
         inputs[name].mkdir(parents=True, exist_ok=True)
-        table.write_parquet(inputs[name] / "train_log.parquet")
+        table.filter(pl.col("value").is_not_nan()).write_parquet(inputs[name] / "train_log.parquet")  # as trainings do
     return inputs
 
 

@@ -15,7 +15,7 @@ from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.schema.recorded import Facts
 from dualread.stages import build_manifest, draw_phantom
-from dualread.training import dcpo, grpo, trainer, vl_calibration
+from dualread.training import _grpo_trainer, dcpo, grpo, vl_calibration
 from dualread.training.job import Assignment, Job
 
 
@@ -49,7 +49,7 @@ def answered(tiny, job, monkeypatch):
     ids = [[tokenizer(part, add_special_tokens=False)["input_ids"] for part in parts] for parts in ANSWERS]
     ids = [(before, [*block, tokenizer.eos_token_id]) for before, block in ids]
     sampled = [before + block for before, block in ids]
-    monkeypatch.setattr(trainer, "roll_out", lambda *_, **__: sampled)
+    monkeypatch.setattr(_grpo_trainer, "roll_out", lambda *_, **__: sampled)
     changes = {"prompts_per_step": 1, "group_size": 4, "warmup_fraction": 0.0}
 
     def make(name, **settings):

@@ -6,10 +6,10 @@ import torch
 from tests.tiny import both
 
 from dualread.errors import ConfigError
-from dualread.training import dcpo
-from dualread.training.dcpo import confidence_start, group_normalized, train
+from dualread.training.dcpo import Dcpo, confidence_start, group_normalized, train
 from dualread.training.rewards import dcpo as reward
 from dualread.training.rewards import rlvr
+from dualread.training.rewards.base import verdicts
 
 # --- Pure functions
 
@@ -48,52 +48,38 @@ def test_the_block_starts_with_its_opening_tag(tokens, start):
 # --- The trainer
 
 
-class Stub:
-    """The parts of TRL's trainer that `Segmented` uses, on the second of two processes with two rows each."""
-
-    pieces = ("<answer>lung</answer>", "<answer>bone</answer>", "<confidence>90</confidence>", "")
-    rewards = ((1.0,), (1.0,), (0.0,), (-0.5,))  # of both processes
-
-    def __init__(self):
-        self.accelerator = types.SimpleNamespace(process_index=1)
-        self._decode = lambda ids: "".join(self.pieces[i] for i in ids)
-        self._opened = types.SimpleNamespace(encoder=types.SimpleNamespace(decode=self._decode))
-        self.logged = {}
-
-    def _log_metric(self, name, value):
-        self.logged[name] = value
-
-    def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
-        return torch.tensor(self.rewards)
-
-    def _generate_and_score_completions(self, inputs):
-        ids = [[1, 2, 3], [0, 3]]
-        completions = [[{"content": self._decode(row)}] for row in ids]
-        self._calculate_rewards(inputs, [None, None], completions, ids)
-        return {"completion_ids": torch.tensor([[1, 2, 3, 3], [0, 3, 3, 3]]), "advantages": torch.zeros(2), "more": 1}
-
-
 def test_interleaved_groups_over_two_processes(monkeypatch):
-    others = [
-        ("x", "<answer>lung</answer><confidence>0</confidence>", ["lung"]),
-        ("y", "<answer>bone</answer><confidence>60</confidence>", ["bone"]),
-    ]
-    monkeypatch.setattr("accelerate.utils.gather_object", lambda rows: [*others, *rows])
-    trainer = dcpo._segmented(Stub, reward, 0.5)()
-    mine = [{"sample_id": "x", "reference_answers": ["lung"]}, {"sample_id": "y", "reference_answers": ["bone"]}]
-    output = trainer._generate_and_score_completions(mine)
+    """This is the second of two processes with two rows each."""
+    pieces = ("<answer>lung</answer>", "<answer>bone</answer>", "<confidence>90</confidence>", "")
+    encoder = types.SimpleNamespace(decode=lambda ids: "".join(pieces[i] for i in ids))
+    trainer = types.SimpleNamespace(opened=types.SimpleNamespace(encoder=encoder))
+
+    def judged(*texts):
+        return verdicts(texts, [["lung"], ["bone"]], reward.CONTRACT)
+
+    others = judged(
+        "<answer>lung</answer><confidence>0</confidence>", "<answer>bone</answer><confidence>60</confidence>"
+    )
+    monkeypatch.setattr(
+        "accelerate.utils.gather_object", lambda rows: [*zip("xy", others, (1.0, 1.0), strict=True), *rows]
+    )
+    monkeypatch.setattr("accelerate.PartialState", lambda: types.SimpleNamespace(process_index=1))
+    algorithm, ids, logged = Dcpo(reward, 0.5), [[1, 2, 3], [0, 3]], {}
+    mine = judged(*map(encoder.decode, ids))
+    columns = {**algorithm.columns(trainer, ids), "sample_id": ["x", "y"], "completion_ids": ids, "more": 1}
+    algorithm.note_rewards(mine, [0.0, -0.5], logged.__setitem__, **columns)
+    output = {"completion_ids": torch.tensor([[1, 2, 3, 3], [0, 3, 3, 3]]), "advantages": torch.zeros(2)}
     # z + R_fmt: x 1, 0 -> mean .5, deviation 1 / sqrt(2); y 1, -.5 -> mean .25, deviation 1.5 / sqrt(2).
     # By position mine would be a group of 0 and -.5, and the first one's advantage positive.
     first, second = -0.5 / (0.5**0.5 + 1e-4), -0.75 / (1.5 * 0.5**0.5 + 1e-4)
     # R_c of x, targets .75 and .25: -|0 - .75|, -|.9 - .25| = -.75, -.65 -> mean -.7, deviation .1 / sqrt(2)
     block = 0.05 / (0.1 * 0.5**0.5 + 1e-4)
-    assert output["advantages"].tolist() == [
+    assert algorithm.advantages(output).tolist() == [
         pytest.approx([first, block, block, 0.0]),
         pytest.approx([second, second, 0.0, 0.0]),  # no block
     ]
-    assert output["more"] == 1
     # R_c of y, targets .75 and .25: -|.6 - .75|, -|.5 - .25|. Mean of -.75, -.15, -.65, -.25.
-    assert trainer.logged["terms/calibration/mean"] == pytest.approx(-0.45)
+    assert logged["terms/calibration/mean"] == pytest.approx(-0.45)
 
 
 @both

@@ -40,6 +40,14 @@ def test_the_expected_exponential_of_the_evidence_of_a_right_token_is_at_most_on
         assert (np.exp(log_p)[:, None, None] * np.exp(each)).sum(axis=0).max() <= 1 + 1e-12
 
 
+def test_the_evidence_of_a_token_by_hand():
+    """Of two equally likely ids, -log p is log 2: all else is evidence, times each tilt, because it has no variance."""
+    tilts, found = np.array([1 / 64, 1 / 16, 1 / 4, 1]), of_tokens(np.array([-0.2]), np.log([2]), 2, 0.01)
+    assert found[0] == pytest.approx(tilts * (np.log(2) - 0.2 - 0.01))
+    assert found[1] == pytest.approx(tilts * (0.2 - np.log(2) - 0.01))
+    assert of_tokens(np.array([-9.0]), np.log([2]), 2, 0.01)[1] == pytest.approx(tilts * (4 - 0.01))  # counts as 4
+
+
 def test_the_expected_exponential_of_the_evidence_of_copies_is_one_where_all_are_right():
     """All pairs of two questions' completions, drawn from three."""
     log_p = np.log([0.7, 0.2, 0.1])

@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 from tests.models.backbones.damage import edit_json
-from tests.tiny import both, image
+from tests.tiny import both
 from transformers import AutoTokenizer
 
 from dualread.errors import DataError, TrainingError
@@ -33,17 +33,6 @@ def test_the_bound_is_rounding_by_hand():
             check([(of(wrong), exact)])
 
 
-@both
-def test_a_second_bos_is_not_trained_with(tiny):
-    """Released tokenizers of Gemma add BOS, and so do their chat templates: what trl 1.16 encodes twice is longer."""
-    _, encoder = tiny.load()
-    tokenizer = encoder.processor.tokenizer
-    prompt = encoder.prompt("Where?", image=image(0), row="1")
-    assert prompt.token_ids.count(tokenizer.bos_token_id) == (tokenizer.bos_token_id is not None)
-    added = tokenizer(tokenizer.bos_token or "")["input_ids"]
-    assert len(added) == 2 * (tokenizer.bos_token_id is not None)
-
-
 def _without(types):
     return 0 * types
 
@@ -62,7 +51,7 @@ def test_wrong_token_types_end_the_training(job, monkeypatch, wrong):
         return {name: wrong(of) if name.endswith("token_type_ids") else of for name, of in batch.items()}
 
     monkeypatch.setattr(Encoder, "batch", changed)
-    monkeypatch.setattr("dualread.training.trainer.roll_out", _made_without_a_model)
+    monkeypatch.setattr("dualread.training._grpo_trainer.roll_out", _made_without_a_model)
     with pytest.raises(TrainingError, match=r"^training: the trainer's log-probabilities differ .* by [\d.e-]+ nats"):
         train(job("actor"))
 

@@ -7,8 +7,9 @@ from tests.tiny import MODEL, both, image
 
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.seeding import generator
-from dualread.training import _rollouts, dcpo, trainer, vl_calibration
-from dualread.training._rollouts import for_sampling, roll_out
+from dualread.training import _grpo_trainer, _rollouts, dcpo, vl_calibration
+from dualread.training._reference import for_sampling
+from dualread.training._rollouts import roll_out
 from dualread.training.rewards import dcpo as dcpo_reward
 from dualread.training.rewards import vl_calibration as vl_calibration_reward
 
@@ -125,7 +126,7 @@ def test_every_algorithm_generates_in_pieces_with_the_same_ids(job, algorithm, r
             steps.append(whole(*arguments, **named))
             return steps[-1]
 
-        monkeypatch.setattr(trainer, "roll_out", kept)
+        monkeypatch.setattr(_grpo_trainer, "roll_out", kept)
         sizes.clear()
         changes = {"prompts_per_step": 3, "completions_per_pass": size, **other, **settings}
         algorithm.train(job(f"pieces of {size}", reward=reward, **changes))

@@ -14,9 +14,9 @@ from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.drawn import Rollout, drawn_with
 from dualread.seeding import generator
-from dualread.training import _sampled, dcpo, grpo
+from dualread.training import _rollouts, dcpo, grpo
 from dualread.training._reference import FLOAT32, RATIO
-from dualread.training._sampled import check
+from dualread.training._rollouts import check
 from dualread.training.rewards import dcpo as dcpo_reward
 
 
@@ -135,16 +135,16 @@ def test_the_bound_is_rounding_by_hand():
 
 
 def test_in_bfloat16_the_bound_is_what_weights_and_states_in_bfloat16_change(sampled, monkeypatch):
-    bounds, right = [], _sampled.check
+    bounds, right = [], _rollouts.check
 
     def noted(difference, tokens, rounding, step):
         bounds.append((difference, rounding))
         right(difference, tokens, rounding, step)
 
-    monkeypatch.setattr(_sampled, "check", noted)
+    monkeypatch.setattr(_rollouts, "check", noted)
     job, _ = sampled()
     weights = []
-    monkeypatch.setattr(_sampled, "merged_weights", lambda model: weights.append(model) or model.state_dict().items())
+    monkeypatch.setattr(_rollouts, "merged_weights", lambda model: weights.append(model) or model.state_dict().items())
     grpo.train(dataclasses.replace(job, backbone_settings={**MODEL, "dtype": "bfloat16"}))
     assert len(bounds) == 3
     assert all(1e-5 < difference < FLOAT32 + RATIO * rounding < 0.1 for difference, rounding in bounds)

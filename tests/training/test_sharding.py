@@ -10,6 +10,7 @@ from safetensors.numpy import load_file
 from tests.specs import changed
 from tests.tiny import FAMILIES, MODEL, both, build
 
+from dualread import plugins
 from dualread.errors import DualReadError
 from dualread.models.backbones.checkpoint import load
 from dualread.schema.base import Plugin
@@ -37,11 +38,12 @@ def calibration_reward(found, *, groups, gamma):
 """
 # Samples with a copy of the model, which gets its weights before each step.
 COPIED = """
-import numpy as np
+import torch
 
-from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.actor import EncodedRequest
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation._transformers_stream import complete
+from dualread.models.generation.drawn import Rollout, drawn_with
 
 def prepare():
     pass
@@ -53,14 +55,28 @@ class Copied:
     def __init__(self, opened):
         self._opened = opened
 
+    @torch.no_grad()
     def roll_out(self, weights, prompts, decoding, seeds):
-        self._opened.model.load_state_dict(dict(weights))
+        opened = self._opened
+        opened.model.load_state_dict(dict(weights))
         one = decoding.model_copy(update={"n_samples": 1})
         asked = [
             EncodedRequest(name=str(i), prompt=prompt, decoding=one, drawn_by=[("stand-in", seed)])
             for i, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True))
         ]
-        return [(list(of.token_ids), list(of.token_log_probs)) for [of] in complete(self._opened, asked)]
+        told = {
+            **{"temperature": decoding.temperature, "top_p": decoding.top_p},
+            **{"max_completion_tokens": decoding.max_completion_tokens},
+            **{"stop": opened.stop, "forbidden": opened.forbidden},
+        }
+        return [
+            Rollout(
+                token_ids=list(row.token_ids),
+                log_probs=list(row.token_log_probs),
+                drawn_with=drawn_with(seed=seed, **told),
+            )
+            for [row], seed in zip(complete(opened, asked), seeds, strict=True)
+        ]
 
     def close(self):
         pass
@@ -138,9 +154,11 @@ def folder(tmp_path):
     (folder / "copied.py").write_text(COPIED)
     for family in (rewards, rollouts):
         family.__path__.append(str(folder))
+    plugins.known.cache_clear()  # another test may have looked which there are
     yield folder
     for family in (rewards, rollouts):
         family.__path__.remove(str(folder))
+    plugins.known.cache_clear()
 
 
 @pytest.fixture

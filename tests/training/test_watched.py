@@ -11,9 +11,9 @@ from transformers.integrations import integration_utils
 
 from dualread.errors import ConfigError
 from dualread.schema.study import Tracker
-from dualread.training import _watched
+from dualread.training._arguments import tracking
 from dualread.training.grpo import train
-from dualread.training.trainer import SECONDS
+from dualread.training.trainer import SECONDS, samples
 
 
 def test_the_trackers_of_a_study_are_those_that_transformers_knows_and_finds():
@@ -22,7 +22,7 @@ def test_the_trackers_of_a_study_are_those_that_transformers_knows_and_finds():
 
 
 def test_nothing_is_tracked_unless_somebody_says_so(job, monkeypatch):
-    assert _watched.tracking("run") == {"report_to": "none"}
+    assert tracking("run") == {"report_to": "none"}
     monkeypatch.setenv("DUALREAD_REPORT_TO", "trackio")
     monkeypatch.setattr(integration_utils, "get_available_reporting_integrations", lambda: ["tensorboard"])
     with pytest.raises(
@@ -33,13 +33,13 @@ def test_nothing_is_tracked_unless_somebody_says_so(job, monkeypatch):
 
 def test_samples_are_spread_over_a_step_and_each_is_one_line():
     names, texts = [str(i) for i in range(5)], ["a\nb ", "c", "d", "e", "f"]
-    lines = list(_watched.samples(9, names, texts, [1.0, 0.5, 1 / 3, 0.0, -1.0]))
+    lines = list(samples(9, names, texts, [1.0, 0.5, 1 / 3, 0.0, -1.0]))
     assert lines == [
         "step 10, question 0, reward 1: a b",
         "step 10, question 2, reward 0.333: d",
         "step 10, question 4, reward -1: f",
     ]
-    assert list(_watched.samples(0, ["x"], ["y"], [0.0])) == ["step 1, question x, reward 0: y"]
+    assert list(samples(0, ["x"], ["y"], [0.0])) == ["step 1, question x, reward 0: y"]
 
 
 @pytest.fixture

@@ -33,12 +33,13 @@ import torch
 from dualread.errors import DualReadError
 from dualread.models import own_pass, prompts
 from dualread.models.backbones.checkpoint import copy_processor, load
+from dualread.models.backbones.encode import EncodedPrompt
+from dualread.models.backbones.opened import Opened
 from dualread.models.conditions import Asked
 from dualread.models.generation import vllm_engine
 from dualread.models.generation._vllm import Core
 from dualread.schema.recorded import Facts
-from dualread.training import _sampled, dcpo, grpo, trainer, vl_calibration
-from dualread.training._lora import base_of
+from dualread.training import _rollouts, dcpo, grpo, vl_calibration
 from dualread.training.job import Job
 from tests.tiny import GRPO, MODEL, build, image
 
@@ -94,29 +95,23 @@ def job(
 
 def against_single_rows(found: list[float], completions: list[Any]) -> Any:
     """Note completions, and how much vLLM's log-probabilities differ from those of single-row passes, in each step."""
-    right = _sampled.sampled_by
+    right = _rollouts.CheckedRollouts.roll_out
 
-    def noting(*arguments: Any) -> type:
-        class Noting(right(*arguments)):
-            def roll_out(self, prompts: Any, *, first: int) -> Any:
-                made = super().roll_out(prompts, first=first)
-                completions.append(made[0])
-                self.model.eval()
-                with torch.no_grad():
-                    rows = zip(self._rows, *made, strict=True)
-                    found.append(max(self._difference(*row) for row in rows))
-                self.model.train()
-                return made
+    def difference(opened: Opened, prompt: EncodedPrompt, ids: list[int], log_probs: list[float]) -> float:
+        i = int(prompt.row)
+        inputs = opened.encoder.inputs(prompts.render("shared", question=QUESTIONS[i]), image(i))
+        return float(np.abs(own_pass.log_probs(opened.model, inputs, ids, 0) - np.array(log_probs)).max())
 
-            def _difference(self, row: Any, ids: list[int], log_probs: list[float]) -> float:
-                inputs = self._opened.encoder.inputs(row["prompt"][0]["content"], row["image"])
-                return float(
-                    np.abs(own_pass.log_probs(base_of(self.model), inputs, ids, 0) - np.array(log_probs)).max()
-                )
+    def noting(self: Any, of_rows: Any, opened: Opened, **named: int) -> Any:
+        made = right(self, of_rows, opened, **named)
+        completions.append(made[0])
+        opened.model.eval()
+        with torch.no_grad():
+            found.append(max(difference(opened, *row) for row in zip(of_rows, *made, strict=True)))
+        opened.model.train()
+        return made
 
-        return Noting
-
-    return replaced(trainer, "sampled_by", noting)
+    return replaced(_rollouts.CheckedRollouts, "roll_out", noting)
 
 
 @contextlib.contextmanager
@@ -131,9 +126,9 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 def without(*parts: str) -> Any:
     """Push only those weights whose names contain none of `parts`."""
-    right = _sampled.merged_weights
+    right = _rollouts.merged_weights
     pushed = lambda model: ((n, of) for n, of in right(model) if not any(part in n for part in parts))  # noqa: E731
-    return replaced(_sampled, "merged_weights", pushed)
+    return replaced(_rollouts, "merged_weights", pushed)
 
 
 @contextlib.contextmanager
@@ -266,7 +261,7 @@ def digests(folder: Path, family: str) -> dict[str, Any]:
 
     with contextlib.closing(vllm.open_rollouts(opened.checkpoint, MODEL, {})) as rollouts:
         before = weights_of(rollouts)
-        rollouts._engine.load(_sampled.merged_weights(model))
+        rollouts._engine.load(_rollouts.merged_weights(model))
         pushed = weights_of(rollouts)
     with contextlib.closing(vllm.open_rollouts(changed, MODEL, {})) as rollouts:
         return {"before": before, "pushed": pushed, "read": weights_of(rollouts)}

@@ -11,7 +11,7 @@ of this, the candidates stand in a ring instead, in the order of the sha256 of t
 candidate from the sha256 of `<sample_id of the source>|` on; the last digest is followed by the first.
 
 A data set may name its donors itself (column `donor_sample_id`). These are then checked and used, and no donor is
-computed (`named_donors`).
+computed (`candidates.named_pairs`).
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ import polars as pl
 
 from dualread.artifacts.tables import from_rows
 from dualread.data import candidates
-from dualread.data.named_donors import golds, named_pairs
+from dualread.data.candidates import golds, named_pairs
 from dualread.errors import ConfigError, did_you_mean
 from dualread.schema.columns import PAIRS
 

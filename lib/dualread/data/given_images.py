@@ -4,6 +4,7 @@ What a study has stored was read here before, and is opened by `images.open_imag
 """
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from dualread.data import dicom
-from dualread.data.frames import choose, locate
-from dualread.data.images import MAX_FILE_BYTES, Decoded, decode, read_file
+from dualread.data import dicom, dicom_files
+from dualread.data.images import MAX_FILE_BYTES, MAX_FRAMES, MAX_IMAGE_PIXELS, Decoded, decode, opened, read_file
 from dualread.errors import DataError, in_a_line
 from dualread.schema.data import CtWindows
 
@@ -22,6 +22,20 @@ from dualread.schema.data import CtWindows
 _DECODED = 40
 _LISTED = 5
 _DICOM_NAMES = (".dcm", ".dicom", ".ima")
+_PATH = re.compile(r"(.+)#(\d{1,9})")
+_REDUCED, _MASK, _OLD_REDUCED = 1, 4, 2  # kinds of TIFF pages that are no pictures of their own
+_SUBFILE, _OLD_SUBFILE = 254, 255
+
+
+def locate(path: Path) -> tuple[Path, int | None]:
+    """Return the file and the number of the frame (from 1) that a path names: `stack.tif#2` is the second of stack.tif.
+
+    A file that has this very name comes first.
+    """
+    named = _PATH.fullmatch(path.name)
+    if named is None or path.exists():
+        return path, None
+    return path.with_name(named[1]), int(named[2])
 
 
 def read(given: Any, *, bits: int | None = None, ct_windows: CtWindows | None = None) -> Decoded:
@@ -72,7 +86,7 @@ def unreadable(images: Sequence[Path | bytes], *, bits: int | None = None) -> li
     The beginning of every file is looked at. Few are decoded, spread evenly, so that many thousands take no time.
     """
     problems: dict[str, None] = {}
-    if dicoms := [image for image in images if dicom.is_dicom(_head(image))]:
+    if dicoms := [image for image in images if dicom_files.is_dicom(_head(image))]:
         try:
             read(dicoms[0], bits=bits)
         except DataError as error:
@@ -109,18 +123,77 @@ def _of_file(source: Path | bytes, bits: int | None, ct_windows: CtWindows | Non
     content = read_file(file) if file else bytes(source)
     name = str(source) if file else f"an image of {len(content)} bytes"
     notes: tuple[str, ...] = () if frame is None else (f"a named frame is shown (frame {frame})",)
-    if dicom.is_dicom(content):
+    if dicom_files.is_dicom(content):
         decoded = dicom.render(content, name, frame=frame, bits=bits, windows=ct_windows)
         return replace(decoded, notes=(*notes, *decoded.notes))
     try:
         if frame is None:
-            frame, notes = choose(content, name)
+            frame, notes = _chosen_frame(content, name)
         decoded = decode(content, name=name, frame=frame, bits=bits)
     except DataError as error:
         if not (file and file.suffix.lower() in _DICOM_NAMES):
             raise
         raise DataError(f"{error} It is named like DICOM, but has no DICM at byte 128.") from error
     return _without_windows(replace(decoded, notes=notes), ct_windows)
+
+
+def _chosen_frame(content: bytes, name: str) -> tuple[int | None, tuple[str, ...]]:
+    """Return the frame (from 1) that is shown where none is named, or None for the first, and a note on the choice."""
+    # Several frames are one picture if all are equal, if the others are smaller copies or masks of one (TIFF says so),
+    # or if they follow the main picture of a JPEG, as cameras write.
+    with opened(content, name) as image:
+        if not getattr(image, "is_animated", False):
+            return None, ()
+        if image.format == "MPO":
+            return None, ("the file holds several pictures: its main one is shown",)
+        pages = _whole_pages(image) if image.format == "TIFF" else []
+        if len(pages) == 1:
+            return (pages[0] + 1 if pages[0] else None), ()
+        if _are_equal(image):
+            return None, ()
+    raise DataError(
+        f"{name}: has several frames, and nothing says which one is meant. Write its number behind the file's name,"
+        " such as x.tif#1 for the first, or put the frame into a file of its own."
+    )
+
+
+def _whole_pages(image: Image.Image) -> list[int]:
+    """Return the pages of a TIFF that are pictures of their own, at most the first two."""
+    pages = []
+    for page in range(MAX_FRAMES):
+        try:
+            image.seek(page)
+        except EOFError:
+            break
+        tags = getattr(image, "tag_v2", {})
+        if not tags.get(_SUBFILE, 0) & (_REDUCED | _MASK) and tags.get(_OLD_SUBFILE) != _OLD_REDUCED:
+            pages.append(page)
+        if len(pages) > 1:
+            break
+    return pages
+
+
+def _are_equal(image: Image.Image) -> bool:
+    """Return whether all frames are equal; those beyond the pixels that an image may have count as others."""
+    image.seek(0)
+    first = _frame(image)
+    try:
+        for i in range(1, MAX_FRAMES):
+            if (i + 1) * image.width * image.height > MAX_IMAGE_PIXELS:
+                break
+            image.seek(i)
+            if image.size != first.shape[1::-1]:
+                break
+            if not np.array_equal(first, _frame(image)):
+                break
+    except EOFError:
+        return True
+    return False
+
+
+def _frame(image: Image.Image) -> np.ndarray:
+    deep = image.mode in ("I", "F") or image.mode.startswith("I;16")
+    return np.asarray(image if deep else image.convert("RGBA"))
 
 
 def _without_windows(decoded: Decoded, ct_windows: CtWindows | None) -> Decoded:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from dualread.errors import DataError
+from dualread.schema.data import CtWindows
 
 # A picture whose values stay below a quarter of 16 bits is dark, or has 14 bits or fewer.
 DARK = 1 << 14
@@ -67,3 +68,19 @@ def right_aligned(values: np.ndarray, bits: int) -> bool:
     The standard has them scaled to the full range, so that the lower bits are zero or repeat the upper ones.
     """
     return not upper_end(values) >> bits and bool((values % (1 << (16 - bits)) > 1).any())
+
+
+def through_windows(units: np.ndarray, windows: CtWindows) -> np.ndarray:
+    """Return Hounsfield units seen through three windows, which give the colors, uint8 [..., 3], as for MedGemma 1.5.
+
+    At or below the low end of a window is 0, at or above its high end 255, and between them levels rise evenly, in
+    float32 and rounded half to even, as in the notebook, so that the same pixels come out.
+
+    References:
+        github.com/google-health/medgemma, notebooks/high_dimensional_ct_hugging_face.ipynb.
+    """
+    levels = []
+    for low, high in windows:
+        inside = np.clip(units, low, high).astype(np.float32) - np.float32(low)
+        levels.append(np.rint(inside / np.float32(high - low) * np.float32(255)))
+    return np.stack(levels, axis=-1).astype(np.uint8)

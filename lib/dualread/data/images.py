@@ -70,7 +70,7 @@ def open_image(source: Path | bytes) -> Image.Image:
     Raises:
         DataError: As `decode`.
     """
-    return _decoded(source, None, None, None).image
+    return decode(source).image
 
 
 def decode(
@@ -86,7 +86,7 @@ def decode(
     Args:
         source: The image file, its bytes, or a picture in memory.
         name: The image, in errors, if not that of the file.
-        frame: The frame that is shown, from 1, as `frames.choose` says; None shows the first, which is the file's own.
+        frame: The frame that is shown, from 1, see `given_images.read`; None shows the first, which is the file's own.
         bits: How many bits of a 16-bit gray picture count if the file does not say it.
 
     Raises:
@@ -94,8 +94,17 @@ def decode(
             no such frame; has signed or 32-bit values, whose range is unknown, or CIELAB colors; or uses a small part
             of 16 bits and says no number of bits.
     """
-    decoded = _decoded(source, name, frame, bits)
-    return replace(decoded, doubts=decoded.doubts or hard_to_see(decoded.image))
+    if isinstance(source, Image.Image):
+        with refusing(name or "the image"):
+            decoded = _shown(source, name or "the image", bits, b"")
+    else:
+        name = name or (str(source) if isinstance(source, Path) else f"an image of {len(source)} bytes")
+        content = read_file(source) if isinstance(source, Path) else source
+        with opened(content, name) as image:
+            if frame is not None:
+                _seek(image, frame, name)
+            decoded = _shown(image, name, bits, content)
+    return replace(decoded, own=decoded.own and frame is None, doubts=decoded.doubts or hard_to_see(decoded.image))
 
 
 def hard_to_see(image: Image.Image) -> tuple[str, ...]:
@@ -197,19 +206,6 @@ def check_size(name: Path | str, width: int, height: int) -> None:
     """
     if width * height > MAX_IMAGE_PIXELS:
         raise DataError(_too_large(name, f"{width} x {height}"))
-
-
-def _decoded(source: "Path | bytes | Image.Image", name: str | None, frame: int | None, bits: int | None) -> Decoded:
-    if isinstance(source, Image.Image):
-        with refusing(name or "the image"):
-            return _shown(source, name or "the image", bits, b"")
-    name = name or (str(source) if isinstance(source, Path) else f"an image of {len(source)} bytes")
-    content = read_file(source) if isinstance(source, Path) else source
-    with opened(content, name) as image:
-        if frame is not None:
-            _seek(image, frame, name)
-        decoded = _shown(image, name, bits, content)
-    return replace(decoded, own=decoded.own and frame is None)
 
 
 @contextlib.contextmanager

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dualread.models.images.base import Shown
     from dualread.models.replay.replayed import Replayed
 
-# --- What is asked
-
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
@@ -91,9 +89,6 @@ class EncodedRequest:
         return generator(*names)
 
 
-# --- What is answered
-
-
 @dataclass(frozen=True, kw_only=True)
 class Completion:
     """One completion of a prompt.
@@ -127,9 +122,6 @@ class Loglikelihoods:
 
     prompt_token_ids: Sequence[int]
     values: np.ndarray
-
-
-# --- What happens while a request is answered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,9 +201,6 @@ class GrowingCompletion:
         return Finished(name=self.request.name, index=self.index, completion=completion)
 
 
-# --- Who answers
-
-
 class Stream(Protocol):
     """Requests that are answered as they come. The events of a request come in their order."""
 
@@ -268,9 +257,6 @@ class AnsweringActor(Protocol):
             continuations: For each request, K lists of at least one id; K may differ between requests.
         """
         ...
-
-
-# --- What is read of states
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -394,7 +380,7 @@ def take_measure(
     `read_states`.
     """
     from dualread.models.finished import in_batches
-    from dualread.models.measures.base import measure_batch
+    from dualread.models.measures import measure_batch
 
     def of_batch(batch: Sequence[int]) -> list[dict[str, np.ndarray]]:
         prompts = [requests[i].encoded(opened.encoder) for i in batch]

@@ -63,7 +63,7 @@ class States(Section):
     positions: Any
     """The rules of `models.replay.positions`."""
     example: dict[str, list[float]] | None
-    """What is read of the completions of `models.replay.example`."""
+    """What is read of the completions of `models.replay.forward.read_of_example`."""
     prompt: PromptText
 
     @model_validator(mode="after")

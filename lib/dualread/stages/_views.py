@@ -80,7 +80,11 @@ def _view(name: str, folder: Path, answers: Answers, *, where: str) -> ViewAnswe
     places = {sample_id: row for row, sample_id in enumerate(answers.table["sample_id"])}
     if (folder / "choices.parquet").exists():
         frame = _checked(read_table(folder / "choices.parquet", CHOICES), places, where)
-        return ViewAnswers(name=name, log_probs=_log_probs(frame, list(places)))
+        values: dict[str, dict[str, float]] = {}
+        for sample_id, choice, log_prob in frame.select("sample_id", "choice", "log_prob").iter_rows():
+            values.setdefault(choice, {})[sample_id] = log_prob
+        log_probs = {choice: np.array([answered.get(i, np.nan) for i in places]) for choice, answered in values.items()}
+        return ViewAnswers(name=name, log_probs=log_probs)
     if (folder / "features.parquet").exists():
         frame = _checked(read_table(folder / "features.parquet", FEATURES), places, where)
         rows = dict(frame.select("sample_id", "row").iter_rows())
@@ -122,10 +126,3 @@ def _checked(frame: pl.DataFrame, known: Container[str], where: str) -> pl.DataF
     if unknown := sorted(i for i in frame["sample_id"].unique() if i not in known):
         raise ArtifactError(f"{where}: has {len(unknown)} rows without an answer, such as {unknown[0]}. Make it again.")
     return frame
-
-
-def _log_probs(frame: pl.DataFrame, ids: list[str]) -> dict[str, np.ndarray]:
-    values: dict[str, dict[str, float]] = {}
-    for sample_id, choice, log_prob in frame.select("sample_id", "choice", "log_prob").iter_rows():
-        values.setdefault(choice, {})[sample_id] = log_prob
-    return {choice: np.array([log_prob_of.get(i, np.nan) for i in ids]) for choice, log_prob_of in values.items()}

@@ -46,17 +46,13 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     """
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
     if reason := reason_of(inputs["predictions"] / "predictions.parquet"):
-        rows_of = {
-            shard: without_confidences(
-                _manifest(shard, inputs),
-                spec.metrics.target_risk_percent,
-                reason,
-                _conditions(shard, inputs),
-                spec.metrics.further or (),
-            )
-            for shard in shards
-        }
-        _write(out, spec, [{"dataset": d, "split": s, **row} for (d, s), rows in rows_of.items() for row in rows], {})
+        target, further, rows = spec.metrics.target_risk_percent, spec.metrics.further or (), []
+        for dataset, split in shards:
+            prefix, manifest = f"graded/{dataset}/{split}/", _manifest((dataset, split), inputs)
+            conditions = conditions_of(name.removeprefix(prefix) for name in inputs if name.startswith(prefix))
+            undefined = without_confidences(manifest, target, reason, conditions, further)
+            rows += [{"dataset": dataset, "split": split, **row} for row in undefined]
+        _write(out, spec, rows, {})
         return f"wrote no estimates: {reason}"
     thresholds = choose(_chooser(spec, shards, inputs), spec.metrics.target_risk_percent)
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
@@ -84,11 +80,6 @@ def _write(out: Path, spec: ComputeMetricsSpec, rows: Sequence[dict], replicates
 
 def _manifest(shard: tuple[str, str], inputs: Mapping[str, Path]) -> pl.DataFrame:
     return read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST, _OF_MANIFEST)
-
-
-def _conditions(shard: tuple[str, str], inputs: Mapping[str, Path]) -> list[str]:
-    prefix = f"graded/{'/'.join(shard)}/"
-    return conditions_of(name.removeprefix(prefix) for name in inputs if name.startswith(prefix))
 
 
 def _chooser(spec: ComputeMetricsSpec, shards: list[tuple[str, str]], inputs: Mapping[str, Path]) -> Columns:

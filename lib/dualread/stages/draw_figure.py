@@ -22,7 +22,7 @@ from dualread.artifacts.tables import reason_of
 from dualread.errors import ArtifactError
 from dualread.plugins import load_module
 from dualread.reporting.figures.drawing import Drawing, house_style, save
-from dualread.schema.columns import CONTRASTS, DIFFICULTY, MANIFEST, PAIRS
+from dualread.schema.columns import CONTRASTS, DIFFICULTY, MANIFEST, METRICS, PAIRS, TRAIN_LOG
 from dualread.schema.tables import DrawFigureSpec
 from dualread.stages._joined import read, read_joined
 
@@ -40,9 +40,9 @@ def compute(spec: DrawFigureSpec, inputs: Mapping[str, Path], out: Path) -> str:
     name = figure.__name__.rpartition(".")[2]
     layout, left_out = spec.layout, {}
     if figure.READS == "train_log":
-        tables = {key: _read(path / "train_log.parquet") for key, path in sorted(inputs.items())}
+        tables = {name: read(inputs, name, TRAIN_LOG) for name in sorted(inputs)}
     elif figure.READS == "metrics":
-        tables = {"metrics": _read(inputs["metrics"] / "metrics.parquet")}
+        tables = {"metrics": read(inputs, "metrics", METRICS)}
     elif figure.READS == "contrasts":
         tables = {name: read(inputs, name, _OF_NAMES[name]) for name in sorted(inputs)}
     else:
@@ -112,12 +112,3 @@ def _shown(rows: pl.DataFrame, manifest: pl.DataFrame, folder: Path) -> pl.DataF
     for table, key in ((questions, "sample_id"), (sources, "sample_id"), (donors, "donor_sample_id")):
         rows = rows.join(table, on=key, how="left", validate="m:1", maintain_order="left")
     return rows
-
-
-def _read(path: Path) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise ArtifactError(
-            f"{path}: cannot be read ({error}). Delete the MANIFEST.json beside it and run the same command again."
-        ) from error

@@ -40,13 +40,17 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     examples = read_examples(*arguments, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec.backbone, spec.actor, spec.seed, module)
     weights, unfitted = fit_or_reason(module, examples, spec.settings, parents, seed)
+    states = None
+    if "features" in inputs:
+        header = states_of_shard(inputs["features"] / "features.safetensors", where)
+        states = header.model_dump(include=set(States.model_fields))
     parts = {role: examples.partition(role) for role in PARTITIONS[spec.examples.split]}
     partitions = {role: {"n": len(part), "n_correct": int(part.correct.sum())} for role, part in parts.items()}
     provenance = {
         **spec.run,
         **{"examples": spec.examples.model_dump(), "views": spec.views},
         "features": features,
-        STATES: states.model_dump() if (states := _states(inputs, where)) else None,
+        STATES: states,
         "fitted_on": {
             name: artifact_digest(path) for name, path in sorted(inputs.items()) if name not in ("actor", "facts")
         },
@@ -71,13 +75,6 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     if unfitted is not None:
         return f"{read}; no reader for {where}, its values will be dashes: {unfitted}"
     return f"{read}; wrote {spec.reader.method} for {where}{notes}"
-
-
-def _states(inputs: Mapping[str, Path], where: str) -> States | None:
-    if "features" not in inputs:
-        return None
-    header = states_of_shard(inputs["features"] / "features.safetensors", where)
-    return States(**header.model_dump(include=set(States.model_fields)))
 
 
 def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread.artifacts.tables import RowWriter, from_many_rows, write_table
-from dualread.models.service.log_probs import word_log_probs
-from dualread.models.service.replies import ServiceReply
+from dualread.models.service.replies import ServiceReply, word_log_probs
 from dualread.models.service.requests import ServiceRequest, needs_likelihoods, requests_of
 from dualread.models.service.responses import Found, read_responses
 from dualread.schema.answers import ReadAnswersSpec

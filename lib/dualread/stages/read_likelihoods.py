@@ -20,8 +20,7 @@ from dualread.digests import artifact_digest
 from dualread.errors import ArtifactError
 from dualread.models import prompts
 from dualread.models.replay.positions import RULES
-from dualread.models.service.log_probs import Likelihood, likelihood_of
-from dualread.models.service.replies import Token
+from dualread.models.service.replies import Likelihood, Token, likelihood_of
 from dualread.schema.answers import ReadLikelihoodsSpec
 from dualread.schema.columns import FEATURES, GENERATIONS, TOKENS
 from dualread.schema.recorded import PromptText, ShardStates

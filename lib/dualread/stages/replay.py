@@ -28,8 +28,7 @@ from dualread.models.actor import ReadSpec, Request, read_states, take_measure
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked, forced
 from dualread.models.replay import agreement
-from dualread.models.replay.example import read_of_example
-from dualread.models.replay.forward import TENSORS, middle_layer, of_layer
+from dualread.models.replay.forward import TENSORS, middle_layer, of_layer, read_of_example
 from dualread.models.replay.positions import RULES
 from dualread.models.replay.replayed import Replayed, padded_entropies, stacked
 from dualread.schema.answers import ReplaySpec

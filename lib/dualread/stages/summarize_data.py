@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.tables import for_spreadsheets, read_table, write_table
-from dualread.data.questions.summary import account, summarize
+from dualread.data.questions.roles import account, summarize
 from dualread.schema.base import NoSpec
 from dualread.schema.columns import DATA, MANIFEST, PAIRS
 

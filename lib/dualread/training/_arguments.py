@@ -2,12 +2,11 @@
 
 import dataclasses
 import os
+import sys
 from typing import Any
 
 from dualread.errors import ConfigError
-from dualread.training import _sharding
 from dualread.training._checkpoints import KEPT
-from dualread.training._watched import tracking
 from dualread.training.job import Job
 from dualread.training.settings import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE, TrainingSettings
 
@@ -24,18 +23,24 @@ def arguments(job: Job) -> Any:
         ConfigError: The completions of a step cannot be divided into equal passes on this number of processes.
     """
     import torch
+    from torch.distributed.fsdp import MixedPrecisionPolicy
     from trl.trainer.grpo_config import GRPOConfig
 
-    settings = job.settings
+    settings, correction = job.settings, {}
+    if (wanted := settings.importance_sampling) is not None:  # `_grpo_trainer` switches it on
+        correction = {
+            "vllm_importance_sampling_mode": wanted.mode,
+            "vllm_importance_sampling_clip_max": wanted.clip_max,
+        }
     on_cpu = not torch.cuda.is_available()
     # transformers 5.19, which vLLM needs, knows the older name alone.
     known = {field.name for field in dataclasses.fields(GRPOConfig)}
     recompute = "activation_checkpointing" if "activation_checkpointing" in known else "gradient_checkpointing"
-    return GRPOConfig(
+    made: Any = GRPOConfig(
         **_batches(settings),
         chat_template_kwargs=dict(job.backbone_settings.get("chat_template", {})),
         **_saving(job),
-        **_correction(settings),
+        **correction,
         num_generations=settings.group_size,
         num_train_epochs=1,  # the rows already contain every pass over the data
         shuffle_dataset=False,  # and are already in order
@@ -65,7 +70,7 @@ def arguments(job: Job) -> Any:
         weight_decay=settings.weight_decay,
         max_grad_norm=settings.clip_norm,
         bf16=job.backbone_settings["dtype"] == "bfloat16",
-        **_sharding.arguments(settings, recompute=not on_cpu, name=recompute),
+        **_sharding(settings, {recompute: not on_cpu}),
         use_cpu=on_cpu,
         seed=job.seed,
         logging_steps=1,
@@ -75,6 +80,11 @@ def arguments(job: Job) -> Any:
         log_multimodal=False,
         dataloader_pin_memory=not on_cpu,
     )
+    if settings.shard:
+        # Precision is left to autocast, as without sharding. By default, weights are rounded before they are sent,
+        # gradients are summed in bfloat16, and so are log-probabilities.
+        made.fsdp_plugin_args["mixed_precision_policy"] = MixedPrecisionPolicy()
+    return made
 
 
 def _batches(settings: TrainingSettings) -> dict[str, Any]:
@@ -94,13 +104,6 @@ def _batches(settings: TrainingSettings) -> dict[str, Any]:
     }
 
 
-def _correction(settings: TrainingSettings) -> dict[str, Any]:
-    """Return the correction for the difference between engine and trainer; `trainer.run` switches it on."""
-    if (wanted := settings.importance_sampling) is None:
-        return {}
-    return {"vllm_importance_sampling_mode": wanted.mode, "vllm_importance_sampling_clip_max": wanted.clip_max}
-
-
 def _saving(job: Job) -> dict[str, Any]:
     if job.checkpoints is None or job.settings.save_every is None:
         return {"output_dir": str(job.scratch), "save_strategy": "no"}
@@ -110,3 +113,45 @@ def _saving(job: Job) -> dict[str, Any]:
         "save_steps": job.settings.save_every,
         "save_total_limit": KEPT,
     }
+
+
+def _sharding(settings: TrainingSettings, recompute: dict[str, bool]) -> dict[str, Any]:
+    """Return the arguments of sharding; `recompute` is that of layers which are computed again in backward passes."""
+    if settings.shard is None:
+        return recompute
+    return {
+        **dict.fromkeys(recompute, False),  # `_sharding.spread` does it outside of a layer's gathering
+        "fsdp": True,
+        "fsdp_config": {
+            "version": 2,
+            "reshard_after_forward": settings.shard == "full",
+            "state_dict_type": "SHARDED_STATE_DICT",
+        },
+        # Otherwise each process keeps the whole gradients until the last pass of a step.
+        "accelerator_config": {"gradient_accumulation_kwargs": {"sync_each_batch": True}},
+    }
+
+
+def tracking(run: str) -> dict[str, Any]:
+    """Return the trainer's arguments for the trackers that the environment names; `run` is the run's name there.
+
+    Specs do not name them, so that an actor is not trained again to be watched (`machine.report_to`).
+
+    Raises:
+        ConfigError: A tracker is not installed.
+    """
+    if not (trackers := [name for name in os.environ.get("DUALREAD_REPORT_TO", "").split(",") if name]):
+        return {"report_to": "none"}
+    from transformers.integrations.integration_utils import get_available_reporting_integrations
+
+    installed = get_available_reporting_integrations()
+    if missing := [name for name in trackers if name not in installed]:
+        raise ConfigError(
+            f"machine.report_to: {missing[0]!r} is not installed in the environment of this training, {sys.prefix}."
+            f" Installed: {', '.join(installed) or 'none'}. Install it there with pip, or leave it out."
+        )
+    results = os.environ.get("DUALREAD_RESULTS", "results")
+    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", f"{results}/logs/tensorboard/{run}")
+    project = os.path.basename(results)
+    os.environ.setdefault("WANDB_PROJECT", project)
+    return {"report_to": trackers, "run_name": run, "project": project}

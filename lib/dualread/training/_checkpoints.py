@@ -22,19 +22,14 @@ def seal(checkpoint: Path, process: int, n_processes: int = 1) -> None:
 
     Each process writes its random state and, of a sharded model, its part. The first one writes all else.
     """
-    files = [path for path in sorted(checkpoint.rglob("*")) if path.is_file()]
-    mine = [
-        path for path in files if (_writer(path) or 0) == process and not path.name.startswith(("sealed-", ".sealed-"))
-    ]
-    digests = {path.relative_to(checkpoint).as_posix(): sha256_file(path) for path in mine}
+    digests = {}
+    for path in sorted(checkpoint.rglob("*")):
+        named = re.fullmatch(r"rng_state_(\d+)\.pth|__(\d+)_\d+\.distcp", path.name)  # by the process that wrote it
+        writer = 0 if named is None else int(named[1] or named[2])
+        if path.is_file() and writer == process and not path.name.startswith(("sealed-", ".sealed-")):
+            digests[path.relative_to(checkpoint).as_posix()] = sha256_file(path)
     table = {"processes": n_processes, "files": digests}
     replace_text(checkpoint / _seal(process), json.dumps(table, indent=1))
-
-
-def _writer(file: Path) -> int | None:
-    """Return the process that wrote a file of a checkpoint, if the file's name has one."""
-    match = re.fullmatch(r"rng_state_(\d+)\.pth|__(\d+)_\d+\.distcp", file.name)
-    return None if match is None else int(match[1] or match[2])
 
 
 def newest_complete(folder: Path, n_processes: int | None, *, remove: bool = False) -> Path | None:

@@ -12,12 +12,6 @@ from dualread.errors import ConfigError, did_you_mean
 from dualread.models import adapters
 from dualread.models.backbones.checkpoint import copy_processor
 from dualread.training.job import Job
-from dualread.training.settings import WEIGHTS
-
-
-def weights_of(job: Job) -> str:
-    """Return the dtype of the weights of the model that is trained."""
-    return job.backbone_settings["dtype"] if job.settings.lora else WEIGHTS
 
 
 def given_to_trainer(job: Job, model: Any) -> dict[str, Any]:

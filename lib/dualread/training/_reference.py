@@ -8,18 +8,19 @@ is in bfloat16 depends on the model; it is measured by reading the same rows in 
 """
 
 import contextlib
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualread.errors import DataError, TrainingError, in_a_line
+from dualread.errors import DataError, TrainingError
 from dualread.models import own_pass
 from dualread.models.backbones import parts
-from dualread.models.backbones.opened import Opened
-from dualread.training._rollouts import for_sampling
+from dualread.models.backbones.encode import Encoder
+
+if TYPE_CHECKING:
+    from dualread.training._grpo_trainer import ActorTrainer
 
 _GENERATED = 6  # tokens that the model's own generation is compared on
 ROWS = 8  # rows of each process that are compared
@@ -40,114 +41,113 @@ class Reference:
     rounded: np.ndarray
 
 
-def compared(trainer: type, completion_type: int) -> type:
-    """Return a subclass of a GRPOTrainer that ends its first step if its log-probabilities are not the model's.
+class Comparison:
+    """The rows of a training's first step that are compared, and what was found.
 
-    Its `rounding_of_an_engine` is by how much log-probabilities of a model differ whose weights and states are all in
-    bfloat16, if the trainer computes in bfloat16: the mean over the tokens that are compared, in nats.
+    Attributes:
+        rounding_of_an_engine: By how much log-probabilities of a model differ whose weights and states are all in
+            bfloat16, if the trainer computes in bfloat16: the mean over the tokens that are compared, in nats.
+    """
+
+    def __init__(self, completion_type: int):
+        self._completion_type = completion_type
+        self._awaited: dict[int, Reference] | None = None  # by row of the first step; None before it
+        self._found: list[tuple[np.ndarray, Reference]] = []
+        self.rounding_of_an_engine = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all rows have been compared."""
+        return self._awaited == {}
+
+    def add(self, log_probs: Any, rows: Sequence[int]) -> None:
+        """Take the log-probabilities of rows in a pass of the loss [rows, tokens].
+
+        Raises:
+            TrainingError: All are there, and they are not the model's.
+        """
+        for of_row, row in zip(log_probs, rows, strict=True):
+            if self._awaited and row in self._awaited:
+                reference = self._awaited.pop(row)
+                self._found.append((of_row[: len(reference.exact)].double().cpu().numpy(), reference))
+                if not self._awaited:
+                    check(self._found)
+
+    def begin(self, trainer: "ActorTrainer", output: Mapping[str, Any]) -> None:
+        """Read some rows of the trainer's first step, and none of later ones; `output` is what TRL has made of it."""
+        import torch
+
+        if self._awaited is not None:
+            return
+
+        def ids_of(part: str) -> list[Any]:
+            of_rows = zip(output[f"{part}_ids"], output[f"{part}_mask"].bool(), strict=True)
+            return [ids[mask] for ids, mask in of_rows]
+
+        rows, prompts, completions = trainer.rows, ids_of("prompt"), ids_of("completion")
+        # Prompts of different lengths, because the trainer pads the shorter ones.
+        by_length = sorted(range(len(rows)), key=lambda i: len(prompts[i]))
+        chosen = sorted({by_length[int(k)] for k in np.linspace(0, len(rows) - 1, ROWS)})
+        encoder, model, first = trainer.opened.encoder, trainer.opened.model, chosen[0]
+
+        # Not kept in memory: with the images of all rows, they are large.
+        def read(model: Any = model) -> list[np.ndarray]:
+            of_rows = ((_inputs(encoder, rows[i], prompts[i]), completions[i].tolist()) for i in chosen)
+            return [own_pass.log_probs(model, *row, self._completion_type, trainer.temperature) for row in of_rows]
+
+        with for_sampling(model), parts.in_sdpa(model):
+            with torch.autocast(model.device.type, enabled=False), own_pass.in_float32(model):
+                self._check_type(model, _inputs(encoder, rows[first], prompts[first]), completions[first].tolist())
+                exact = read()
+            with trainer.accelerator.autocast():
+                rounded = read() if trainer.args.bf16 else exact
+            if trainer.args.bf16 and trainer.engine is not None:
+                with torch.autocast(model.device.type, enabled=False), trainer.in_bfloat16() as rounding:
+                    self.rounding_of_an_engine = own_pass.mean_difference(read(rounding), exact)
+        references = zip(chosen, exact, rounded, strict=True)
+        self._awaited = {
+            i: Reference(exact=in_float32, rounded=in_training) for i, in_float32, in_training in references
+        }
+
+    def _check_type(self, model: Any, inputs: Mapping[str, Any], completion: Sequence[int]) -> None:
+        """Trainer and reference are told the token type of a completion; the model's own generation is not."""
+        ids = completion[:_GENERATED]
+        read = own_pass.log_probs(model, inputs, ids, self._completion_type)
+        made = own_pass.generated(model, inputs, ids).double().log_softmax(dim=-1)
+        difference = float(np.abs(made[range(len(ids)), ids].cpu().numpy() - read).mean())
+        if not difference <= FLOAT32:
+            raise TrainingError(
+                f"training: with completions of token type {self._completion_type}, log-probabilities differ from those"
+                f" of the model's own generation by {difference:.2g} nats on average, expected at most {FLOAT32}."
+                " The facts are not those of this checkpoint: probe it again."
+            )
+
+
+def _inputs(encoder: Encoder, row: Mapping[str, Any], prompt: Any) -> Mapping[str, Any]:
+    made = encoder.inputs(row["prompt"][0]["content"], row["image"])
+    if (theirs := made["input_ids"][0].tolist()) != prompt.tolist():
+        raise DataError(
+            f"{row['sample_id']}: the trainer encodes the prompt as {len(prompt)} ids that differ from the"
+            f" {len(theirs)} of its processor. Expected the same ids. Check the checkpoint's tokenizer and chat"
+            " template."
+        )
+    return made
+
+
+@contextlib.contextmanager
+def for_sampling(model: Any) -> Iterator[None]:
+    """Let `model`, which is being trained, generate with a cache of keys and values.
+
+    Layers that compute their activations again in the backward pass keep no cache while they train.
     """
     import torch
 
-    class ComparedTrainer(trainer):
-        is_sampled_by_an_engine = False
-        rounding_of_an_engine = 0.0
-        _awaited: dict[int, Reference] | None = None  # by row of the first step; None before it
-        _found: list[tuple[np.ndarray, Reference]]
-        _log_probs: Any  # of the last pass, and the entropies
-        _entropies: Any
-        _opened: Opened  # of this step; `trainer` sets it
-
-        def training_step(self, *arguments: Any, **named: Any) -> Any:
-            try:
-                return super().training_step(*arguments, **named)
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
-                functions = {frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)}
-                if self._awaited == {} or "_calculate_rewards" in functions:  # it has been trained, or a reward fails
-                    raise
-                what = f"trl cannot make the inputs of this model's loss ({in_a_line(error)})"
-                raise TrainingError(f"training: {what}. Expected a model that it knows. Train it elsewhere.") from error
-
-        def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
-            output = super()._generate_and_score_completions(inputs)
-            if self._awaited is None:
-                self._found, self._awaited = [], self._read(inputs, output)
-            return {**output, "row": torch.arange(len(inputs))}  # the loss gets the rows in another order
-
-        def _get_per_token_logps_and_entropies(self, *arguments: Any, **named: Any) -> Any:
-            output = super()._get_per_token_logps_and_entropies(*arguments, **named)
-            self._log_probs = output[0].detach()
-            self._entropies = None if output[1] is None else output[1].detach()
-            return output
-
-        def _compute_loss(self, model: Any, inputs: Any) -> Any:
-            loss = super()._compute_loss(model, inputs)
-            for log_probs, row in zip(self._log_probs, inputs["row"].tolist(), strict=True):
-                if self._awaited and row in self._awaited:
-                    reference = self._awaited.pop(row)
-                    trained = log_probs[: len(reference.exact)].double().cpu().numpy()
-                    self._found.append((trained, reference))
-                    if not self._awaited:
-                        check(self._found)
-            return loss
-
-        def _read(self, rows: Sequence[Mapping[str, Any]], output: Mapping[str, Any]) -> dict[int, Reference]:
-            def ids_of(part: str) -> list[Any]:
-                of_rows = zip(output[f"{part}_ids"], output[f"{part}_mask"].bool(), strict=True)
-                return [ids[mask] for ids, mask in of_rows]
-
-            prompts, completions = ids_of("prompt"), ids_of("completion")
-            # Prompts of different lengths, because the trainer pads the shorter ones.
-            by_length = sorted(range(len(rows)), key=lambda i: len(prompts[i]))
-            chosen = sorted({by_length[int(k)] for k in np.linspace(0, len(rows) - 1, ROWS)})
-            model, first = self._opened.model, chosen[0]
-
-            # Not kept in memory: with the images of all rows, they are large.
-            def read(model: Any = model) -> list[np.ndarray]:
-                of_rows = ((self._inputs(rows[i], prompts[i]), completions[i].tolist()) for i in chosen)
-                return [own_pass.log_probs(model, *row, completion_type, self.temperature) for row in of_rows]
-
-            with for_sampling(model), parts.in_sdpa(model):
-                with torch.autocast(model.device.type, enabled=False), own_pass.in_float32(model):
-                    self._check_type(model, rows[first], prompts[first], completions[first][:_GENERATED])
-                    exact = read()
-                with self.accelerator.autocast():
-                    rounded = read() if self.args.bf16 else exact
-                if self.args.bf16 and self.is_sampled_by_an_engine:
-                    with torch.autocast(model.device.type, enabled=False), self.in_bfloat16() as rounding:
-                        self.rounding_of_an_engine = own_pass.mean_difference(read(rounding), exact)
-            references = zip(chosen, exact, rounded, strict=True)
-            return {i: Reference(exact=in_float32, rounded=in_training) for i, in_float32, in_training in references}
-
-        @contextlib.contextmanager
-        def in_bfloat16(self) -> Iterator[Any]:
-            """Yield the model with all weights and states in bfloat16."""
-            with own_pass.in_bfloat16(self._opened.model):
-                yield self._opened.model
-
-        def _check_type(self, model: Any, row: Mapping[str, Any], prompt: Any, completion: Any) -> None:
-            """Trainer and reference are told the token type of a completion; the model's own generation is not."""
-            inputs, ids = self._inputs(row, prompt), completion.tolist()
-            read = own_pass.log_probs(model, inputs, ids, completion_type)
-            made = own_pass.generated(model, inputs, ids).double().log_softmax(dim=-1)
-            difference = float(np.abs(made[range(len(ids)), ids].cpu().numpy() - read).mean())
-            if not difference <= FLOAT32:
-                raise TrainingError(
-                    f"training: with completions of token type {completion_type}, log-probabilities differ from those"
-                    f" of the model's own generation by {difference:.2g} nats on average, expected at most {FLOAT32}."
-                    " The facts are not those of this checkpoint: probe it again."
-                )
-
-        def _inputs(self, row: Mapping[str, Any], prompt: Any) -> Mapping[str, Any]:
-            made = self._opened.encoder.inputs(row["prompt"][0]["content"], row["image"])
-            if (theirs := made["input_ids"][0].tolist()) != prompt.tolist():
-                raise DataError(
-                    f"{row['sample_id']}: the trainer encodes the prompt as {len(prompt)} ids that differ from the"
-                    f" {len(theirs)} of its processor. Expected the same ids. Check the checkpoint's tokenizer and chat"
-                    " template."
-                )
-            return made
-
-    return ComparedTrainer
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train()
 
 
 def check(pairs: Sequence[tuple[np.ndarray, Reference]]) -> None:

@@ -1,36 +1,46 @@
-"""The completions of a training step, sampled with the trained model itself.
+"""The completions of a training step, sampled with the trained model itself or by an engine such as vLLM.
 
 TRL would generate all completions of a process in one call: 256 rows of paper.yaml, whose keys and values alone take
 more memory than a GPU has. Here a call generates at most `rollouts_per_pass` of them, and reads each prompt once for
 all its completions. A completion has random numbers of its own, which depend only on the training's seed, the step, and
 the completion's position in the step: neither the size of a piece nor the number of processes changes them.
+
+An engine has a copy of the weights, caches of its own, and another implementation of attention. A weight that it did
+not get, a state that it kept, or image tokens that it reads causally change log-probabilities by .01 to .3 nats, and
+training goes on: the completions are those of another policy, and no curve of rewards shows it. So three things are
+compared, before the step changes a weight:
+
+- the log-probability that the engine gives each token, with that of the loss. Both are computed anyway. In float32 they
+  differ by rounding, 1e-6 nats. In bfloat16 the bound is wider, and is measured;
+- the parameters with which the engine drew, as it had them, with those that were said, and the completions' lengths and
+  ends with what these allow;
+- the completions themselves with the policy (`_evidence`), because log-probabilities may be right and draws wrong.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from dualread.errors import DualReadError, TrainingError, in_a_line
 from dualread.models.actor import EncodedRequest
 from dualread.models.backbones.encode import EncodedPrompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.generation._transformers_stream import complete
+from dualread.models.generation.drawn import Rollout, drawn_with
+from dualread.seeding import derive_seed
+from dualread.training import _evidence
+from dualread.training._lora import merged_weights
+from dualread.training._reference import FLOAT32, RATIO
 from dualread.training.job import Job
+from dualread.training.rollouts import Rollouts
 
+if TYPE_CHECKING:
+    from dualread.training._grpo_trainer import ActorTrainer
 
-@contextlib.contextmanager
-def for_sampling(model: Any) -> Iterator[None]:
-    """Let `model`, which is being trained, generate with a cache of keys and values.
-
-    Layers that compute their activations again in the backward pass keep no cache while they train.
-    """
-    import torch
-
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        model.train()
+DIFFERENCE = "rollouts/difference"  # in the trainer's log: the mean over the tokens of a step, in nats
+_ADVICE = " Leave out `rollouts`, and the model samples itself."
 
 
 def roll_out(opened: Opened, prompts: Sequence[EncodedPrompt], job: Job, *, step: int, first: int) -> list[list[int]]:
@@ -62,3 +72,153 @@ def roll_out(opened: Opened, prompts: Sequence[EncodedPrompt], job: Job, *, step
         for rows, completions in zip(rows_of.values(), complete(opened, asked), strict=True):
             made |= {i: list(completion.token_ids) for i, completion in zip(rows, completions, strict=True)}
     return [made[i] for i in range(len(prompts))]
+
+
+@contextlib.contextmanager
+def opened_rollouts(job: Job) -> Iterator["CheckedRollouts | None"]:
+    """Open what samples for a job, before the trained model takes memory; None if the model itself samples.
+
+    Raises:
+        TrainingError: It cannot be opened.
+    """
+    if job.rollouts is None:
+        yield None
+        return
+    settings = job.settings.rollout_settings or {}
+    with _explained("the engine of the rollouts cannot be opened"):
+        rollouts: Rollouts = job.rollouts.open_rollouts(job.checkpoint, job.model, settings, job.rollout_gpus)
+    try:
+        yield CheckedRollouts(rollouts, job)
+    finally:
+        rollouts.close()
+
+
+@contextlib.contextmanager
+def _explained(what: str) -> Iterator[None]:
+    try:
+        yield
+    except DualReadError:
+        raise
+    except Exception as error:  # an engine is another package, which may raise anything
+        raise TrainingError(
+            f"training: {what} ({in_a_line(error)}). Expected completions. If it is for lack of memory, set smaller"
+            f" rollout_settings.{_ADVICE}"
+        ) from error
+
+
+class CheckedRollouts:
+    """The rollouts of an engine, which have to be those of the policy, in every step."""
+
+    def __init__(self, rollouts: Rollouts, job: Job):
+        self._rollouts, self._job = rollouts, job
+        self._all_steps = _evidence.Evidence()
+        self._passes: list[_evidence.Pass] = []  # of this step
+        self._copies = np.zeros(0)
+
+    def roll_out(
+        self, prompts: Sequence[EncodedPrompt], opened: Opened, *, step: int, first: int
+    ) -> tuple[list[Sequence[int]], list[Sequence[float]]]:
+        """Return the ids of one completion per row, and their log-probabilities; the arguments are as in `roll_out`.
+
+        Raises:
+            TrainingError: The engine failed, or drew with other parameters than it was told.
+        """
+        job, self._passes = self._job, []
+        seeds = [derive_seed("rollout", job.seed, step, first + i) for i in range(len(prompts))]
+        weights = merged_weights(opened.model)
+        with _explained(f"in step {step + 1}, the engine of the rollouts failed"):
+            drawn = self._rollouts.roll_out(weights, prompts, job.decoding, seeds)
+        check_drawn(drawn, seeds, job, opened, step + 1)
+        self._copies = self._all_steps.of_copies([prompt.row for prompt in prompts], drawn, job.settings.top_p)
+        return [rollout.token_ids for rollout in drawn], [rollout.log_probs for rollout in drawn]
+
+    def compare(self, trainer: "ActorTrainer", inputs: Mapping[str, Any]) -> None:
+        """Compare the rollouts of a pass with the loss, and after the last pass of a step those of the step.
+
+        Raises:
+            TrainingError: They are not those of the policy.
+        """
+        from accelerate.utils import gather_object
+
+        vocabulary, mask = trainer.opened.model.config.get_text_config().vocab_size, inputs["completion_mask"].bool()
+        read: Sequence[Any] = (trainer.log_probs, inputs["sampling_per_token_logps"], trainer.entropies)
+        policy, engine, entropies = (values[mask].double().cpu().numpy() for values in read)
+        rounding, top_p = trainer.comparison.rounding_of_an_engine, self._job.settings.top_p
+        self._passes.append(_evidence.Pass.of(policy, engine, entropies, vocabulary, FLOAT32 + RATIO * rounding))
+        if len(self._passes) < trainer.args.gradient_accumulation_steps:
+            return
+        step, number = sum(gather_object(self._passes), start=_evidence.Pass()), trainer.state.global_step + 1
+        difference = trainer.measured[DIFFERENCE] = step.difference / step.tokens
+        check(difference, step.tokens, rounding, number)
+        copies = np.sum(gather_object([self._copies]), axis=0)
+        if fault := self._all_steps.fault(step, copies, top_p):
+            raise TrainingError(
+                f"training: in step {number}, the completions of the rollouts are not drawn from the policy: {fault}."
+                f"{_ADVICE}"
+            )
+
+
+def check_drawn(drawn: Sequence[Rollout], seeds: Sequence[int], job: Job, opened: Opened, step: int) -> None:
+    """Check with what an engine drew the completions of a step, and whether they begin and end accordingly.
+
+    Raises:
+        TrainingError: Not with what was said: another temperature, length, seed, ...
+    """
+    decoding, limit = job.decoding, job.decoding.max_completion_tokens
+    if len(drawn) != len(seeds):
+        raise TrainingError(
+            f"training: in step {step}, the engine gave {len(drawn)} of {len(seeds)} completions.{_ADVICE}"
+        )
+    for number, (rollout, seed) in enumerate(zip(drawn, seeds, strict=True)):
+        requested = drawn_with(
+            temperature=decoding.temperature,
+            top_p=decoding.top_p,
+            max_completion_tokens=limit,
+            seed=seed,
+            stop=opened.stop,
+            forbidden=opened.forbidden,
+        )
+        ids = rollout.token_ids
+        where = f"training: in step {step}, completion {number + 1} of {len(drawn)} of the rollouts"
+        for name in [
+            name for name in {**requested, **rollout.drawn_with} if requested.get(name) != rollout.drawn_with.get(name)
+        ]:
+            actual, expected = rollout.drawn_with.get(name, "nothing"), requested.get(name, "the engine's default")
+            raise TrainingError(
+                f"{where} was drawn with {name}: {actual}. Expected {expected}: the engine does not draw as it was"
+                f" told.{_ADVICE}"
+            )
+        ends = [k for k, token in enumerate(ids) if token in opened.stop]
+        if not ids or len(ids) > limit or ends not in ([len(ids) - 1], [] if len(ids) == limit else None):
+            raise TrainingError(
+                f"{where} has {len(ids)} tokens, of which {len(ends)} end a turn. Expected one, the last of at most"
+                f" {limit}, or none of {limit}: the engine cuts completions, or goes on after their end.{_ADVICE}"
+            )
+        if len(rollout.log_probs) != len(ids) or set(ids) & set(opened.forbidden):
+            raise TrainingError(
+                f"{where} has {len(ids)} tokens, {len(rollout.log_probs)} log-probabilities, and"
+                f" {sum(token in opened.forbidden for token in ids)} forbidden ids. Expected a log-probability of each"
+                f" token, and none that is forbidden.{_ADVICE}"
+            )
+
+
+def check(difference: float, tokens: int, rounding: float, step: int) -> None:
+    """Check the mean difference between the log-probabilities of engine and loss over the `tokens` of a step, in nats.
+
+    Args:
+        difference: The difference.
+        tokens: The tokens of the step.
+        rounding: By how much the precision of the engine changes a log-probability.
+        step: The number of the step, from 1.
+
+    Raises:
+        TrainingError: The difference is larger than rounding.
+    """
+    bound = FLOAT32 + RATIO * rounding
+    if not difference <= bound:  # NaN is no agreement
+        raise TrainingError(
+            f"training: in step {step}, the log-probabilities of the rollouts differ from those of the loss by"
+            f" {difference:.2g} nats on average over {tokens} tokens, expected at most {bound:.2g} (rounding): the"
+            " completions are not those of the policy. The engine has other weights, caches or attention than the model"
+            f" that is trained.{_ADVICE}"
+        )

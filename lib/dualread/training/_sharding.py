@@ -18,33 +18,18 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
+from accelerate import DistributedType, PartialState
+from accelerate.utils import FullyShardedDataParallelPlugin, broadcast_object_list
+from accelerate.utils.fsdp_utils import fsdp2_apply_ac, fsdp2_prepare_model
+from torch.distributed import broadcast
+from torch.distributed.tensor import distribute_tensor
+from trl.trainer.utils import add_fused_lm_head
+
+from dualread.training._grpo_trainer import ActorTrainer
 from dualread.training._lora import base_of, gathered
-from dualread.training.settings import TrainingSettings
-
-PROCESSES = "processes"  # in the trainer's log: how many took a step
-
-
-def arguments(settings: TrainingSettings, *, recompute: bool, name: str) -> dict[str, Any]:
-    """Return the trainer's arguments for sharding.
-
-    Args:
-        settings: The actor's settings.
-        recompute: Whether layers compute their activations again in the backward pass; sharded ones always do.
-        name: The trainer's name for that.
-    """
-    if settings.shard is None:
-        return {name: recompute}
-    return {
-        name: False,  # `spread` does it outside of a layer's gathering
-        "fsdp": True,
-        "fsdp_config": {
-            "version": 2,
-            "reshard_after_forward": settings.shard == "full",
-            "state_dict_type": "SHARDED_STATE_DICT",
-        },
-        # Otherwise each process keeps the whole gradients until the last pass of a step.
-        "accelerator_config": {"gradient_accumulation_kwargs": {"sync_each_batch": True}},
-    }
+from dualread.training.job import Job
+from dualread.training.trainer import PROCESSES
 
 
 def opened_by_the_first(load: Callable[..., Any]) -> Any:
@@ -53,9 +38,6 @@ def opened_by_the_first(load: Callable[..., Any]) -> Any:
     Args:
         load: Returns the model; with `without_weights=True`, its weights and buffers are on the meta device.
     """
-    from accelerate import PartialState
-    from accelerate.utils import broadcast_object_list
-
     model = load(without_weights=not PartialState().is_main_process)
     [buffers] = broadcast_object_list([dict(model.named_buffers(remove_duplicate=False))])  # no checkpoint has them
     for name, buffer in buffers.items():
@@ -70,11 +52,6 @@ def spread(accelerator: Any, model: Any, *, recompute: bool = False) -> Any:
     Beside the parts, the other processes hold one whole tensor at a time. With `recompute`, layers compute their
     activations again in the backward pass.
     """
-    import torch
-    from accelerate.utils.fsdp_utils import fsdp2_apply_ac, fsdp2_prepare_model
-    from torch.distributed import broadcast
-    from torch.distributed.tensor import distribute_tensor
-
     plugin, kinds = accelerator.state.fsdp_plugin, {type(module).__name__ for module in model.modules()}
     # accelerate refuses a model that names kinds of layers which it does not have, as Gemma 3 does.
     plugin.transformer_cls_names_to_wrap = sorted(kinds & set(model._no_split_modules))
@@ -95,91 +72,75 @@ def spread(accelerator: Any, model: Any, *, recompute: bool = False) -> Any:
     return model
 
 
-def sharded(trainer: type, *, adapted: bool) -> type:
-    """Return a subclass of a trainer that shards the model, on CPUs as on GPUs; `adapted` is whether it trains LoRA.
+class ShardedTrainer(ActorTrainer):
+    """Shards the model that it trains, on CPUs as on GPUs; the model has to come from `opened_by_the_first`."""
 
-    The model has to come from `opened_by_the_first`.
-    """
-    import torch
-    from accelerate import DistributedType, PartialState
-    from torch.distributed.fsdp import MixedPrecisionPolicy
-    from trl.trainer import grpo_trainer
+    def __init__(self, *, job: Job, args: Any, **named: Any):
+        # trl would read the reference of the KL penalty in each process, and shard it in one piece, which is gathered
+        # as a whole. The reference of an adapter is its base.
+        is_penalized, beta = job.settings.lora is None and args.beta > 0, args.beta
+        args.beta = 0.0 if is_penalized else beta
+        super().__init__(job=job, args=args, **named)
+        if is_penalized:
+            reference = _copied(self.model, torch.Tensor.detach).requires_grad_(False).eval()
+            add_fused_lm_head(reference, temperature=self.temperature)
+            self.ref_model = spread(self.accelerator, reference)
+            self.beta = args.beta = beta
+        self.whole = Whole(self.model)
+        # A training may go on with other processes, which changes how sums are rounded.
+        self.measured[PROCESSES] = float(self.accelerator.num_processes)
 
-    class ShardedTrainer(trainer):
-        is_sampled_by_an_engine: bool
-        whole: Whole
+    def create_optimizer(self, *arguments: Any) -> Any:
+        spread(self.accelerator, self.model, recompute=True)
+        made = super().create_optimizer(*arguments)
+        self._optimized = [list(group["params"]) for group in made.param_groups]
+        return made
 
-        def __init__(self, *, model: Any, **named: Any) -> None:
-            of_trl: Any = grpo_trainer
-            # trl would read the reference of the KL penalty in each process, and shard it in one piece, which is
-            # gathered as a whole.
-            of_trl.create_model_from_path = lambda *_, **__: _copied(model, torch.Tensor.detach).requires_grad_(False)
-            of_trl.prepare_fsdp = lambda reference, accelerator: spread(accelerator, reference.eval())
-            super().__init__(model=model, **named)
-            self.whole = Whole(self.model)
+    def create_scheduler(self, *arguments: Any, **named: Any) -> Any:
+        # accelerate knows the weights of an optimizer by their addresses, and has now mixed up those of which this
+        # process has nothing.
+        optimizer: Any = self.optimizer
+        for group, weights in zip(optimizer.param_groups, self._optimized, strict=True):
+            group["params"] = weights
+        return super().create_scheduler(*arguments, **named)
 
-        def create_optimizer(self, *arguments: Any) -> Any:
-            spread(self.accelerator, self.model, recompute=True)
-            made = super().create_optimizer(*arguments)
-            self._optimized = [list(group["params"]) for group in made.param_groups]
-            return made
+    def create_accelerator_and_postprocess(self) -> None:
+        super().create_accelerator_and_postprocess()
+        options: Any = self.args
+        if self.accelerator.distributed_type == DistributedType.MULTI_CPU:
+            # accelerate shards on GPUs alone. This is what it does there.
+            self.accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin(**options.fsdp_plugin_args)
+            PartialState._shared_state["distributed_type"] = DistributedType.FSDP
+            self.accelerator.state.distributed_type = DistributedType.FSDP
+            self.is_fsdp_enabled = True
 
-        def create_scheduler(self, *arguments: Any, **named: Any) -> Any:
-            # accelerate knows the weights of an optimizer by their addresses, and has now mixed up those of which this
-            # process has nothing.
-            for group, weights in zip(self.optimizer.param_groups, self._optimized, strict=True):
-                group["params"] = weights
-            return super().create_scheduler(*arguments, **named)
+    @property
+    def plain(self) -> Any:
+        return self.whole.model if self.whole.is_filled else self.model
 
-        def _build_accelerator_args(self, **kwargs: Any) -> dict[str, Any]:
-            made = super()._build_accelerator_args(**kwargs)
-            self._plugin = made["fsdp_plugin"]
-            # Precision is left to autocast, as without sharding. By default, weights are rounded before they are sent,
-            # gradients are summed in bfloat16, and so are log-probabilities.
-            self._plugin.mixed_precision_policy = MixedPrecisionPolicy()
-            return made
+    def save(self) -> None:
+        with self.whole.filled(self.model, "cpu" if self.is_world_process_zero() else None):
+            super().save()
 
-        def create_accelerator_and_postprocess(self) -> None:
-            super().create_accelerator_and_postprocess()
-            if self.accelerator.distributed_type == DistributedType.MULTI_CPU:
-                # accelerate shards on GPUs alone. This is what it does there.
-                self.accelerator.state.fsdp_plugin = self._plugin
-                PartialState._shared_state["distributed_type"] = DistributedType.FSDP
-                self.accelerator.state.distributed_type = DistributedType.FSDP
-                self.is_fsdp_enabled = True
+    @contextlib.contextmanager
+    def in_bfloat16(self) -> Iterator[Any]:
+        if self.whole.is_filled:
+            with super().in_bfloat16() as rounding:
+                yield rounding
+            return
+        with self.whole.filled(self.model, self.accelerator.device, torch.bfloat16):
+            yield self.whole.model
 
-        @property
-        def plain(self) -> Any:
-            return self.whole.model if self.whole.is_filled else self.model
+    def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+        # An adapter is added to its base by plain code.
+        is_read = self.engine is None or self.job.settings.lora is not None or self.algorithm.reads_rows
+        with self.whole.filled(self.model, self.accelerator.device) if is_read else contextlib.nullcontext():
+            return super()._generate_and_score_completions(inputs)
 
-        def save(self) -> None:
-            with self.whole.filled(self.model, "cpu" if self.is_world_process_zero() else None):
-                super().save()
-
-        def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
-            # A training may go on with other processes, which changes how sums are rounded.
-            self._metrics["train"][PROCESSES].append(float(self.accelerator.num_processes))
-            # An adapter is added to its base by plain code.
-            if self.is_sampled_by_an_engine and not (adapted or getattr(self, "reads_by_itself", False)):
-                return super()._generate_and_score_completions(inputs)
-            with self.whole.filled(self.model, self.accelerator.device):
-                return super()._generate_and_score_completions(inputs)
-
-        @contextlib.contextmanager
-        def in_bfloat16(self) -> Iterator[Any]:
-            if self.whole.is_filled:
-                with super().in_bfloat16() as rounding:
-                    yield rounding
-                return
-            with self.whole.filled(self.model, self.accelerator.device, torch.bfloat16):
-                yield self.whole.model
-
-        def _get_per_token_logps_and_entropies(self, *arguments: Any, **named: Any) -> Any:
-            # Without a cache of rounded weights: it would hold all of them.
-            with torch.autocast(self.accelerator.device.type, torch.bfloat16, self.args.bf16, cache_enabled=False):
-                return super()._get_per_token_logps_and_entropies(*arguments, **named)
-
-    return ShardedTrainer
+    def _get_per_token_logps_and_entropies(self, *arguments: Any, **named: Any) -> Any:
+        # Without a cache of rounded weights: it would hold all of them.
+        with torch.autocast(self.accelerator.device.type, torch.bfloat16, self.args.bf16, cache_enabled=False):
+            return super()._get_per_token_logps_and_entropies(*arguments, **named)
 
 
 class Whole:
@@ -187,10 +148,7 @@ class Whole:
 
     def __init__(self, model: Any):
         """Take the structure of `model`, whose weights are neither sharded nor copied."""
-        import torch
-
         self.model = _copied(model, lambda weight: torch.empty_like(weight, device="meta")).eval()
-        base_of(self.model).__dict__.pop("forward", None)  # trl's, which would call the sharded model
         self._empty = dict(self.model.state_dict())
         self.is_filled = False
 
@@ -225,10 +183,10 @@ class Whole:
 
 def _copied(model: Any, copy_weight: Callable[[Any], Any]) -> Any:
     """Return a copy of a model, of whose weights each is what `copy_weight` makes of the one in `model`."""
-    import torch
-
     weights = {
         id(weight): torch.nn.Parameter(copy_weight(weight), requires_grad=weight.requires_grad)
         for weight in model.parameters()
     }
-    return copy.deepcopy(model, weights)
+    copied = copy.deepcopy(model, weights)
+    base_of(copied).__dict__.pop("forward", None)  # trl's, which would call the one in `model`
+    return copied

@@ -12,20 +12,22 @@ Choices that the paper leaves open:
   step, its 2 G completions are one group.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from dualread.errors import ConfigError
 from dualread.grading.spans import character_spans
-from dualread.models.backbones.opened import Opened
 from dualread.schema.base import AS_GIVEN, Share
 from dualread.training.job import Job
-from dualread.training.rewards.base import verdicts
+from dualread.training.rewards.base import Verdict
 from dualread.training.settings import TrainingSettings
-from dualread.training.trainer import log_terms, run
+from dualread.training.trainer import Algorithm, log_terms, run
+
+if TYPE_CHECKING:
+    from dualread.training._grpo_trainer import ActorTrainer
 
 _EPSILON = 1e-4  # as in TRL
 
@@ -48,46 +50,63 @@ def train(job: Job) -> list[dict[str, Any]]:
             f"training dcpo: reward {job.reward.__name__} defines no `calibration_reward`. Expected a reward that does."
             " Set the actor's reward to dcpo."
         )
-    gamma = job.chosen(Settings).gamma
-    return run(job, lambda trainer: _segmented(trainer, job.reward, gamma))
+    return run(job, Dcpo(job.reward, job.chosen(Settings).gamma))
 
 
-def _segmented(trainer: type, reward: ModuleType, gamma: float) -> type:
-    from accelerate.utils import gather_object
+class Dcpo(Algorithm):
+    """GRPO with an advantage of its own for each token."""
 
-    class Segmented(trainer):
-        has_own_advantages = True
-        _opened: Opened  # of this step; `trainer` sets it
+    has_advantages = True
 
-        def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
-            rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
-            rows = [
-                (row["sample_id"], completion[0]["content"], row["reference_answers"])
-                for row, completion in zip(inputs, completions, strict=True)
-            ]
-            # Gathered from all processes, as the rewards are: a group may be spread over several.
-            groups, texts, references = zip(*gather_object(rows), strict=True)
-            judged = verdicts(texts, references, reward.CONTRACT)
-            calibration = reward.calibration_reward(judged, groups=groups, gamma=gamma)
-            log_terms({"calibration": calibration}, self._log_metric)
-            first = self.accelerator.process_index * len(prompts)
-            mine = slice(first, first + len(prompts))
-            of_answers = group_normalized(rewards[:, 0].tolist(), groups)[mine]
-            of_confidences = group_normalized(calibration, groups)[mine]
-            self._token_advantages = []
-            for ids, answer, confidence in zip(completion_ids_list, of_answers, of_confidences, strict=True):
-                start = confidence_start(ids, self._opened.encoder.decode)
-                self._token_advantages.append([answer] * start + [confidence] * (len(ids) - start))
-            return rewards
+    def __init__(self, reward: ModuleType, gamma: float):
+        """Take the reward's module, and the weight of the group's accuracy."""
+        self._reward, self._gamma = reward, gamma
+        self._token_advantages: list[list[float]] = []  # of the completions of this process and step
 
-        def _generate_and_score_completions(self, inputs: Any) -> Any:
-            output = super()._generate_and_score_completions(inputs)
-            advantages = output["advantages"].new_zeros(output["completion_ids"].shape)
-            for row, values in zip(advantages, self._token_advantages, strict=True):
-                row[: len(values)] = row.new_tensor(values)
-            return {**output, "advantages": advantages}
+    def columns(self, trainer: "ActorTrainer", completions: Sequence[Sequence[int]]) -> dict[str, list[int]]:
+        """Return where the confidence block of each completion starts."""
+        decode = trainer.opened.encoder.decode
+        return {"confidence_start": [confidence_start(ids, decode) for ids in completions]}
 
-    return Segmented
+    def note_rewards(
+        self,
+        verdicts: Sequence[Verdict],
+        rewards: Sequence[float],
+        log_metric: Callable[[str, float], None],
+        *,
+        sample_id: Sequence[str],
+        completion_ids: Sequence[Sequence[int]],
+        confidence_start: Sequence[int],
+        **columns: Any,
+    ) -> None:
+        """Compute the advantages of the tokens of each completion."""
+        from accelerate import PartialState
+        from accelerate.utils import gather_object
+
+        # Gathered from all processes, as the rewards are: a group may be spread over several.
+        everyone = gather_object(list(zip(sample_id, verdicts, rewards, strict=True)))
+        groups, judged, values = (list(column) for column in zip(*everyone, strict=True))
+        calibration = self._reward.calibration_reward(judged, groups=groups, gamma=self._gamma)
+        log_terms({"calibration": calibration}, log_metric)
+        first = PartialState().process_index * len(rewards)
+        mine = slice(first, first + len(rewards))
+        of_tokens = zip(
+            completion_ids,
+            confidence_start,
+            group_normalized(values, groups)[mine],
+            group_normalized(calibration, groups)[mine],
+            strict=True,
+        )
+        self._token_advantages = [
+            [answer] * start + [confidence] * (len(ids) - start) for ids, start, answer, confidence in of_tokens
+        ]
+
+    def advantages(self, output: Mapping[str, Any]) -> Any:
+        """Return the advantages of tokens [n, tokens], 0 for padding."""
+        advantages = output["advantages"].new_zeros(output["completion_ids"].shape)
+        for row, values in zip(advantages, self._token_advantages, strict=True):
+            row[: len(values)] = row.new_tensor(values)
+        return advantages
 
 
 def group_normalized(values: Sequence[float], groups: Sequence[str]) -> list[float]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from dualread.training.job import Job
 from dualread.training.settings import TrainingSettings
-from dualread.training.trainer import run
+from dualread.training.trainer import Algorithm, run
 
 
 class Settings(TrainingSettings):
@@ -13,4 +13,4 @@ class Settings(TrainingSettings):
 
 def train(job: Job) -> list[dict[str, Any]]:
     """Train an actor from `job.checkpoint`, save it to `job.out`, and return its log."""
-    return run(job)
+    return run(job, Algorithm())

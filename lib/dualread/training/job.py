@@ -18,7 +18,7 @@ from dualread.schema.base import Section, Wire
 from dualread.schema.columns import MANIFEST
 from dualread.schema.recorded import Facts
 from dualread.seeding import derive_seed
-from dualread.training.settings import TrainingSettings
+from dualread.training.settings import WEIGHTS, TrainingSettings
 
 T = TypeVar("T", bound=TrainingSettings)
 
@@ -68,6 +68,11 @@ class Job:
         """The settings with which the model is opened for training: the backbone's, with the actor's longest prompt."""
         limit = self.settings.longest_prompt(self.backbone_settings)
         return {**self.backbone_settings, "max_prompt_tokens": limit}
+
+    @property
+    def weights(self) -> Wire:
+        """The settings with which the weights that are trained are loaded; those below an adapter stay as they are."""
+        return {**self.model, "dtype": self.backbone_settings["dtype"] if self.settings.lora else WEIGHTS}
 
     @property
     def decoding(self) -> SeededDecoding:

@@ -1,39 +1,38 @@
 """The part that all GRPO algorithms share: TRL's trainer with explicit settings, an order of rows, a log as a table.
 
-An algorithm that changes more than the reward (`dcpo`, `vl_calibration`) passes a function to `run` that subclasses the
-trainer. The reward is a plugin of `dualread.training.rewards`.
+An algorithm that changes more than the reward (`dcpo`, `vl_calibration`) passes an `Algorithm` of its own to `run`. The
+reward is a plugin of `dualread.training.rewards`. `_grpo_trainer` is TRL's trainer with what we need of it besides.
 """
 
 import math
+import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dualread.errors import TrainingError
 from dualread.models.backbones.checkpoint import load
-from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.progress import NotedStep, note_steps, say, track
 from dualread.seeding import generator
-from dualread.training import _lora, _watched
+from dualread.training import _lora
 from dualread.training._arguments import arguments, n_processes
 from dualread.training._checkpoints import newest_complete, seal
-from dualread.training._reference import compared
-from dualread.training._rollouts import for_sampling, roll_out
-from dualread.training._sampled import DIFFERENCE, opened_rollouts, sampled_by
-from dualread.training._sharding import PROCESSES, opened_by_the_first, sharded
+from dualread.training._rollouts import DIFFERENCE, CheckedRollouts, opened_rollouts
 from dualread.training.job import Job
 from dualread.training.rewards import base
-from dualread.training.rollouts.base import Rollouts
+
+if TYPE_CHECKING:
+    from dualread.training._grpo_trainer import ActorTrainer
 
 # Wall-clock time of a step, including its rollouts. It differs between runs, so stages leave it out of their artifacts.
 SECONDS = "seconds"
+PROCESSES = "processes"  # how many took a step of a sharded training
 # Quantities of the trainer's log that are kept, and their names in the train log.
 _LOGGED = {
     "reward": "reward",
@@ -49,56 +48,91 @@ _LOGGED = {
     "step_time": SECONDS,
     DIFFERENCE: "rollout_difference",
     "sampling/importance_sampling_ratio/mean": "importance_ratio",
-    PROCESSES: "processes",
+    PROCESSES: PROCESSES,
 }
+SAMPLES = 3  # completions of a step that `machine.samples_every` shows
 
 
-def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) -> list[dict[str, Any]]:
+class Algorithm:
+    """What an algorithm adds to GRPO; this one adds nothing.
+
+    Attributes:
+        reads_rows: Whether `columns` reads rows with the trained model, in each step and whatever samples.
+        has_advantages: Whether completions differ in their `advantages` although the rewards of a group are equal.
+    """
+
+    reads_rows = False
+    has_advantages = False
+
+    def columns(self, trainer: "ActorTrainer", completions: Sequence[Sequence[int]]) -> dict[str, list[Any]]:
+        """Return what the reward gets besides, one value per completion; they are those of `trainer.rows`."""
+        return {}
+
+    def note_rewards(
+        self,
+        verdicts: Sequence[base.Verdict],
+        rewards: Sequence[float],
+        log_metric: Callable[[str, float], None],
+        **columns: Any,
+    ) -> None:
+        """Take note of the verdicts on the completions of this process, and of their rewards and columns."""
+
+    def advantages(self, output: Mapping[str, Any]) -> Any:
+        """Return the advantages of a step [n], or of its tokens [n, tokens]; `output` is what TRL has made of it."""
+        return output["advantages"]
+
+
+def run(job: Job, algorithm: Algorithm) -> list[dict[str, Any]]:
     """Train an actor and save it to `job.out`, resuming from its newest complete checkpoint if there is one.
 
     A resumed training has the same order of prompts, rollouts and weights as an uninterrupted one. With several
-    processes, the first one writes. `subclass` takes TRL's GRPOTrainer and returns the class to train with.
+    processes, the first one writes.
 
     Returns:
         The train log, one row (step, name, value) per step and quantity, including the steps before a kill.
     """
     options = arguments(job)  # several processes are connected by this
-    with opened_rollouts(job) as rollouts:
-        return _train(job, options, rollouts, subclass)
+    with opened_rollouts(job) as engine:
+        return _train(job, algorithm, options, engine)
 
 
-def _train(job: Job, options: Any, rollouts: Rollouts | None, subclass: Callable[[type], type]) -> list[dict[str, Any]]:
+def _train(job: Job, algorithm: Algorithm, options: Any, engine: CheckedRollouts | None) -> list[dict[str, Any]]:
     from transformers import PrinterCallback
-    from trl.trainer.grpo_trainer import GRPOTrainer
 
     settings = job.settings
-    processor = load_processor(job.checkpoint, job.model)
-    read = partial(_load, job, job.checkpoint)
-    model = opened_by_the_first(read) if settings.shard else read()
+    read = partial(load, job.checkpoint, job.weights)
+    if settings.shard:
+        from dualread.training._sharding import ShardedTrainer as Trainer
+        from dualread.training._sharding import opened_by_the_first
+
+        model = opened_by_the_first(read)
+    else:
+        from dualread.training._grpo_trainer import ActorTrainer as Trainer
+
+        model = read()
     n_rows = len(job.questions)
     steps = settings.steps_over(n_rows)
     order = training_order(n_rows, steps=steps, prompts_per_step=settings.prompts_per_step, seed=job.seed)
-    checked = compared(subclass(GRPOTrainer), job.facts.completion_type)
-    careful = _careful(sampled_by(rollouts, checked, job) if rollouts else checked, job)
-    trainer = (sharded(careful, adapted=settings.lora is not None) if settings.shard else careful)(
+    trainer = Trainer(
+        job=job,
+        algorithm=algorithm,
+        engine=engine,
         model=model,
-        reward_funcs=[_reward_function(job.reward)],
+        reward_funcs=[_reward_function(job, algorithm)],
         args=options,
         train_dataset=_dataset(job.questions, job.references, job.images, order),
-        processing_class=processor,
+        processing_class=load_processor(job.checkpoint, job.model),
         callbacks=[_step_callback(job, steps)],
         **_lora.given_to_trainer(job, model),
     )
     trainer.remove_callback(PrinterCallback)
-    # Read by the loss alone: `_careful` has its own rollouts.
-    trainer.use_vllm = settings.importance_sampling is not None
     with warnings.catch_warnings():
         # trl 1.16 uses a name that transformers 5.23 renamed, and warns at every step.
         warnings.simplefilter("ignore", FutureWarning)
         trainer.train(resume_from_checkpoint=_resume_from(job, first=trainer.is_world_process_zero()))
     log = _log_rows(trainer.state.log_history)
     without_spread, groups, unmoved, _ = counted(log, settings.prompts_per_step)
-    nothing = unmoved == steps or (without_spread == groups and not getattr(trainer, "has_own_advantages", False))
+    nothing = unmoved == steps or (without_spread == groups and not algorithm.has_advantages)
     if nothing and not settings.may_learn_nothing:
         raise TrainingError(
             f"training: nothing was learned: {without_spread} of {groups} groups had rewards without spread, {unmoved}"
@@ -133,87 +167,6 @@ def training_order(n_rows: int, *, steps: int, prompts_per_step: int, seed: int)
     return np.concatenate(permutations)[:length]
 
 
-def _load(job: Job, checkpoint: Path, **how: bool) -> Any:
-    return load(checkpoint, {**job.model, "dtype": _lora.weights_of(job)}, **how)
-
-
-def _careful(trainer: type, job: Job) -> type:
-    class CarefulTrainer(trainer):
-        def _build_accelerator_args(self, **kwargs: Any) -> dict[str, Any]:
-            made = super()._build_accelerator_args(**kwargs)
-            # Otherwise several processes keep every gradient twice: 17 GB more for 4.3e9 parameters.
-            [ddp] = made["kwargs_handlers"]
-            ddp.gradient_as_bucket_view = True
-            return made
-
-        def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-            if job.settings.lora is not None or job.settings.shard is not None:
-                return super()._load_from_checkpoint(resume_from_checkpoint, model)
-            # transformers 5.23 looks for the current names of the weights. Gemma 3 is saved under older names, so that
-            # no weight would be loaded, with only a warning.
-            saved = _load(job, Path(resume_from_checkpoint))
-            (self.model if model is None else model).load_state_dict(saved.state_dict())
-
-        @property
-        def plain(self) -> Any:
-            """The model as transformers knows it: not wrapped for several processes, all weights in this one."""
-            return self.model
-
-        def save(self) -> None:
-            """Write the trained checkpoint, in the first process; all processes have to call it."""
-            if self.is_world_process_zero():
-                _lora.save(self.plain, job)
-
-        def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
-            # A new one for each step, because an encoder keeps the pixels of its images in memory.
-            self._opened = Opened.of(_lora.base_of(self.plain), self.processing_class, job.model, job.facts)
-            encode, self._rows = self._opened.encoder.prompt, inputs
-            one_of = {row["sample_id"]: row for row in inputs}
-            self._prompts = {
-                name: encode(row["prompt"][0]["content"], image=row["image"], row=name) for name, row in one_of.items()
-            }
-            output = super()._generate_and_score_completions(inputs)
-            if _watched.are_due(step := self.state.global_step) and self.is_world_process_zero():
-                names, n = [row["sample_id"] for row in inputs], len(inputs)  # TRL has those of all processes
-                texts = [made[0]["content"] for made in list(self._logs["completion"])[:n]]
-                [rewards] = self._logs["rewards"].values()
-                for line in _watched.samples(step, names, texts, list(rewards)[:n]):
-                    say(line)
-            return output
-
-        def _tokenize_prompts(self, prompts: Any) -> tuple[list[list[int]], list[list[Any]], dict[str, Any]]:
-            # The ids that generation and replay read; TRL calls processors in a way that not all of them allow.
-            ids = [list(self._prompts[row["sample_id"]].token_ids) for row in self._rows]
-            return ids, [[row["image"]] for row in self._rows], {}
-
-        def _get_per_token_logps_and_entropies(
-            self, model: Any, input_ids: Any, mask: Any, logits_to_keep: int, *arguments: Any, **named: Any
-        ) -> Any:
-            # TRL takes token types from a second tokenization of the prompt, to which a tokenizer may add BOS again.
-            types = self._token_types(input_ids, mask, input_ids.size(1) - logits_to_keep)
-            return super()._get_per_token_logps_and_entropies(
-                model, input_ids, mask, logits_to_keep, *arguments, **{**named, **types}
-            )
-
-        def _generate_single_turn(self, prompt_ids: Any, *arguments: Any, **named: Any) -> Any:
-            first = self.accelerator.process_index * len(self._rows)
-            prompts = [self._prompts[row["sample_id"]] for row in self._rows]
-            if self.is_sampled_by_an_engine:
-                return self.roll_out(prompts, first=first)
-            with self.accelerator.autocast(), for_sampling(self._opened.model):
-                made = roll_out(self._opened, prompts, job, step=self.state.global_step, first=first)
-            return made, None  # no log-probabilities: TRL reads them only from another engine
-
-        def _token_types(self, input_ids: Any, mask: Any, width: int) -> dict[str, Any]:
-            by_ids = {prompt.token_ids: prompt for prompt in self._prompts.values()}
-            rows = zip(input_ids[:, :width], mask[:, :width].bool(), strict=True)
-            prompts = [by_ids[tuple(row[is_prompt].tolist())] for row, is_prompt in rows]
-            batch = self._opened.encoder.batch(prompts, input_ids[:, width:].tolist(), width=width)
-            return {name: batch[name].to(input_ids.device) for name in prompts[0].types}
-
-    return CarefulTrainer
-
-
 def _resume_from(job: Job, *, first: bool) -> str | None:
     if job.checkpoints is None:
         return None
@@ -246,14 +199,17 @@ def _dataset(questions: Sequence[Asked], references: Sequence[Sequence[str]], im
     return rows.with_transform(materialize)
 
 
-def _reward_function(reward: ModuleType) -> Callable[..., list[float]]:
-    """Return TRL's reward function for a reward plugin; it also logs the reward's terms."""
+def _reward_function(job: Job, algorithm: Algorithm) -> Callable[..., list[float]]:
+    """Return TRL's reward function for the job's reward; it also logs the reward's terms, and shows samples."""
     from accelerate.utils import gather_object
 
-    def total(
+    reward = job.reward
+
+    def rewarded(
         completions: list[Any],
         reference_answers: list[Sequence[str]],
         sample_id: list[str],
+        trainer_state: Any,
         log_metric: Callable[[str, float], None],
         **columns: Any,
     ) -> list[float]:
@@ -263,9 +219,31 @@ def _reward_function(reward: ModuleType) -> Callable[..., list[float]]:
         terms = base.terms(judged) | (reward.terms(judged, **columns) if hasattr(reward, "terms") else {})
         # Gathered from all processes: mean and deviation over the defined values cannot be computed from those of each.
         log_terms({name: gather_object(values) for name, values in terms.items()}, log_metric)
-        return base.checked(reward.reward(judged, **columns), sample_id)
+        values = base.checked(reward.reward(judged, **columns), sample_id)
+        algorithm.note_rewards(judged, values, log_metric, **columns)
+        # The environment says it, as specs do not: an actor is not trained again to be watched.
+        every, step = int(os.environ.get("DUALREAD_SAMPLES_EVERY", "0")), trainer_state.global_step
+        if every > 0 and step % every == 0 and trainer_state.is_world_process_zero:
+            for line in samples(step, sample_id, texts, values):
+                say(line)
+        return values
 
-    return total
+    return rewarded
+
+
+def samples(step: int, names: Sequence[str], texts: Sequence[str], rewards: Sequence[float]) -> Iterator[str]:
+    """Yield a line per sample: completions that are evenly spread over those of a step.
+
+    Args:
+        step: The number of earlier steps.
+        names: The sample_id of the question of each completion.
+        texts: The completions.
+        rewards: Their rewards.
+    """
+    n = len(texts)
+    for i in sorted({k * (n - 1) // max(SAMPLES - 1, 1) for k in range(SAMPLES)}):
+        text = " ".join(texts[i].split())
+        yield f"step {step + 1}, question {names[i]}, reward {rewards[i]:.3g}: {text}"
 
 
 def log_terms(terms: Mapping[str, Sequence[float]], log_metric: Callable[[str, float], None]) -> None:

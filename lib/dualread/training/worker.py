@@ -63,17 +63,30 @@ def launch(module: str, file: Path, n_processes: int, nodes: int = 1) -> None:
         ConfigError: There are to be several nodes, and this is no SLURM job on that many.
         DualReadError: A process failed. The message contains the process's own error, or the last lines of the output.
     """
-    command = _on_this_machine(n_processes) if nodes == 1 else _on_nodes(n_processes, nodes)
+    if nodes == 1:
+        # --multi_gpu selects the launcher torchrun, which works on CPUs, too; --cpu would start one process. The system
+        # chooses a free port in place of 0.
+        options = "--multi_gpu --num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0"
+        command = [sys.executable, "-m", "accelerate.commands.launch", *options.split()]
+        command += ["--num_processes", str(n_processes)]
+    else:
+        command = _on_nodes(n_processes, nodes)
     # Otherwise the launcher makes a folder for temporary files, which is left when it is killed.
     command += ["--log_dir" if nodes == 1 else "--log-dir", str(file.parent), "-m", module, str(file)]
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
     if nodes == 1 and sys.platform == "linux":
         environment["GLOO_SOCKET_IFNAME"] = "lo"  # works even if the machine's host name cannot be resolved
     last = deque(maxlen=80)
-    pipe = subprocess.PIPE
     # The launcher outlives its workers. It holds this job's GPUs for them should this process be killed.
-    options = {"env": environment, "pass_fds": devices.held()}
-    with subprocess.Popen(command, **options, stdin=pipe, stderr=pipe, text=True, errors="replace") as process:
+    with subprocess.Popen(
+        command,
+        env=environment,
+        pass_fds=devices.held(),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
         assert process.stderr is not None
         try:
             for line in process.stderr:
@@ -87,14 +100,6 @@ def launch(module: str, file: Path, n_processes: int, nodes: int = 1) -> None:
         failures = sorted(file.parent.glob("failure-*.txt"))
         reason = failures[0].read_text() if failures else f"exit status {code}; last lines:\n" + "\n".join(last)
         raise DualReadError(f"training on {n_processes} processes: {reason}")
-
-
-def _on_this_machine(n_processes: int) -> list[str]:
-    # --multi_gpu selects the launcher torchrun, which works on CPUs, too; --cpu would start one process. With port 0
-    # the system chooses a free port.
-    options = "--multi_gpu --num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0"
-    launcher = [sys.executable, "-m", "accelerate.commands.launch", *options.split()]
-    return [*launcher, "--num_processes", str(n_processes)]
 
 
 def _on_nodes(n_processes: int, nodes: int) -> list[str]:

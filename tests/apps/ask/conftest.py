@@ -12,7 +12,7 @@ from PIL import Image
 from dualread.apps import main as program
 from dualread.apps.ask.sending import Endpoint, SendingLimits, send
 from dualread.apps.ask.study import Asking
-from dualread.models.service.bodies import image_url
+from dualread.models.service.requests import image_url
 from dualread.study.files import load
 from tests.service import Fake, completion, serving
 from tests.stages.shards import manifest_rows, write

@@ -17,14 +17,14 @@ from dualread.apps.score.results import Failed, Question, Scored, shown
 from dualread.apps.score.scorer import Scorer
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.data import images
-from dualread.data.dicom import through_windows
+from dualread.data.gray import through_windows
 from dualread.data.images import open_image
 from dualread.errors import ArtifactError, ConfigError, DataError, ReaderError
 from dualread.models import prompts
 from dualread.models.actor import ReadSpec, Request, SeededDecoding
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.transformers_engine import TransformersEngine
-from dualread.models.replay import example, forward
+from dualread.models.replay import forward
 from dualread.models.replay.forward import replay_batch
 from dualread.models.replay.positions import locate
 from dualread.readers.answers import COLUMNS, Answers
@@ -257,7 +257,7 @@ def other_position(tokens, decode, stop):
     ids=["largest", "first and last", "last two", "token before"],
 )
 def test_states_that_are_read_in_another_way_are_refused(study, monkeypatch, name, other, vector):
-    monkeypatch.setattr(example if name == "locate" else forward, name, other)
+    monkeypatch.setattr(forward, name, other)
     with pytest.raises(ArtifactError, match=rf"{vector} of the replay's example is .*, expected .*: fit it again\."):
         Scorer.load(study.reader("dualread"), study.actor)
     assert Scorer.load(study.reader("psr"), study.actor)  # it reads the state before the answer

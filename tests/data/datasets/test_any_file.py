@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.data.datasets._files import read_json
+from dualread.data.datasets.base import read_json
 from dualread.data.tables.files import read_file, read_records
 from dualread.errors import DataError
 from tests.drawn import anything, attempt, few

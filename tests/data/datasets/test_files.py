@@ -1,6 +1,6 @@
 import pytest
 
-from dualread.data.datasets._files import leaves_folder, lower
+from dualread.data.datasets.base import leaves_folder, lower
 
 
 @pytest.mark.parametrize("name", ["", " ", "/etc/x", "..", "a/../../b", "../a", "a/..", "..\\a", "\\etc\\x"])

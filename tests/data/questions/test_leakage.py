@@ -3,8 +3,8 @@ import pytest
 from PIL import Image, ImageOps
 
 from dualread.data.questions.leakage import count, refuse_leakage, shared_pictures
-from dualread.data.questions.partition import ROLES
 from dualread.data.questions.pictures import thumbnail
+from dualread.data.questions.roles import ROLES
 from dualread.errors import DataError
 from tests.data.questions.looks import COPIES, picture
 

@@ -4,7 +4,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.data.questions.partition import assign_roles
+from dualread.data.questions.roles import assign_roles
 
 ROLES = {"fit": 0.7, "stop": 0.1, "calibration": 0.2}
 

@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
 
-from dualread.data.questions.summary import account, summarize
+from dualread.data.questions.roles import account, summarize
 
 AUDIT = pl.DataFrame({"step": ["language", "draw"], "kept": [9, 5], "dropped": [3, 4], "reason": ["a", "b"]})
 

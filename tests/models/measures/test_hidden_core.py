@@ -9,10 +9,10 @@ import torch
 from transformers import AutoModelForImageTextToText
 
 from dualread.errors import ConfigError
-from dualread.models import prompts
+from dualread.models import measures, prompts
 from dualread.models.actor import Request, take_measure
 from dualread.models.backbones.opened import Opened
-from dualread.models.measures import base, hidden_core
+from dualread.models.measures import hidden_core
 from dualread.models.measures.hidden_core import Settings, core_of
 from dualread.schema.recorded import Facts
 from tests import specs
@@ -133,9 +133,9 @@ def test_of_a_shard_each_row_is_that_of_its_own_answer(scene):
 def test_a_pass_has_prompts_of_one_length_and_is_no_larger_than_others(scene):
     """700 and 600 tokens: two rows of 700 are one pass of 1,400, and a third would be 2,100, above 1,536."""
     encoded = [replace(scene.prompt, token_ids=(7,) * n) for n in (690, 590, 690, 690)]
-    assert list(base._passes(scene.opened, encoded, [[1] * 10] * 4)) == [[1], [0, 2], [3]]
+    assert list(measures._passes(scene.opened, encoded, [[1] * 10] * 4)) == [[1], [0, 2], [3]]
     alone = scene.opened.with_facts(Facts(images_once=False))
-    assert list(base._passes(alone, encoded, [[1] * 10] * 4)) == [[1], [0], [2], [3]]
+    assert list(measures._passes(alone, encoded, [[1] * 10] * 4)) == [[1], [0], [2], [3]]
 
 
 def test_what_it_cannot_measure_is_refused(scene):

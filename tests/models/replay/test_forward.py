@@ -10,12 +10,12 @@ from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.backbones.opened import Opened
 from dualread.models.replay.forward import (
     VECTORS,
+    evidence_state,
     middle_layer,
     of_layer,
     replay_batch,
     vectors_of,
 )
-from dualread.models.replay.pooling import evidence_state
 from dualread.models.replay.positions import Positions
 from dualread.models.replay.replayed import padded_entropies
 

@@ -3,8 +3,7 @@ import math
 import pytest
 import torch
 
-from dualread.models.replay.forward import middle_layer
-from dualread.models.replay.pooling import answer_state, evidence_state, global_state
+from dualread.models.replay.forward import answer_state, evidence_state, global_state, middle_layer
 
 
 def test_means():

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dualread.models.replay.positions import locate
-from dualread.models.service.log_probs import likelihood_of, word_log_probs
-from dualread.models.service.replies import ServiceCompletion, Token
+from dualread.models.service.replies import ServiceCompletion, Token, likelihood_of, word_log_probs
 
 WORDS = ("Yes", "No")
 

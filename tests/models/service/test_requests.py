@@ -12,8 +12,7 @@ from dualread.data.images import open_image
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import Asked
 from dualread.models.images.base import changes_of
-from dualread.models.service.bodies import body_of, image_url, line_of
-from dualread.models.service.requests import requests_of
+from dualread.models.service.requests import body_of, image_url, line_of, requests_of
 from dualread.schema.answers import Choices, Service
 from tests.specs import changed, decoding, image, shard
 

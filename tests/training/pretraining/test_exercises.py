@@ -7,7 +7,7 @@ from tests.study.embedded import EMBEDDED
 
 from dualread.models import prompts
 from dualread.study.config import _named_prompts, resolve
-from dualread.training.corpora.base import Item
+from dualread.training.corpora import Item
 from dualread.training.pretraining.exercises import EXERCISES
 
 ITEM = Item(

@@ -12,8 +12,7 @@ from tests.training.writers.test_contract import tables_and_images
 from dualread.data.images import open_image
 from dualread.training.phantoms.scene import Style
 from dualread.training.writers import omnimedvqa, path_vqa, pmc_vqa, slake, vqa_med_2019, vqa_rad
-from dualread.training.writers._medpix import TWINS, cases_of, picture_of
-from dualread.training.writers.base import Hospital
+from dualread.training.writers.base import TWINS, Hospital, cases_of, picture_of
 
 
 def hospital(size=32, questions=1, seed=0, style=None, **images):
@@ -80,6 +79,11 @@ def test_of_vqa_rad_a_question_and_not_an_image_belongs_to_a_split():
     # Of six questions about an image of test, the third and the last are in train; about a twin none.
     freeform = Counter(row["image_name"] for row in rows if row["phrase_type"] == "test_freeform")
     assert Counter(freeform.values()) == {4: 12, 6: 4}
+    # The last row of train repeats one of test; without a train split, there is none.
+    tested_first = next(row for row in rows if row["phrase_type"] == "test_freeform")
+    assert {**rows[-1], "phrase_type": "test_freeform", "qid": tested_first["qid"]} == tested_first
+    alone = json.loads(dict(vqa_rad.official_files(hospital(questions=6, test=2)))["VQA_RAD Dataset Public.json"])
+    assert all(row["phrase_type"].startswith("test_") for row in alone)
 
 
 def test_of_slake_english_rows_do_not_share_images_across_splits_and_chinese_rows_do():

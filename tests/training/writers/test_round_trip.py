@@ -24,7 +24,7 @@ from dualread.schema.data import PairDonorsSpec
 from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
 from dualread.training.phantoms.questions import SceneQuestion, ask
 from dualread.training.phantoms.scene import Style
-from dualread.training.writers import _medpix, omnimedvqa, path_vqa, pmc_vqa, rexvqa, vqa_med_2019, vqa_rad
+from dualread.training.writers import base, omnimedvqa, path_vqa, pmc_vqa, rexvqa, vqa_med_2019, vqa_rad
 from dualread.training.writers.base import Case, Hospital, cases, questions
 
 
@@ -92,7 +92,7 @@ FORMATS = {
         cases_by_image=lambda h: {f"xmlab{case.image_id}": case for case in cases(h)}, dropped=_slake_rows_in_chinese,
         modality={"ct": "ct", "mri": "mri", "x-ray": "x-ray"}, settings={"language": "en"}, n_rows=48),
     "vqa_rad": Format(hospital=_hospital("vqa_rad", {"train": 6, "test": 10}, 6),
-        cases_by_image=lambda h: {f"synpic{c.image_id}.jpg": c for c in _medpix.cases_of(h, 10000)},
+        cases_by_image=lambda h: {f"synpic{c.image_id}.jpg": c for c in base.cases_of(h, 10000)},
         dropped=lambda folder: {"layout": 0, "exact repetitions": 1, "official splits": 0},
         asked=lambda case: questions(case, vqa_rad.WORDING)),
     "path_vqa": Format(hospital=_hospital("path_vqa", {"test": 16}, 2, tint=(1.0, 0.7, 0.9)),
@@ -112,7 +112,7 @@ FORMATS = {
         asked=lambda case: questions(case, rexvqa.WORDING), answer_type=lambda question: "closed",
         modality={"x-ray": "x-ray"}, n_rows=40),
     "vqa_med_2019": Format(hospital=_hospital("vqa_med_2019", {"test": 40}, 1),
-        cases_by_image=lambda h: {f"synpic{c.image_id}": c for c in _medpix.cases_of(h, 60000)},
+        cases_by_image=lambda h: {f"synpic{c.image_id}": c for c in base.cases_of(h, 60000)},
         dropped=lambda folder: {"images of VQA-RAD": 0}, asked=lambda case: questions(case, vqa_med_2019.WORDING),
         answer_type=_open_or_closed, n_rows=44),
 }
@@ -189,7 +189,7 @@ def test_every_image_is_that_of_its_case(read):
     images = {row.image_name: row.image for row in loaded.rows}
     assert len(images) == len({row.image for row in loaded.rows})
     for name, image in images.items():
-        drawn = _medpix.picture_of(by_image[name], form.hospital)
+        drawn = base.picture_of(by_image[name], form.hospital)
         shown = open_image(image)
         left, top = (shown.width - drawn.width) // 2, (shown.height - drawn.height) // 2  # PMC-VQA's margin
         shown = shown.crop((left, top, left + drawn.width, top + drawn.height))

@@ -25,8 +25,7 @@ import numpy as np
 import polars as pl
 
 from dualread.data.datasets.own_tables import OwnRow, in_form, read_table, unfolded
-from dualread.data.frames import locate
-from dualread.data.given_images import read
+from dualread.data.given_images import locate, read
 from dualread.digests import digest_of
 from dualread.errors import DataError, did_you_mean, refuse
 from dualread.store.digest import replace_text, sha256_file

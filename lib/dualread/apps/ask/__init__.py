@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write or send what is still to be asked; return 0, or 1 if requests that were sent are not answered."""
     from dualread.apps.ask.study import Asking, written
-    from dualread.models.service.bodies import image_url
+    from dualread.models.service.requests import image_url
     from dualread.study.files import load
 
     if not Path("config.yaml").is_file():

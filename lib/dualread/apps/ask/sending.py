@@ -23,9 +23,8 @@ import httpx2
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAsyncHttpxClient
 
 from dualread.errors import ArtifactError, in_a_line
-from dualread.models.service.bodies import ImageUrl
 from dualread.models.service.replies import ReplyError, reply_of
-from dualread.models.service.requests import ServiceRequest
+from dualread.models.service.requests import ImageUrl, ServiceRequest
 from dualread.progress import say, track
 
 _FOR_ALL = {401: "the key is not accepted", 403: "the key is not accepted", 404: "no such model or address"}

@@ -16,8 +16,7 @@ from dualread.artifacts.tables import read_table
 from dualread.data.questions.audit import LINKED
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models.conditions import asked
-from dualread.models.service.bodies import ImageUrl, body_of, line_of
-from dualread.models.service.requests import ServiceRequest, requests_of
+from dualread.models.service.requests import ImageUrl, ServiceRequest, body_of, line_of, requests_of
 from dualread.models.service.responses import Found, Responses, read_responses
 from dualread.schema.answers import Service, ShardSpec
 from dualread.schema.columns import MANIFEST, PAIRS

@@ -25,8 +25,7 @@ from dualread.models import prompts
 from dualread.models.adapters import is_adapter, merge
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.tokenizer import CALLED, without_calls
-from dualread.models.replay.example import read_of_example
-from dualread.models.replay.forward import middle_layer
+from dualread.models.replay.forward import middle_layer, read_of_example
 from dualread.models.replay.positions import RULES
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import all_requirements, requirements_of, states_of, views_read

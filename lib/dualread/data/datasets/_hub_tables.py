@@ -14,17 +14,12 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.data.datasets.base import Row
+from dualread.data.datasets.base import Row, answer_type
 from dualread.errors import DataError, refuse
 
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})(?:-[0-9a-f]+)?\.parquet$")
 _COLUMNS = {"question": pl.String, "answer": pl.String, "bytes": pl.Binary}
 _BATCH_ROWS = 256  # every row holds a copy of its image: 166 kB on average in PathVQA
-
-
-def answer_type(answer: str) -> str:
-    """Return "closed" for yes and no, in upper or lower case and with or without white space around, else "open"."""
-    return "closed" if answer.strip().lower() in ("yes", "no") else "open"
 
 
 def has_tables(folder: Path) -> bool:
@@ -100,10 +95,6 @@ def _row(question: str, answer: str, image: bytes, digest: str, source_row: int)
         question=question,
         reference_answers=(answer,),
         answer_type=answer_type(answer),
-        content_family=None,
-        options=(),
-        modality=None,
-        location=None,
         image=image,
         image_name=digest[:16],
         source_row=source_row,

@@ -16,9 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dualread.data.datasets._files import leaves_folder, lines_of
-from dualread.data.datasets._hub_tables import answer_type
-from dualread.data.datasets.base import Loaded, Row
+from dualread.data.datasets.base import Loaded, Row, answer_type, leaves_folder, lines_of
 from dualread.errors import DataError, refuse
 
 _DEEPEST = 4  # folders that are entered, below the data set's own

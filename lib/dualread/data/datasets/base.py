@@ -1,4 +1,4 @@
-"""What a data set loader has to provide, what it returns, and how it reports broken rows.
+"""What a data set loader has to provide and what it returns; how official files, which may be damaged, are checked.
 
 A loader is a module with `load_rows(folder, split, settings) -> Loaded`, perhaps with a class `Settings` that says what
 `datasets.<name>.settings` may hold (`schema.plugin_settings`), and with these literals, which are read without
@@ -21,11 +21,15 @@ identifies them.
 
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
 
+from dualread.data.tables.files import parsed
+from dualread.errors import ConfigError, DataError, did_you_mean, refuse
 from dualread.grading.canonical import canonical
+from dualread.schema.base import Section, Wire
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,10 +58,10 @@ class Row:
     question: str
     reference_answers: tuple[str, ...]
     answer_type: str
-    content_family: str | None
-    options: tuple[str, ...]
-    modality: str | None
-    location: str | None
+    content_family: str | None = None
+    options: tuple[str, ...] = ()
+    modality: str | None = None
+    location: str | None = None
     image: Path | bytes
     image_name: str
     source_row: int
@@ -113,6 +117,11 @@ def askable(rows: Sequence[Row], no_gold: str) -> tuple[list[Row], list[AuditSte
     return kept, audit
 
 
+def answer_type(answer: str) -> str:
+    """Return "closed" for yes and no, in upper or lower case and with or without white space around, else "open"."""
+    return "closed" if answer.strip().lower() in ("yes", "no") else "open"
+
+
 def unlabeled(options: Sequence[str]) -> list[str]:
     """Remove the labels "A. ...", "B. ...", if every option has its own; otherwise "C. difficile" would lose its C."""
     texts = [option.strip() for option in options]
@@ -120,3 +129,114 @@ def unlabeled(options: Sequence[str]) -> list[str]:
     labels = [re.match(rf"\(?{letter}\s*[.:)]\s*", text) for letter, text in zip(letters, texts, strict=False)]
     bare = [text[label.end() :] for label, text in zip(labels, texts, strict=False) if label]
     return bare if len(bare) == len(texts) else texts
+
+
+T = TypeVar("T", bound=Section)
+
+
+def checked_request(loader: str, split: str, splits: Iterable[str], settings: Wire, declared: type[T]) -> T:
+    """Return `settings` as the loader named `loader` declares them, after a check of the split.
+
+    Raises:
+        ConfigError: `split` is not one of `splits`, or a setting is unknown, missing, or not allowed.
+    """
+    if split not in (names := list(splits)):
+        raise ConfigError(f"{loader}: no split named {split!r}. Known: {', '.join(names)}.{did_you_mean(split, names)}")
+    return declared.from_spec(settings, f"{loader}: settings")
+
+
+def read_json(file: Path, kind: type) -> Any:
+    """Return the content of a JSON file.
+
+    Raises:
+        DataError: The file is not JSON, an object in it has the same key twice, or its content is no `kind` (list or
+            dict).
+    """
+    try:
+        content = parsed(file.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{file}: not JSON ({error}). Restore it from the official archive.") from error
+    if not isinstance(content, kind):
+        raise DataError(f"{file}: holds a {type(content).__name__}, expected a {kind.__name__} of rows.")
+    return content
+
+
+def lines_of(file: Path) -> dict[int, str]:
+    """Return the lines of a text file by their numbers, from 0, without line ends (LF or CRLF) and blank lines.
+
+    Raises:
+        DataError: The file is not UTF-8 text.
+    """
+    try:
+        text = file.read_text(encoding="utf-8-sig")  # turns CRLF into one line feed
+    except ValueError as error:
+        raise DataError(f"{file}: not UTF-8 text ({error}). Restore it from the official archive.") from error
+    return {i: line for i, line in enumerate(text.split("\n")) if line.strip()}
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What a value of an official file has to be: a test, and words for people."""
+
+    holds: Callable[[Any], bool]
+    expected: str
+
+
+def word_of(*words: str) -> Allowed:
+    """Return the field of a text that is one of the words, in any case and with white space around it."""
+    return Allowed(lambda value: isinstance(value, str) and value.strip().lower() in words, ", ".join(words).upper())
+
+
+def path_below(folder: str) -> Allowed:
+    """Return the field of a path that stays inside its folder, which `folder` describes."""
+    return Allowed(lambda value: isinstance(value, str) and not leaves_folder(value), folder)
+
+
+TEXT = Allowed(lambda value: isinstance(value, str), "text")
+INTEGER = Allowed(lambda value: type(value) is int, "an integer")  # bool is an int to isinstance
+
+
+def check_records(
+    records: Iterable[tuple[Path, int | str, Any]], fields: Mapping[str, Allowed], name: str | None = None
+) -> None:
+    """Refuse records of which a value is not as declared.
+
+    Args:
+        records: Each with its file, and the number or the name of its row.
+        fields: What each key has to hold.
+        name: The key whose value names a record in messages; None where its place does.
+
+    Raises:
+        DataError: A record is no object, or lacks a key, or has another value; up to ten are listed.
+    """
+    refuse(
+        f"{file}: row {row}: {problem}. Correct the row."
+        for file, row, record in records
+        for problem in _wrong(record, fields, name)
+    )
+
+
+def _wrong(record: Any, fields: Mapping[str, Allowed], name: str | None) -> Iterator[str]:
+    if not isinstance(record, dict):
+        yield f"is a {type(record).__name__}, expected an object with {' and '.join(list(fields)[:2])}"
+        return
+    which = "" if name is None else f"{name} {record.get(name)}: "
+    for key, field in fields.items():
+        if not field.holds(value := record.get(key)):
+            yield f"{which}{key} is {value!r}, expected {field.expected}"
+
+
+def is_texts(value: Any) -> bool:
+    """Return whether `value` is a list of texts."""
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def lower(text: str | None) -> str | None:
+    """Return `text` in lower case without white space at the ends; None for None and for blank text."""
+    return (text or "").strip().lower() or None
+
+
+def leaves_folder(name: str) -> bool:
+    """Return whether a path from an official file is empty, absolute, or contains `..`."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    return not name.strip() or path.is_absolute() or ".." in path.parts

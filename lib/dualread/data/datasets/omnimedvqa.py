@@ -10,9 +10,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.data.datasets._files import checked_request, leaves_folder, lower, not_text, read_json
-from dualread.data.datasets.base import Loaded, Row, askable
-from dualread.errors import DataError, refuse
+from dualread.data.datasets.base import (
+    TEXT,
+    Allowed,
+    Loaded,
+    Row,
+    askable,
+    check_records,
+    checked_request,
+    lower,
+    path_below,
+    read_json,
+)
+from dualread.errors import DataError
 from dualread.schema.base import Wire
 from dualread.schema.plugin_settings import NoSettings
 
@@ -25,7 +35,12 @@ TERMS = (
 
 _QUESTIONS = Path("QA_information", "Open-access")
 _OPTIONS = ("option_A", "option_B", "option_C", "option_D")
-_MAYBE_TEXT = (*_OPTIONS, "question_type", "modality_type", "modality")
+_MAYBE_TEXT = Allowed(lambda value: value is None or isinstance(value, str), "text")
+_FIELDS = {
+    **dict.fromkeys(("question_id", "question", "gt_answer"), TEXT),
+    "image_path": path_below("a path below Images/"),
+    **dict.fromkeys((*_OPTIONS, "question_type", "modality_type", "modality"), _MAYBE_TEXT),
+}
 
 
 def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
@@ -44,20 +59,10 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     if not files:
         raise DataError(f"{folder}: no {_QUESTIONS}/*.json. Expected the official files: QA_information/ and Images/.")
     records = [(file, i, record) for file in files for i, record in enumerate(read_json(file, list))]
-    refuse(f"{file}: row {i}: {problem}" for file, i, record in records for problem in _problems(record))
+    check_records(records, _FIELDS, "question_id")
     rows = [_row(root, source_row, record) for source_row, (_, _, record) in enumerate(records)]
     kept, audit = askable(rows, "gt_answer is none of the options")
     return Loaded(file=root / _QUESTIONS, rows=kept, audit=audit)
-
-
-def _problems(record: Any) -> list[str]:
-    if not isinstance(record, dict):
-        return [f"is a {type(record).__name__}, expected an object with question_id, question, ..."]
-    present = [key for key in _MAYBE_TEXT if record.get(key) is not None]
-    problems = list(not_text(record, ("question_id", "question", "gt_answer", "image_path", *present)))
-    if not problems and leaves_folder(record["image_path"]):
-        problems.append(f"image_path is {record['image_path']!r}, expected a path below Images/. Correct the row.")
-    return [f"question_id {record.get('question_id')}: {problem}" for problem in problems]
 
 
 def _row(root: Path, source_row: int, record: Mapping[str, Any]) -> Row:
@@ -71,7 +76,6 @@ def _row(root: Path, source_row: int, record: Mapping[str, Any]) -> Row:
         content_family=lower(record.get("question_type")),
         options=options,
         modality=lower(record.get("modality_type") or record.get("modality")),
-        location=None,
         image=root / record["image_path"],
         image_name=record["image_path"],
         source_row=source_row,

@@ -7,9 +7,8 @@ True and False may stand for yes and no, or for themselves, which the setting `b
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from dualread.data.datasets.own_tables import OwnRow
 from dualread.errors import DataError, refuse
@@ -18,6 +17,7 @@ from dualread.grading.options import WAYS
 
 GOLDS = tuple(WAYS)
 BOOLEANS = ("yes/no", "true/false")
+_TRUTHS = ("true", "false")
 _SHOWN = 60  # characters of a value in a message
 _NAMED = {
     "text": "by its text",
@@ -40,25 +40,24 @@ def gold_way(lines: Sequence[OwnRow]) -> str | None:
     if not rows:
         return None
     fits = {way: [_places(line, way) for line in rows] for way in GOLDS}
-    fitting = [way for way, places in fits.items() if all(places)]
+    counts = {way: sum(map(bool, places)) for way, places in fits.items()}
+    fitting = [way for way in GOLDS if counts[way] == len(rows)]
     if not fitting:
-        counts = {way: sum(1 for place in places if place) for way, places in fits.items()}
         counted = "; ".join(f"{n} of {len(rows)} rows name an option {_NAMED[way]}" for way, n in counts.items() if n)
         most = max(counts, key=lambda way: counts[way])
         best = most if counts[most] > len(rows) / 2 else "text"
         refuse(_misfits(rows, fits[best], best, counted or f"none of the {len(rows)} rows names an option in any way"))
     first = fits[fitting[0]]
-    asked = [way for way in fitting[1:] if fits[way] != first]
-    # A letter or a number that is also the text of an option of its row may mean either.
-    texts = [] if fitting[0] == "text" else [i for i, place in enumerate(fits["text"]) if place and place != first[i]]
-    if asked or texts:
-        way, i = (asked[0], _differ(first, fits[asked[0]])) if asked else ("text", texts[0])
-        raise DataError(
-            f"{rows[i].place}: the gold answer {_shown(_answers(rows[i])[0])} names {_option(rows[i], first[i])}"
-            f" {_NAMED[fitting[0]]}, and {_option(rows[i], fits[way][i])} {_NAMED[way]}. Say which is meant, by `gold`"
-            " in the settings of the data set (dualread new: --gold):"
-            f" {', '.join([*fitting, *({way} - set(fitting))])}."
-        )
+    for way in (*fitting[1:], "text"):  # a letter or a number that is also the text of an option may mean either
+        for line, place, other in zip(rows, first, fits[way], strict=True):
+            if other and other != place:
+                options = (" and ".join(_shown(line.record["options"][i]) for i in places) for places in (place, other))
+                names = [f"{option} {_NAMED[by]}" for option, by in zip(options, (fitting[0], way), strict=True)]
+                raise DataError(
+                    f"{line.place}: the gold answer {_shown(_answers(line)[0])} names {', and '.join(names)}. Say which"
+                    " is meant, by `gold` in the settings of the data set (dualread new: --gold):"
+                    f" {', '.join(dict.fromkeys([*fitting, way]))}."
+                )
     return fitting[0]
 
 
@@ -78,26 +77,22 @@ def with_texts(lines: Sequence[OwnRow], way: str | None, booleans: str | None) -
     rows = [line for line in lines if line.record.get("options")]
     places = [_places(line, way) for line in rows] if way else []
     refuse(_misfits(rows, places, str(way), f"the setting `gold` is {way!r}"))
+    texts = [[line.record["options"][i] for i in place] for line, place in zip(rows, places, strict=True)]
     refuse(
-        f"{line.place}: the gold option {_option(line, place)} has no canonical form, so that no answer could be found"
-        " right. Correct the row."
-        for line, place in zip(rows, places, strict=True)
-        if not any(canonical(line.record["options"][i]) for i in place)
+        f"{line.place}: the gold option {_shown(' and '.join(golds))} has no canonical form, so that no answer could be"
+        " found right. Correct the row."
+        for line, golds in zip(rows, texts, strict=True)
+        if not any(map(canonical, golds))
     )
     if way in (None, "text"):
         return list(lines)
-    texts = iter(places)
+    following, note = iter(texts), f"the gold answer names an option {_NAMED[str(way)]}: its text is taken"
     return [
-        _answered(line, next(texts), f"the gold answer names an option {_NAMED[str(way)]}: its text is taken")
+        replace(line, record={**line.record, "reference_answers": next(following)}, notes=(*line.notes, note))
         if line.record.get("options")
         else line
         for line in lines
     ]
-
-
-def _answered(line: OwnRow, places: Sequence[int], note: str) -> OwnRow:
-    texts = [line.record["options"][place] for place in places]
-    return replace(line, record={**line.record, "reference_answers": texts}, notes=(*line.notes, note))
 
 
 def _answers(line: OwnRow) -> Sequence[str]:
@@ -124,14 +119,6 @@ def _misfits(rows: Sequence[OwnRow], places: Sequence[Sequence[int]], way: str, 
             )
 
 
-def _differ(first: Sequence[Any], second: Sequence[Any]) -> int:
-    return next(i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
-
-
-def _option(line: OwnRow, places: Sequence[int]) -> str:
-    return " and ".join(_shown(line.record["options"][place]) for place in places)
-
-
 def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
@@ -142,39 +129,28 @@ def without_booleans(lines: Sequence[OwnRow], booleans: str | None) -> list[OwnR
     Raises:
         DataError: There is no setting, and True or False is the gold answer of a question that asks for neither.
     """
-    are_booleans = [_is_boolean(line) for line in lines]
-    if booleans is None:
-        refuse(
-            f"{line.place}: the gold answer is {_shown(str(_answers(line)[0]))}, and the question asks for neither"
-            f" true nor false: {_shown(line.record['question'])}. Say what it means, by `booleans` in the settings of"
-            f" the data set (dualread new: --booleans): {' or '.join(BOOLEANS)}."
-            for line, is_one in zip(lines, are_booleans, strict=True)
-            if is_one
-        )
-        return [_as_texts(line, _TRUE_FALSE) for line in lines]
-    texts: dict[str, str] = dict(zip(("true", "false"), booleans.split("/"), strict=True))
-    return [_as_texts(line, texts if is_one else _TRUE_FALSE) for line, is_one in zip(lines, are_booleans, strict=True)]
-
-
-_TRUE_FALSE = {"true": "true", "false": "false"}
-
-
-def _is_boolean(line: OwnRow) -> bool:
-    """Return whether True or False is a gold answer of a question that does not ask for them."""
-    if not any(str(answer).strip().lower() in _TRUE_FALSE for answer in _answers(line)):
-        return False
-    offered = " ".join([str(line.record.get("question")), *(line.record.get("options") or ())])
-    return re.search(r"\b(true|false)\b", offered, re.IGNORECASE) is None
-
-
-def _as_texts(line: OwnRow, texts: Mapping[str, str]) -> OwnRow:
-    answers = [_text(answer, texts) for answer in _answers(line)]
-    if answers == list(_answers(line)):
-        return line
-    note = f"the gold answer is True or False: {'yes or no' if 'yes' in texts.values() else 'its text'} is taken"
-    return replace(line, record={**line.record, "reference_answers": answers}, notes=(*line.notes, note))
-
-
-def _text(answer: Any, texts: Mapping[str, str]) -> str:
-    plain = str(answer).strip().lower()
-    return texts[plain] if isinstance(answer, bool) or (plain in texts and texts is not _TRUE_FALSE) else answer
+    texts: dict[str, str] = dict(zip(_TRUTHS, (booleans or "true/false").split("/"), strict=True))
+    words = "yes or no" if booleans == "yes/no" else "its text"
+    made, problems = [], []
+    for line in lines:
+        offered = " ".join([str(line.record.get("question")), *(line.record.get("options") or ())])
+        asks = re.search(r"\b(true|false)\b", offered, re.IGNORECASE) is not None
+        answers = _answers(line)
+        if not asks and booleans is None and any(str(answer).strip().lower() in _TRUTHS for answer in answers):
+            problems.append(
+                f"{line.place}: the gold answer is {_shown(str(answers[0]))}, and the question asks for neither true"
+                f" nor false: {_shown(line.record['question'])}. Say what it means, by `booleans` in the settings of"
+                f" the data set (dualread new: --booleans): {' or '.join(BOOLEANS)}."
+            )
+            continue
+        plain = [str(answer).strip().lower() for answer in answers]
+        if asks:  # texts stay as they are
+            golds = [word if isinstance(answer, bool) else answer for answer, word in zip(answers, plain, strict=True)]
+        else:
+            golds = [texts.get(word, answer) for answer, word in zip(answers, plain, strict=True)]
+        if golds != list(answers):
+            note = f"the gold answer is True or False: {'its text' if asks else words} is taken"
+            line = replace(line, record={**line.record, "reference_answers": golds}, notes=(*line.notes, note))
+        made.append(line)
+    refuse(problems)
+    return made

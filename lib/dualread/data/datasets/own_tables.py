@@ -18,8 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from dualread.data.datasets._files import leaves_folder
-from dualread.data.datasets.base import unlabeled
+from dualread.data.datasets.base import leaves_folder, unlabeled
 from dualread.data.tables.contract import ID, TEXTS
 from dualread.data.tables.files import SUFFIXES, is_table, read_records, suffix_of
 from dualread.errors import ConfigError, DataError, did_you_mean, refuse

@@ -22,9 +22,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from dualread.data.datasets._files import checked_request
 from dualread.data.datasets._hub_tables import read_rows
-from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.data.datasets.base import AuditStep, Loaded, Row, checked_request
 from dualread.schema.base import Wire
 from dualread.schema.plugin_settings import NoSettings
 

@@ -12,9 +12,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.data.datasets._files import checked_request, is_texts, leaves_folder, lower, not_text, read_json
-from dualread.data.datasets.base import Loaded, Row, askable, unlabeled
-from dualread.errors import ConfigError, DataError, refuse
+from dualread.data.datasets.base import (
+    TEXT,
+    Allowed,
+    Loaded,
+    Row,
+    askable,
+    check_records,
+    checked_request,
+    is_texts,
+    leaves_folder,
+    lower,
+    read_json,
+    unlabeled,
+)
+from dualread.errors import ConfigError, DataError
 from dualread.schema.base import Section, Wire
 
 _FILES = {"train": "train_vqa_data.json", "validation": "valid_vqa_data.json", "test": "test_vqa_data.json"}
@@ -30,6 +42,17 @@ TERMS = (
     " `hf auth login` or HF_TOKEN. Unpack the images beside metadata/ (cat deid_png.part* | tar --zstd -xf -)."
     " Pal et al. 2025 (arXiv:2506.04353), Zhang et al. 2025 (arXiv:2505.00228)."
 )
+
+
+_FIELDS = {
+    **dict.fromkeys(("question", "correct_answer"), TEXT),
+    "task_name": Allowed(lambda value: value is None or isinstance(value, str), "text"),
+    "options": Allowed(is_texts, "a list of texts"),
+    "ImagePath": Allowed(
+        lambda views: is_texts(views) and views and not leaves_folder(views[0].removeprefix("../")),
+        "a list of one or more paths, the first of them inside ../deid_png",
+    ),
+}
 
 
 class Settings(Section):
@@ -54,37 +77,17 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     if not file.is_file():
         raise DataError(f"{file}: no such file. Expected the official files: metadata/*_vqa_data.json and deid_png/.")
     records = read_json(file, dict)
-    refuse(f"{file}: row {key}: {problem}" for key, record in records.items() for problem in _problems(record))
+    check_records(((file, key, record) for key, record in records.items()), _FIELDS)
     root = folder.absolute() / images
     rows = [_row(root, i, key, record) for i, (key, record) in enumerate(records.items())]
     kept, audit = askable(rows, "correct_answer is not the letter of an option")
     return Loaded(file=file, rows=kept, audit=audit)
 
 
-def _problems(record: Any) -> list[str]:
-    if not isinstance(record, dict):
-        return [f"is a {type(record).__name__}, expected an object with question, options, ..."]
-    problems = list(not_text(record, ("question", "correct_answer")))
-    if record.get("task_name") is not None:
-        problems += not_text(record, ["task_name"])
-    if not is_texts(record.get("options")):
-        problems.append(f"options is {record.get('options')!r}, expected a list of texts. Correct the row.")
-    views = record.get("ImagePath")
-    if not is_texts(views) or not views:
-        problems.append(f"ImagePath is {views!r}, expected a list of one or more paths. Correct the row.")
-    elif leaves_folder(_inside(views[0])):
-        problems.append(f"ImagePath begins with {views[0]!r}, expected ../deid_png/... Correct the row.")
-    return problems
-
-
-def _inside(view: str) -> str:
-    return view.removeprefix("../")
-
-
 def _row(root: Path, source_row: int, key: str, record: Mapping[str, Any]) -> Row:
     options = unlabeled(record["options"])
     gold = dict(zip("ABCD", options, strict=False)).get(record["correct_answer"].strip())
-    image = _inside(record["ImagePath"][0])
+    image = record["ImagePath"][0].removeprefix("../")
     return Row(
         official_id=key,
         question=record["question"],

@@ -9,9 +9,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.data.datasets._files import checked_request, leaves_folder, read_json
-from dualread.data.datasets.base import AuditStep, Loaded, Row
-from dualread.errors import DataError, refuse
+from dualread.data.datasets.base import (
+    INTEGER,
+    TEXT,
+    Allowed,
+    AuditStep,
+    Loaded,
+    Row,
+    check_records,
+    checked_request,
+    path_below,
+    read_json,
+    word_of,
+)
+from dualread.errors import DataError
 from dualread.schema.base import Section, Wire
 
 _FILES = {
@@ -44,7 +55,14 @@ SIZES = {  # of the English questions
 DOWNLOAD_GB = 0.21
 TERMS = "CC BY 4.0, Liu et al. 2021 (doi:10.1109/ISBI48211.2021.9434010). Official files: www.med-vqa.com/slake."
 
-_TEXT_KEYS = ("img_name", "question", "answer", "modality", "location", "answer_type", "content_type")
+
+_FIELDS = {
+    "qid": INTEGER,
+    **dict.fromkeys(("question", "answer", "modality", "location"), TEXT),
+    "answer_type": word_of("open", "closed"),
+    "content_type": word_of("kg", *FAMILIES),
+    "img_name": path_below("xmlabN/source.jpg"),
+}
 
 
 class Settings(Section):
@@ -64,25 +82,20 @@ def load_rows(folder: Path, split: str, settings: Wire) -> Loaded:
     """
     language = checked_request("slake", split, _FILES, settings, Settings).language
     file = _find(folder, split)
-    records = _read(file)
-    refuse(
-        f"{file}: row {i}: q_lang is {record.get('q_lang')!r}, expected en or zh."
-        for i, record in enumerate(records)
-        if not isinstance(record.get("q_lang"), str)
-    )
+    records = read_json(file, list)
+    check_records(((file, i, record) for i, record in enumerate(records)), {"q_lang": Allowed(TEXT.holds, "en or zh")})
     chosen = [(i, record) for i, record in enumerate(records) if record["q_lang"] == language]
     if not chosen:
         languages = ", ".join(sorted({record["q_lang"] for record in records})) or "none, the file is empty"
         raise DataError(f"{file}: no row has q_lang {language!r}. Languages in the file: {languages}.")
-    refuse(f"{file}: row {i}: {problem}" for i, record in chosen for problem in _problems(record))
+    check_records(((file, i, record) for i, record in chosen), _FIELDS, "qid")
     audit = AuditStep(
         step="language",
         kept=len(chosen),
         dropped=len(records) - len(chosen),
         reason=f"q_lang is {language}; the official file has {len(records)} rows",
     )
-    rows = [_row(folder, i, record) for i, record in chosen]
-    return Loaded(file=file, rows=rows, audit=[audit])
+    return Loaded(file=file, rows=[_row(folder, i, record) for i, record in chosen], audit=[audit])
 
 
 def _find(folder: Path, split: str) -> Path:
@@ -98,48 +111,14 @@ def _find(folder: Path, split: str) -> Path:
     return files[0]
 
 
-def _read(file: Path) -> list[dict[str, Any]]:
-    records = read_json(file, list)
-    refuse(
-        f"{file}: row {i}: is a {type(record).__name__}, expected an object with qid, question, ..."
-        for i, record in enumerate(records)
-        if not isinstance(record, dict)
-    )
-    return records
-
-
-def _problems(record: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with one row; its values may be used only if nothing is."""
-    named = f"qid {record.get('qid')}"
-    wrong = [k for k in _TEXT_KEYS if not isinstance(record.get(k), str)]
-    if wrong:
-        return [f"{named}: {key} is {record.get(key)!r}, expected text. Correct the row." for key in wrong]
-    problems = []
-    if type(record.get("qid")) is not int:  # bool is an int to isinstance
-        problems.append(f"qid is {record.get('qid')!r}, expected an integer. Correct the row.")
-    if record["answer_type"].strip().lower() not in ("open", "closed"):
-        problems.append(f"{named}: answer_type is {record['answer_type']!r}, expected OPEN or CLOSED. Correct the row.")
-    if _family(record) not in FAMILIES:
-        known = ", ".join(family.capitalize() for family in FAMILIES if family != "knowledge")
-        problems.append(f"{named}: content_type is {record['content_type']!r}, expected KG, {known}. Correct the row.")
-    if leaves_folder(record["img_name"]):
-        problems.append(f"{named}: img_name is {record['img_name']!r}, expected xmlabN/source.jpg. Correct the row.")
-    return problems
-
-
-def _family(record: Mapping[str, Any]) -> str:
-    content = record["content_type"].strip().lower()
-    return "knowledge" if content == "kg" else content
-
-
 def _row(folder: Path, source_row: int, record: Mapping[str, Any]) -> Row:
+    family = record["content_type"].strip().lower()
     return Row(
         official_id=str(record["qid"]),
         question=record["question"],
         reference_answers=(record["answer"],),
         answer_type=record["answer_type"].strip().lower(),
-        content_family=_family(record),
-        options=(),
+        content_family="knowledge" if family == "kg" else family,
         modality=record["modality"].strip().lower() or None,
         location=record["location"].strip().lower() or None,
         image=(folder / "imgs" / record["img_name"]).absolute(),

@@ -45,8 +45,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dualread.data.datasets._files import checked_request, is_texts, leaves_folder, lower
-from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.data.datasets.base import (
+    TEXT,
+    Allowed,
+    AuditStep,
+    Loaded,
+    Row,
+    checked_request,
+    is_texts,
+    leaves_folder,
+    lower,
+)
 from dualread.data.datasets.own_gold import with_texts
 from dualread.data.datasets.own_tables import (
     SPLITS,
@@ -100,37 +109,34 @@ def _picture(value: Any) -> str | bytes | None:
     return value if is_path and not leaves_folder(value) else None
 
 
-# Of each column: whether a value is allowed, and a description of the allowed values.
-_Column = tuple[Callable[[Any], bool], str]
-_TEXT: _Column = (lambda value: isinstance(value, str), "text")
-_ANSWERS: _Column = (
+_ANSWERS = Allowed(
     lambda value: isinstance(value, list) and value != [] and all(isinstance(item, str | bool) for item in value),
     'text or a list of texts (as text, every one in quotes: ["a", "b"])',
 )
-_OPTIONS: _Column = (
+_OPTIONS = Allowed(
     lambda value: (
         value == [] or (is_texts(value) and all(map(str.strip, value)) and FEWEST_OPTIONS <= len(value) <= MOST_OPTIONS)
     ),
     f"none, or a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts",
 )
-_NAME: _Column = (lambda value: type(value) is int or (isinstance(value, str) and value != ""), "text or an integer")
+_NAME = Allowed(lambda value: type(value) is int or (isinstance(value, str) and value != ""), "text or an integer")
 _NO_GROUP = ("", "nan", "none", "null", "n/a", "#n/a", "<na>")  # as programs write that there is none
-_REQUIRED: dict[str, _Column] = {
-    "question": _TEXT,
+_REQUIRED: dict[str, Allowed] = {
+    "question": TEXT,
     "reference_answers": _ANSWERS,
-    "image": (lambda value: _picture(value) is not None, "a path inside the folder, bytes, or {bytes, path}"),
+    "image": Allowed(lambda value: _picture(value) is not None, "a path inside the folder, bytes, or {bytes, path}"),
 }
-_SPLIT: dict[str, _Column] = {"split": (lambda value: value in SPLITS, "train, validation or test")}
-_OPTIONAL: dict[str, _Column] = {
+_SPLIT: dict[str, Allowed] = {"split": Allowed(lambda value: value in SPLITS, "train, validation or test")}
+_OPTIONAL: dict[str, Allowed] = {
     "id": _NAME,
-    "answer_type": (lambda value: value in ("open", "closed"), "open or closed"),
+    "answer_type": Allowed(lambda value: value in ("open", "closed"), "open or closed"),
     "options": _OPTIONS,
-    "image_id": _TEXT,
+    "image_id": TEXT,
     "donor_id": _NAME,
     "group": _NAME,
-    "modality": _TEXT,
-    "location": _TEXT,
-    "content_family": _TEXT,
+    "modality": TEXT,
+    "location": TEXT,
+    "content_family": TEXT,
 }
 
 
@@ -276,7 +282,7 @@ def _divided(groups: Sequence[str], splits: Sequence[Any], file: Path) -> Iterat
         yield f"{file}: the group {group!r} has rows of {first} and of {second}. Put all of its rows into one split."
 
 
-def _problems(lines: Sequence[OwnRow], required: Mapping[str, _Column]) -> Iterator[str]:
+def _problems(lines: Sequence[OwnRow], required: Mapping[str, Allowed]) -> Iterator[str]:
     columns = {**required, **_OPTIONAL}
     seen = set(columns)
     for line in lines:
@@ -288,12 +294,12 @@ def _problems(lines: Sequence[OwnRow], required: Mapping[str, _Column]) -> Itera
                 f"{place}: unknown column {column!r}. Known: {', '.join(columns)}.{meant} Rename or remove it, or name"
                 " yours in settings.columns."
             )
-        for column, (holds, expected) in columns.items():
+        for column, field in columns.items():
             value = record.get(column)
             if value is None and column in required:
-                yield f"{place}: {column} is missing, expected {expected}. Add it."
-            elif value is not None and not holds(value):
-                yield f"{place}: {column} is {reprlib.repr(value)}, expected {expected}. Correct it."
+                yield f"{place}: {column} is missing, expected {field.expected}. Add it."
+            elif value is not None and not field.holds(value):
+                yield f"{place}: {column} is {reprlib.repr(value)}, expected {field.expected}. Correct it."
 
 
 _ImageOf = Callable[[str | bytes | None], tuple[Path | bytes, str]]

@@ -16,9 +16,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dualread.data.datasets._files import checked_request, leaves_folder, lines_of
-from dualread.data.datasets._hub_tables import answer_type
-from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.data.datasets.base import AuditStep, Loaded, Row, answer_type, checked_request, leaves_folder, lines_of
 from dualread.errors import DataError, refuse
 from dualread.schema.base import Wire
 from dualread.schema.plugin_settings import NoSettings
@@ -96,9 +94,6 @@ def _row(images: Path, source_row: int, image: str, category: str, question: str
         reference_answers=_accepted(answer),
         answer_type=answer_type(answer),
         content_family=category.strip().lower(),
-        options=(),
-        modality=None,
-        location=None,
         image=images / f"{image.strip()}.jpg",
         image_name=image.strip(),
         source_row=source_row,

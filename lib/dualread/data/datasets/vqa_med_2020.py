@@ -9,9 +9,8 @@ splits, and years, share patients without sharing images; docs/data-sets.md says
 
 from pathlib import Path
 
-from dualread.data.datasets._files import checked_request
 from dualread.data.datasets._vqa_med import ReleasedPart, load_parts
-from dualread.data.datasets.base import Loaded
+from dualread.data.datasets.base import Loaded, checked_request
 from dualread.schema.base import Wire
 from dualread.schema.plugin_settings import NoSettings
 

@@ -11,9 +11,8 @@ where they share images. Neighbouring numbers of images are often one case, see 
 from pathlib import Path
 
 from dualread.data.datasets import vqa_med_2020
-from dualread.data.datasets._files import checked_request
 from dualread.data.datasets._vqa_med import ReleasedPart, load_parts
-from dualread.data.datasets.base import Loaded
+from dualread.data.datasets.base import Loaded, checked_request
 from dualread.schema.base import Wire
 from dualread.schema.plugin_settings import NoSettings
 

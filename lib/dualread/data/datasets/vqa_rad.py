@@ -20,10 +20,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dualread.data.datasets._files import checked_request, leaves_folder, read_json
 from dualread.data.datasets._hub_tables import has_tables, read_rows
-from dualread.data.datasets.base import AuditStep, Loaded, Row
-from dualread.errors import ConfigError, DataError, refuse
+from dualread.data.datasets.base import (
+    TEXT,
+    Allowed,
+    AuditStep,
+    Loaded,
+    Row,
+    check_records,
+    checked_request,
+    path_below,
+    read_json,
+    word_of,
+)
+from dualread.errors import ConfigError, DataError
 from dualread.schema.base import Listed, Section, Wire
 
 HUB_FILES = {"test": ("data/train-*.parquet", "data/test-*.parquet")}
@@ -39,7 +49,19 @@ _IMAGE_FOLDERS = ("VQA_RAD Image Folder", "VQA_RAD_Image_Folder", "images")
 _FAMILIES = ("abn", "attrib", "color", "count", "modality", "organ", "other", "plane", "pos", "pres", "size")
 _MISSPELLED = {"atrib": "attrib", "prse": "pres"}
 _CASE = re.compile(r"[?&]id=([^&#]+)")  # of image_case_url: a case of MedPix is about one patient
-_TEXT_KEYS = ("image_name", "image_organ", "question", "question_type", "answer_type", "phrase_type")
+_FIELDS = {
+    "qid": Allowed(lambda value: str(value).isdecimal(), "an integer"),
+    **dict.fromkeys(("question", "image_organ"), TEXT),
+    "answer": Allowed(lambda value: type(value) in (str, int), "text or an integer"),
+    "answer_type": word_of("open", "closed"),
+    "phrase_type": Allowed(
+        lambda value: str(value).removeprefix("test_") in ("freeform", "para"), "[test_]freeform|para"
+    ),
+    "question_type": Allowed(
+        lambda value: isinstance(value, str) and _family(value) in _FAMILIES, ", ".join(_FAMILIES).upper()
+    ),
+    "image_name": path_below("a file in the image folder"),
+}
 
 
 class Settings(Section):
@@ -104,36 +126,10 @@ def _from_list(folder: Path, file: Path) -> tuple[list[tuple[str, Row]], str]:
     if images is None:
         raise DataError(f"{folder}: no image folder. Expected {_IMAGE_FOLDERS[0]} of osf.io/89kps beside {file.name}.")
     records = read_json(file, list)
-    refuse(f"{file}: row {i}: {problem}" for i, record in enumerate(records) for problem in _problems(record))
+    check_records(((file, i, record) for i, record in enumerate(records)), _FIELDS, "qid")
     splits = ["test" if record["phrase_type"].startswith("test_") else "train" for record in records]
     rows = [_row(images.absolute(), i, record) for i, record in enumerate(records)]
     return list(zip(splits, rows, strict=True)), f"{file.name}: {_defects(records)}"
-
-
-def _problems(record: Any) -> list[str]:
-    """Return what is wrong with one row; its values may be used only if nothing is."""
-    if not isinstance(record, dict):
-        return [f"is a {type(record).__name__}, expected an object with qid, question, ..."]
-    expected = [(key, isinstance(record.get(key), str), "text") for key in _TEXT_KEYS]
-    expected.append(("answer", type(record.get("answer")) in (str, int), "text or an integer"))
-    expected.append(("qid", str(record.get("qid")).isdecimal(), "an integer"))
-    if all(fine for _, fine, _ in expected):
-        expected = [
-            ("answer_type", _lower(record["answer_type"]) in ("open", "closed"), "OPEN or CLOSED"),
-            (
-                "phrase_type",
-                record["phrase_type"].removeprefix("test_") in ("freeform", "para"),
-                "[test_]freeform|para",
-            ),
-            ("question_type", _family(record) in _FAMILIES, ", ".join(_FAMILIES).upper()),
-            ("image_name", not leaves_folder(record["image_name"]), "a file in the image folder"),
-        ]
-    named = f"qid {record.get('qid')}"
-    return [
-        f"{named}: {key} is {record.get(key)!r}, expected {what}. Correct the row."
-        for key, fine, what in expected
-        if not fine
-    ]
 
 
 def _defects(records: Sequence[Mapping[str, Any]]) -> str:
@@ -156,9 +152,7 @@ def _row(images: Path, source_row: int, record: Mapping[str, Any]) -> Row:
         question=record["question"],
         reference_answers=_accepted(str(record["answer"])),
         answer_type=_lower(record["answer_type"]),
-        content_family=_family(record),
-        options=(),
-        modality=None,
+        content_family=_family(record["question_type"]),
         location=_lower(record["image_organ"]) or None,
         image=images / record["image_name"],
         image_name=record["image_name"],
@@ -171,8 +165,8 @@ def _accepted(answer: str) -> tuple[str, ...]:
     return (answer, re.sub(r" *\t", ", ", answer)) if "\t" in answer else (answer,)
 
 
-def _family(record: Mapping[str, Any]) -> str:
-    first = _lower(record["question_type"].split(",")[0])
+def _family(question_type: str) -> str:
+    first = _lower(question_type.split(",")[0])
     return _MISSPELLED.get(first, first)
 
 

@@ -11,8 +11,8 @@ import polars as pl
 from dualread.artifacts.tables import from_many_rows
 from dualread.data.datasets.base import Loaded, Row
 from dualread.data.questions.audit import audit_steps, where_is
-from dualread.data.questions.partition import assign_roles
 from dualread.data.questions.pictures import ImageFile
+from dualread.data.questions.roles import assign_roles
 from dualread.errors import DataError, refuse
 from dualread.grading.canonical import question_key
 from dualread.schema.base import Unit

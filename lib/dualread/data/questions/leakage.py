@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from dualread.data.questions.copies import copies
-from dualread.data.questions.partition import ROLES
 from dualread.data.questions.pictures import SIDE
+from dualread.data.questions.roles import ROLES
 from dualread.errors import DataError
 
 # An image that only these roles share is reported, not refused, because nothing is fitted on either.

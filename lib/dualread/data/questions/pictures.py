@@ -7,8 +7,7 @@ from pathlib import Path
 from PIL import Image
 
 from dualread.data.datasets.base import Row
-from dualread.data.frames import locate
-from dualread.data.given_images import read, stored
+from dualread.data.given_images import locate, read, stored
 from dualread.data.images import Decoded, extension, pixel_sha256, read_file
 from dualread.errors import DataError
 from dualread.schema.data import CtWindows

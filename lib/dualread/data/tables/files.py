@@ -183,7 +183,7 @@ class _TextFile:
         if (suffix := suffix_of(path)) in (".csv", ".tsv"):
             self.separator = self._separator(first)
             self._rows, form = self._delimited, _SEPARATORS[self.separator]
-        elif suffix != ".json" or (first.startswith("{") and _is_object(first) and self._has_more()):
+        elif suffix != ".json" or (_is_object(first) and self._has_more()):
             self._rows, form = self._json_lines, "JSON lines"
         else:
             self._rows, form, self.unit = self._json, "JSON", "row"

@@ -26,7 +26,7 @@ from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import NOTHING
 
 if TYPE_CHECKING:
-    from dualread.models.generation._kept import Kept
+    from dualread.models.generation._states import Kept
 
 _LEAST_GOING = 0.75  # finished rows are dropped when fewer than this share still go on, because that copies the others
 

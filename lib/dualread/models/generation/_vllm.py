@@ -266,9 +266,6 @@ class Core:
         Raises:
             DataError: A prompt and its completion may be longer than `max_tokens`.
         """
-        from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind
-
         waiting, running = enumerate(asked), 0
         held: dict[str, Any] = {}
         following = next(waiting, None)
@@ -276,13 +273,11 @@ class Core:
             while following and running < self.in_flight:
                 position, (name, prompt, parameters) = following
                 self.check_length(name, len(prompt["prompt_token_ids"]) + parameters["max_tokens"])
-                last_only = RequestOutputKind.FINAL_ONLY
-                wanted = SamplingParams(**parameters, detokenize=False, output_kind=last_only, ignore_eos=True)
-                named = self._engine.add_request(str(position), prompt, wanted)
+                named = self.add(str(position), prompt, parameters, at_end=True)
                 # As vLLM has them: it has a copy of its own.
                 scheduler = self._engine.engine_core.engine_core.scheduler
                 held[str(position)] = scheduler.requests[named].sampling_params
-                running += wanted.n
+                running += parameters.get("n", 1)
                 following = next(waiting, None)
             for output in self._engine.step():
                 if output.finished:

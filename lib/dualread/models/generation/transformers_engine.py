@@ -73,7 +73,7 @@ class TransformersEngine:
         asked = [EncodedRequest(name=str(i), prompt=prompt, decoding=decoding) for i, prompt in enumerate(prompts)]
         with torch.inference_mode():
             if collecting is not None:
-                from dualread.models.generation._kept import Kept
+                from dualread.models.generation._states import Kept
 
                 kept = Kept(self._opened, prompts, decoding, collecting)
             rows = complete(self._opened, asked, kept)

@@ -7,7 +7,7 @@ states of the final layer and of one middle layer only, and vocabulary logits ar
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from dualread.models.backbones import parts
 from dualread.models.backbones.encode import EncodedPrompt, prompt_sha256
 from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import read_rows
-from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import Positions, locate
 from dualread.models.replay.replayed import Replayed, entropies_of, log_probs_of
 
@@ -157,3 +156,55 @@ def layer_at(depth: float, n_layers: int) -> int:
 def of_layer(depth: float) -> str:
     """Return the name of the mean of the answer tokens' states in the layer at a depth."""
     return f"h_ans_at_{depth:g}"
+
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def answer_state(states: "Tensor") -> "Tensor":
+    """Return h_ans, the mean of the answer tokens' states [|A|, D] -> [D] (equation 1)."""
+    return states.float().mean(dim=0)
+
+
+def global_state(image_states: "Tensor") -> "Tensor":
+    """Return h_global, the mean of the image tokens' states [M, D] -> [D] (equation 2)."""
+    return image_states.float().mean(dim=0)
+
+
+def evidence_state(h_ans: "Tensor", image_states: "Tensor", kappa: float) -> "Tensor":
+    """Return h_evid [D], the weighted mean of the image tokens' states [M, D] (equations 3 and 4).
+
+    The weights are softmax(cos(h_ans, state) / kappa) over the image tokens. They are always defined: a state of zeros
+    has cosine 0, because torch keeps the norms above an epsilon.
+    """
+    import torch
+
+    image_states = image_states.float()
+    cosine = torch.nn.functional.cosine_similarity(image_states, h_ans.float()[None, :], dim=-1)
+    return torch.softmax(cosine / kappa, dim=0) @ image_states
+
+
+_END = "<end>"
+# One with an answer block whose tags are split among tokens, and one without.
+_COMPLETIONS = (
+    ("<think>", "a shadow", "</think>", "<ans", "wer>", " the", " left", " lung", "</answ", "er>", _END, _END),
+    ("I", " see", " no", " shadow", ".", _END),
+)
+
+
+def read_of_example() -> dict[str, list[float]]:
+    """Return each of `VECTORS` of one completion and then of the other, for states of width 3; with three decimals."""
+    import torch
+
+    def states(n: int, factor: int) -> torch.Tensor:
+        return (torch.arange(3 * n) * factor % 17 - 8).reshape(n, 3) / 4
+
+    reading: dict[str, list[float]] = {name: [] for name in VECTORS}
+    for tokens in _COMPLETIONS:
+        ends = {i for i, token in enumerate(tokens) if token == _END}
+        at = locate(range(len(tokens)), lambda ids, tokens=tokens: "".join(tokens[i] for i in ids), ends)
+        read = vectors_of(states(1 + len(tokens), 5), states(len(tokens), 7), states(9, 11), at, kappa=0.5)
+        for name in VECTORS:
+            reading[name] += [round(value, 3) for value in read[name].tolist()]
+    return reading

@@ -1,5 +1,4 @@
 """A model that a service runs: what it is asked, in the format of the OpenAI API, and what it has replied.
 
-`requests` says what is asked, and `bodies` how an image travels. `replies` checks one reply, `responses` reads files of
-them. `choices` and `likelihoods` take from a reply what an engine of our own would compute from logits.
+`requests` says what is asked and how an image travels. `replies` checks one reply, `responses` reads files of them.
 """

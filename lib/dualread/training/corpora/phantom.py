@@ -8,7 +8,7 @@ from pydantic import Field
 
 from dualread.schema.base import Positive, Section
 from dualread.seeding import generator
-from dualread.training.corpora.base import Corpus, Item, Subject
+from dualread.training.corpora import Corpus, Item, Subject
 from dualread.training.phantoms.questions import SceneQuestion, ask, findings
 from dualread.training.phantoms.scene import Scene, draw, sample_scene
 

@@ -20,7 +20,7 @@ from dualread.grading.canonical import canonical
 from dualread.schema.base import Positive, Section
 from dualread.schema.columns import MANIFEST
 from dualread.seeding import generator
-from dualread.training.corpora.base import Corpus, Item, Subject
+from dualread.training.corpora import Corpus, Item, Subject
 
 _LONGEST_ANSWER = 60  # characters; longer ones are sentences that a tiny model cannot learn to spell
 
@@ -52,7 +52,9 @@ def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
         answers[row["question_key"], row["modality"]].add(_clean(row["reference_answers"][0]))
     subjects = []
     for (image_id, file), group in pl.DataFrame(rows).group_by("image_id", "image_file", maintain_order=True):
-        views = _views(open_image(manifest / file), settings, generator("slake pool", seed, image_id))
+        rng, small = generator("slake pool", seed, image_id), open_image(manifest / file).convert("L")
+        small.thumbnail((2 * settings.size, 2 * settings.size), Image.Resampling.LANCZOS)
+        views = [small.convert("RGB"), *(_augment(small, rng) for _ in range(settings.augmentations))]
         items = [_item(row, planes.get(image_id, ""), answers) for row in group.to_dicts()]
         subjects.append(Subject(views=views, items=[item for item in items if item is not None]))
     subjects = [subject for subject in subjects if subject.items]
@@ -86,13 +88,6 @@ def _plane(row: Mapping[str, Any]) -> str:
 
 def _clean(text: str) -> str:
     return " ".join(text.lower().split())
-
-
-def _views(image: Image.Image, settings: Settings, rng: np.random.Generator) -> list[Image.Image]:
-    size = settings.size
-    small = image.convert("L")
-    small.thumbnail((2 * size, 2 * size), Image.Resampling.LANCZOS)
-    return [small.convert("RGB"), *(_augment(small, rng) for _ in range(settings.augmentations))]
 
 
 def _augment(image: Image.Image, rng: np.random.Generator) -> Image.Image:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
-
-from dualread.training.phantoms._canvas import Canvas
+from PIL import Image
 
 MODALITIES = ("ct", "mri", "x-ray")
 PLANES = ("axial", "coronal", "sagittal")
@@ -109,10 +108,63 @@ def sample_scene(rng: np.random.Generator, style: Style = HOSPITAL) -> Scene:
     )
 
 
+@dataclass(kw_only=True)
+class Canvas:
+    """A square gray picture, and the coordinates of its pixels.
+
+    Coordinates run from 0 to 63 whatever the number of pixels, so that a scene looks the same at every resolution.
+
+    Attributes:
+        gray: float64 [size, size]; 0 is black and 1 is white. Values outside [0, 1] are allowed while painting.
+        x, y: float64 [size, size], the coordinates of the center of each pixel, to the right and down.
+    """
+
+    gray: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+
+    @classmethod
+    def blank(cls, size: int) -> "Canvas":
+        """Return a black canvas of `size` x `size` pixels."""
+        y, x = np.mgrid[0:size, 0:size] * (63 / (size - 1))
+        return cls(gray=np.zeros((size, size)), x=x, y=y)
+
+    def ellipse(self, x: float, y: float, a: float, b: float, angle: float = 0.0) -> np.ndarray:
+        """Return each pixel's squared distance from (x, y) in units of the half axes `a` and `b`.
+
+        It is 0 at the center and 1 on the ellipse. The half axis `a` points right; `angle` turns it down, in radians.
+        """
+        cos, sin = np.cos(angle), np.sin(angle)
+        along = (self.x - x) * cos + (self.y - y) * sin
+        across = (self.y - y) * cos - (self.x - x) * sin
+        return (along / a) ** 2 + (across / b) ** 2
+
+    @staticmethod
+    def inside(distance: np.ndarray, sharpness: float) -> np.ndarray:
+        """Return how much of each pixel lies inside a shape, from 0 to 1, with a soft edge where `distance` is 1."""
+        return 1 / (1 + np.exp(np.clip(sharpness * (distance - 1), -30, 30)))
+
+    def lumps(self, rng: np.random.Generator) -> np.ndarray:
+        """Return a smooth random field [size, size] with standard deviation 1, whose lumps are a twelfth of it wide.
+
+        References:
+            Rolland and Barrett, "Effect of random background inhomogeneity on observer detection performance", JOSA A
+            9(5), 649-658 (1992), for lumpy backgrounds in studies of how well something is seen.
+        """
+        coarse = Image.fromarray(rng.normal(0, 1, (12, 12)).astype(np.float32))
+        lumps = np.asarray(coarse.resize(self.gray.shape, Image.Resampling.BICUBIC), dtype=np.float64)
+        return lumps / lumps.std()
+
+    def paint(self, distance: np.ndarray, gray: float, opacity: float = 1.0) -> None:
+        """Paint the inside of a shape in the gray level `gray`."""
+        weight = opacity * self.inside(distance, 10)
+        self.gray[...] = self.gray * (1 - weight) + gray * weight
+
+
 def draw(scene: Scene, rng: np.random.Generator, size: int = 64) -> np.ndarray:
     """Return a picture of `scene`, as uint8 [size, size, 3]; position, proportions and noise vary with `rng`."""
     canvas = Canvas.blank(size)
-    width, height = _outline(scene)
+    width, height = (_HEADS if scene.region == "head" else _TRUNKS)[scene.plane]
     body = _Body(
         x=32 + rng.normal(0, 1),
         y=32 + rng.normal(0, 1),
@@ -122,7 +174,8 @@ def draw(scene: Scene, rng: np.random.Generator, size: int = 64) -> np.ndarray:
     _draw_body(canvas, scene, body)
     _ORGANS[scene.region](canvas, scene.modality, body)
     if scene.modality != "mri" and scene.region != "head" and scene.plane != "sagittal":
-        _draw_spine(canvas, scene, body)
+        down, high = (0.72, 3.5) if scene.plane == "axial" else (0.0, body.height * 0.75)
+        canvas.paint(canvas.ellipse(*body.at(0, down), 3.2, high), 0.82)  # the spine
     _draw_lesions(canvas, scene, body, rng)
     if scene.modality == "mri":  # coil sensitivity
         canvas.gray *= 1 + 0.12 * np.sin(canvas.x / 11 + rng.uniform(0, 2 * np.pi))
@@ -151,12 +204,9 @@ def _pick(rng: np.random.Generator, shares: Mapping):
     return values[int(rng.choice(len(values), p=weights / weights.sum()))]
 
 
-def _outline(scene: Scene) -> tuple[float, float]:
-    if scene.region == "head":
-        return {"axial": (20.0, 24.0), "coronal": (19.0, 20.0), "sagittal": (25.0, 19.0)}[scene.plane]
-    return {"axial": (28.0, 19.0), "coronal": (21.0, 29.0), "sagittal": (14.0, 29.0)}[scene.plane]
-
-
+# Half axes of the body's outline in each plane.
+_HEADS = {"axial": (20.0, 24.0), "coronal": (19.0, 20.0), "sagittal": (25.0, 19.0)}
+_TRUNKS = {"axial": (28.0, 19.0), "coronal": (21.0, 29.0), "sagittal": (14.0, 29.0)}
 _TISSUE = {"ct": 0.45, "mri": 0.3, "x-ray": 0.6}
 
 
@@ -213,11 +263,6 @@ def _draw_pelvis(canvas: Canvas, modality: str, body: _Body) -> None:
 
 
 _ORGANS = {"chest": _draw_chest, "abdomen": _draw_abdomen, "head": _draw_head, "pelvis": _draw_pelvis}
-
-
-def _draw_spine(canvas: Canvas, scene: Scene, body: _Body) -> None:
-    down, height = (0.72, 3.5) if scene.plane == "axial" else (0.0, body.height * 0.75)
-    canvas.paint(canvas.ellipse(*body.at(0, down), 3.2, height), 0.82)
 
 
 def _draw_lesions(canvas: Canvas, scene: Scene, body: _Body, rng: np.random.Generator) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dualread.models import prompts
-from dualread.training.corpora.base import Item
+from dualread.training.corpora import Item
 
 DATA_FILES = (
     "models/prompts/shared.txt",

@@ -65,7 +65,7 @@ def open_rollouts(
 
 
 class VllmRollouts:
-    """Implements `dualread.training.rollouts.base.Rollouts` with one engine in this process."""
+    """Implements `dualread.training.rollouts.Rollouts` with one engine in this process."""
 
     def __init__(self, engine: vllm_engine.VllmEngine):
         self._engine = engine

@@ -85,6 +85,24 @@ def picture(case: Case, hospital: Hospital, *view: int) -> Image.Image:
     return Image.fromarray(draw(case.scene, random(hospital, "pixels", case.image_id, *view), hospital.size))
 
 
+# VQA-RAD and VQA-Med 2019 share four images, because both data sets take theirs from MedPix. So every phantom hospital
+# in one of these formats has four additional phantoms, the twins, which have the names of these images and are the
+# same, byte for byte. The report on leakage counts them.
+TWINS = (35155, 39301, 43433, 47964)
+_MEDPIX = Hospital(name="medpix", seed=0, images={"test": len(TWINS)})
+
+
+def cases_of(hospital: Hospital, first: int) -> list[Case]:
+    """Return the cases of the hospital, numbered from `first`, followed by the twins."""
+    originals = [replace(case, image_id=first + case.image_id) for case in cases(hospital)]
+    return [*originals, *(replace(case, image_id=TWINS[case.image_id]) for case in cases(_MEDPIX))]
+
+
+def picture_of(case: Case, hospital: Hospital) -> Image.Image:
+    """Draw a case. The picture of a twin does not depend on the hospital."""
+    return picture(case, _MEDPIX if case.image_id in TWINS else hospital)
+
+
 def jpeg(image: Image.Image, **options) -> bytes:
     """Return `image` as a JPEG file of quality 95; `options` are Pillow's."""
     return _file(image, format="JPEG", quality=95, **options)

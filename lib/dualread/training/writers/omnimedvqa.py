@@ -14,20 +14,9 @@ import numpy as np
 from PIL import Image
 
 from dualread.training.phantoms.questions import SceneQuestion
-from dualread.training.writers.base import (
-    Case,
-    Hospital,
-    Wording,
-    cases,
-    picture,
-    png,
-    questions,
-    random,
-    some,
-    written,
-)
+from dualread.training.writers import base
 
-WORDING: Wording = {
+WORDING: base.Wording = {
     ("modality", "open"): "What imaging technique was employed to obtain this picture?",
     ("plane", "open"): None,
     ("organ", "open"): "Which organ is depicted in this picture?",
@@ -54,16 +43,21 @@ _TYPE = {
 _PERIOD, _NO_MATCH = 9, 4  # of every nine rows of a data set, the fifth has an answer that is no option
 
 
-def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
+def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
-    everyone = cases(hospital)
-    rng = random(hospital, "rows")
+    everyone = base.cases(hospital)
+    rng = base.random(hospital, "rows")
     for modality, name in _SETS.items():
         chosen = [case for case in everyone if case.scene.modality == modality]
         for case in chosen:
-            yield _path(case), _image(case, hospital)
+            image = base.picture(case, hospital)
+            if modality == "ct":
+                image = Image.fromarray(np.asarray(image.convert("L")).astype(np.uint16) * 257)
+            yield _path(case), base.png(image.convert("L") if modality == "x-ray" else image)
         asked = [
-            (case, q) for case in chosen for q in some(questions(case, WORDING), hospital.questions_per_image, rng)
+            (case, q)
+            for case in chosen
+            for q in base.some(base.questions(case, WORDING), hospital.questions_per_image, rng)
         ]
         rows = [_row(k, case, question) for k, (case, question) in enumerate(asked)]
         if modality == "ct" and rows:
@@ -72,21 +66,14 @@ def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
             yield f"QA_information/Open-access/{name}.json", json.dumps(rows, indent=4).encode()
 
 
-def _path(case: Case) -> str:
+def _path(case: base.Case) -> str:
     return f"Images/{_SETS[case.scene.modality]}/{case.image_id:04d}.png"
 
 
-def _image(case: Case, hospital: Hospital) -> bytes:
-    image = picture(case, hospital)
-    if case.scene.modality == "ct":
-        return png(Image.fromarray(np.asarray(image.convert("L")).astype(np.uint16) * 257))
-    return png(image.convert("L") if case.scene.modality == "x-ray" else image)
-
-
-def _row(k: int, case: Case, question: SceneQuestion) -> dict[str, Any]:
+def _row(k: int, case: base.Case, question: SceneQuestion) -> dict[str, Any]:
     name = _SETS[case.scene.modality]
-    options = [written(option) for option in question.options or ("yes", "no")]
-    answer = written(question.answer)
+    options = [base.written(option) for option in question.options or ("yes", "no")]
+    answer = base.written(question.answer)
     place = options.index(answer)
     if k % 2:
         options[place] += "."

@@ -12,9 +12,9 @@ from typing import Any
 
 import polars as pl
 
-from dualread.training.writers.base import Case, Hospital, Wording, cases, jpeg, picture, questions, random, some
+from dualread.training.writers import base
 
-WORDING: Wording = {
+WORDING: base.Wording = {
     ("organ", "open"): "what organ is shown?",
     ("organ", "closed"): "is liver present?",
     ("abnormality", "closed"): "is a lesion present?",
@@ -37,32 +37,28 @@ _FEATURES = {
 }
 
 
-def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
+def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
-    everyone = cases(hospital)
+    everyone = base.cases(hospital)
     for split in (split for split in SPLITS if split in hospital.images):
         chosen = [case for case in everyone if case.split == split]
-        yield f"data/{split}-00000-of-00001.parquet", _table(_rows(chosen, hospital, split))
+        buffer, metadata = io.BytesIO(), {"huggingface": json.dumps({"info": {"features": _FEATURES}})}
+        table = pl.DataFrame(_rows(chosen, hospital, split), schema=_COLUMNS)
+        table.write_parquet(buffer, compression="snappy", metadata=metadata)
+        yield f"data/{split}-00000-of-00001.parquet", buffer.getvalue()
 
 
-def _rows(chosen: list[Case], hospital: Hospital, split: str) -> list[dict[str, Any]]:
-    rng = random(hospital, "rows", split)
+def _rows(chosen: list[base.Case], hospital: base.Hospital, split: str) -> list[dict[str, Any]]:
+    rng = base.random(hospital, "rows", split)
     rows = []
     for case in chosen:
         image = {"bytes": _image(case, hospital), "path": None}
-        for question in some(questions(case, WORDING), hospital.questions_per_image, rng):
+        for question in base.some(base.questions(case, WORDING), hospital.questions_per_image, rng):
             rows.append({"image": image, "question": question.question.lower(), "answer": question.answer})
     up_to_case = {**rows[0], "answer": rows[0]["answer"].upper()}
     return [*rows, *rows[:_REPEATED], up_to_case]
 
 
-def _image(case: Case, hospital: Hospital) -> bytes:
-    image = picture(case, hospital)
-    return jpeg(image.convert("CMYK") if case.image_id % _CMYK == 0 else image)
-
-
-def _table(rows: list[dict[str, Any]]) -> bytes:
-    buffer = io.BytesIO()
-    metadata = {"huggingface": json.dumps({"info": {"features": _FEATURES}})}
-    pl.DataFrame(rows, schema=_COLUMNS).write_parquet(buffer, compression="snappy", metadata=metadata)
-    return buffer.getvalue()
+def _image(case: base.Case, hospital: base.Hospital) -> bytes:
+    image = base.picture(case, hospital)
+    return base.jpeg(image.convert("CMYK") if case.image_id % _CMYK == 0 else image)

@@ -13,20 +13,9 @@ from dataclasses import replace
 from PIL import ImageOps
 
 from dualread.training.phantoms.questions import SceneQuestion
-from dualread.training.writers.base import (
-    Case,
-    Hospital,
-    Wording,
-    cases,
-    jpeg,
-    picture,
-    questions,
-    random,
-    some,
-    written,
-)
+from dualread.training.writers import base
 
-WORDING: Wording = {
+WORDING: base.Wording = {
     ("modality", "open"): "What imaging technique was used to obtain the figure?",
     ("plane", "open"): None,
     ("organ", "open"): "What organ is shown in the figure?",
@@ -47,11 +36,13 @@ _COLUMNS = ("Figure_path", "Question", "Answer", *(f"Choice {letter}" for letter
 _PERIOD, _CLOSED, _WRONG_LETTER, _NO_LETTER, _REPEATED_CHOICE, _EMPTY_CHOICE = 12, 1, 3, 5, 7, 9
 
 
-def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
+def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
-    everyone = cases(hospital)
+    everyone, margin = base.cases(hospital), hospital.size // 16
     for case in everyone:
-        yield f"images/PMC{case.image_id}_F1.jpg", _figure(case, hospital)
+        # As a figure of an article: with a white margin, wider than high.
+        framed = ImageOps.expand(base.picture(case, hospital), border=(3 * margin, margin), fill="white")
+        yield f"images/PMC{case.image_id}_F1.jpg", base.jpeg(framed)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -59,27 +50,21 @@ def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
     yield "test_clean.csv", table.getvalue().encode()
 
 
-def _figure(case: Case, hospital: Hospital) -> bytes:
-    """Return the picture as a figure of an article: with a white margin, wider than high."""
-    margin = hospital.size // 16
-    return jpeg(ImageOps.expand(picture(case, hospital), border=(3 * margin, margin), fill="white"))
-
-
-def _asked(everyone: list[Case], hospital: Hospital) -> Iterator[tuple[Case, SceneQuestion]]:
-    rng = random(hospital, "rows")
+def _asked(everyone: list[base.Case], hospital: base.Hospital) -> Iterator[tuple[base.Case, SceneQuestion]]:
+    rng = base.random(hospital, "rows")
     k = 0
     for case in everyone:
-        asked = questions(case, WORDING)
+        asked = base.questions(case, WORDING)
         (closed,) = (question for question in asked if not question.options)
         with_options = replace(closed, options=("yes", "no", "cannot be determined", "not applicable"))
-        for question in some([q for q in asked if q.options], hospital.questions_per_image, rng):
+        for question in base.some([q for q in asked if q.options], hospital.questions_per_image, rng):
             yield case, with_options if k % _PERIOD == _CLOSED else question
             k += 1
 
 
-def _row(k: int, case: Case, question: SceneQuestion) -> tuple[str, ...]:
-    answer = written(question.answer)
-    choices = [written(option) for option in question.options]
+def _row(k: int, case: base.Case, question: SceneQuestion) -> tuple[str, ...]:
+    answer = base.written(question.answer)
+    choices = [base.written(option) for option in question.options]
     label = choices.index(answer)
     if question.answer == "none" and question.content_family == "abnormality":
         answer = choices[label] = "NA"

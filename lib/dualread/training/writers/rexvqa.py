@@ -12,20 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from dualread.training.phantoms.questions import SceneQuestion, findings
-from dualread.training.writers.base import (
-    Case,
-    Hospital,
-    Wording,
-    cases,
-    picture,
-    png,
-    questions,
-    random,
-    some,
-    written,
-)
+from dualread.training.writers import base
 
-WORDING: Wording = {
+WORDING: base.Wording = {
     ("plane", "open"): None,
     ("abnormality", "open"): "Which of these lesions does this radiograph show?",
     ("position", "open"): None,
@@ -46,28 +35,28 @@ _INLINE = 3  # the text of every third question contains the options
 _VIEWS = ("PA", "LATERAL")
 
 
-def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
+def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     chest_x_rays = replace(hospital.style, modalities={"x-ray": 1.0}, regions={"chest": 1.0})
     radiographs = replace(hospital, style=chest_x_rays)
-    everyone = cases(radiographs)
+    everyone = base.cases(radiographs)
     for case in everyone:
         for view, path in enumerate(_paths(case)):
-            yield path, png(picture(case, radiographs, *([view] if view else [])).convert("L"))
-    rng = random(hospital, "rows")
-    asked = [(c, q) for c in everyone for q in some(questions(c, WORDING), hospital.questions_per_image, rng)]
+            yield path, base.png(base.picture(case, radiographs, *([view] if view else [])).convert("L"))
+    rng = base.random(hospital, "rows")
+    asked = [(c, q) for c in everyone for q in base.some(base.questions(c, WORDING), hospital.questions_per_image, rng)]
     rows = {f"{case.image_id:06d}_{k}": _row(k, case, question) for k, (case, question) in enumerate(asked)}
     yield "metadata/test_vqa_data.json", json.dumps(rows, indent=2).encode()
 
 
-def _paths(case: Case) -> list[str]:
+def _paths(case: base.Case) -> list[str]:
     """Return one path per view; every other case has two views."""
     study = f"deid_png/GRDN{case.image_id:06d}/studies/1.2.{case.image_id}"
     return [f"{study}/series/{view}/instances/1.png" for view in range(1 + case.image_id % len(_VIEWS))]
 
 
-def _row(k: int, case: Case, question: SceneQuestion) -> dict[str, Any]:
-    options = [f"{letter}. {written(option)}" for letter, option in zip("ABCD", question.options, strict=True)]
+def _row(k: int, case: base.Case, question: SceneQuestion) -> dict[str, Any]:
+    options = [f"{letter}. {base.written(option)}" for letter, option in zip("ABCD", question.options, strict=True)]
     text = "\n".join([question.question, *options]) if k % _INLINE == 0 else question.question
     paths = _paths(case)
     return {

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dualread.training.phantoms.questions import N_QUESTIONS, SceneQuestion, ask
-from dualread.training.writers.base import Case, Hospital, cases, jpeg, picture, random, some
+from dualread.training.writers import base
 
 SPLITS = ("train", "validation", "test")
 MOST_QUESTIONS = N_QUESTIONS
@@ -42,11 +42,11 @@ _SHARE_OF_OTHERS = 0.5  # those about position, size, shape, color and number of
 _REPEATED_ROWS = 7  # the real train rows 592 to 598 repeat 585 to 591
 
 
-def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
+def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
-    everyone = cases(hospital)
+    everyone = base.cases(hospital)
     for case in everyone:
-        yield f"imgs/{_file(case)}", jpeg(picture(case, hospital))
+        yield f"imgs/{_file(case)}", base.jpeg(base.picture(case, hospital))
     qid = 0
     for split in (split for split in SPLITS if split in hospital.images):
         rows = list(_rows(split, everyone, hospital, first_qid=qid))
@@ -54,13 +54,22 @@ def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
         yield _FILES[split], (json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def _rows(split: str, everyone: Sequence[Case], hospital: Hospital, *, first_qid: int) -> Iterator[dict[str, Any]]:
-    rng = random(hospital, "rows", split)
+def _rows(
+    split: str, everyone: Sequence[base.Case], hospital: base.Hospital, *, first_qid: int
+) -> Iterator[dict[str, Any]]:
+    rng = base.random(hospital, "rows", split)
     chosen = [case for case in everyone if case.split == split]
     foreign = [case for case in everyone if case.split != split]
-    english = [row for case in chosen for row in _english(case, hospital.questions_per_image, rng)]
-    if split == "train":
-        english = _with_defects(english)
+    english = []
+    for case in chosen:
+        asked = ask(case.scene)
+        shares = [_SHARES.get((question.content_family, question.answer_type), _SHARE_OF_OTHERS) for question in asked]
+        for question in base.some(asked, hospital.questions_per_image, rng, shares):
+            english.append(_row(case, question, _written(question, rng)))
+    if split == "train":  # the defects: the last answer is empty, and the first rows of the first image are repeated
+        english[-1]["answer"] = ""
+        first = [row for row in english if row["img_id"] == english[0]["img_id"]][:_REPEATED_ROWS]
+        english[len(first) : len(first)] = first
     # Chinese rows about every image of this split, and about a few images whose English rows are in other splits.
     n_foreign = min(len(foreign), len(chosen) // 4)
     others = [foreign[i] for i in sorted(rng.choice(len(foreign), n_foreign, replace=False))] if n_foreign else []
@@ -68,13 +77,6 @@ def _rows(split: str, everyone: Sequence[Case], hospital: Hospital, *, first_qid
     for qid, row in enumerate([*english, *chinese], start=first_qid):
         order = _KEY_ORDERS[int(rng.choice(3, p=[0.75, 0.2, 0.05]))]
         yield {key: qid if key == "qid" else row[key] for key in order}
-
-
-def _english(case: Case, n: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    asked = ask(case.scene)
-    shares = [_SHARES.get((question.content_family, question.answer_type), _SHARE_OF_OTHERS) for question in asked]
-    for question in some(asked, n, rng, shares):
-        yield _row(case, question, _written(question, rng))
 
 
 def _written(question: SceneQuestion, rng: np.random.Generator) -> str:
@@ -86,7 +88,7 @@ def _written(question: SceneQuestion, rng: np.random.Generator) -> str:
     return answer.replace(" ", "  ") if widen else answer
 
 
-def _chinese(case: Case) -> Iterator[dict[str, Any]]:
+def _chinese(case: base.Case) -> Iterator[dict[str, Any]]:
     abnormal = "是" if case.scene.lesion_count else "否"
     for family, kind, question, answer in (
         ("modality", "open", "这张图像使用的是什么成像方式？", _MODALITY[case.scene.modality]),
@@ -105,11 +107,11 @@ def _chinese(case: Case) -> Iterator[dict[str, Any]]:
         yield {**_row(case, asked, answer), "q_lang": "zh"}
 
 
-def _file(case: Case) -> str:
+def _file(case: base.Case) -> str:
     return f"{IMAGE_NAME.format(case.image_id)}/source.jpg"
 
 
-def _row(case: Case, question: SceneQuestion, answer: str) -> dict[str, Any]:
+def _row(case: base.Case, question: SceneQuestion, answer: str) -> dict[str, Any]:
     knowledge = question.content_family == "knowledge"
     return {
         "img_id": case.image_id,
@@ -124,10 +126,3 @@ def _row(case: Case, question: SceneQuestion, answer: str) -> dict[str, Any]:
         "content_type": "KG" if knowledge else question.content_family.capitalize(),
         "triple": ["vhead", "_", "_"],
     }
-
-
-def _with_defects(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows with the last answer emptied, and with the first rows of the first image repeated."""
-    emptied = [*rows[:-1], {**rows[-1], "answer": ""}]
-    first = [row for row in emptied if row["img_id"] == emptied[0]["img_id"]][:_REPEATED_ROWS]
-    return [*emptied[: len(first)], *first, *emptied[len(first) :]]

@@ -13,10 +13,9 @@ import numpy as np
 from PIL import Image
 
 from dualread.training.phantoms.questions import SceneQuestion
-from dualread.training.writers._medpix import TWINS, cases_of, picture_of
-from dualread.training.writers.base import Case, Hospital, Wording, jpeg, questions, random
+from dualread.training.writers import base
 
-WORDING: Wording = {
+WORDING: base.Wording = {
     ("modality", "open"): "what imaging modality was used?",
     ("modality", "closed"): None,
     ("plane", "open"): "in what plane was this image taken?",
@@ -34,33 +33,33 @@ _ROTATED = 7  # every seventh image is stored rotated
 _ORIENTATION = 0x0112  # the EXIF tag; 6 means: turn by 90 degrees to the right to see it upright
 
 
-def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
+def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
-    everyone = cases_of(hospital, _FIRST)
+    everyone = base.cases_of(hospital, _FIRST)
     for case in everyone:
         yield f"VQAMed2019_Test_Images/synpic{case.image_id}.jpg", _image(case, hospital)
-    asked = _asked(everyone, random(hospital, "rows"))
+    asked = _asked(everyone, base.random(hospital, "rows"))
     rows = [(f"synpic{case.image_id}", *_texts(question, case)) for case, question in zip(everyone, asked, strict=True)]
     answered = "".join(f"{image}|{category}|{question}|{answer}\n" for image, category, question, answer in rows)
     yield "VQAMed2019_Test_Questions_w_Ref_Answers.txt", answered.encode()
     yield "VQAMed2019_Test_Questions.txt", "".join(f"{image}|{question}\n" for image, _, question, _ in rows).encode()
 
 
-def _image(case: Case, hospital: Hospital) -> bytes:
-    image = picture_of(case, hospital)
-    if case.image_id in TWINS or case.image_id % _ROTATED:
-        return jpeg(image)
+def _image(case: base.Case, hospital: base.Hospital) -> bytes:
+    image = base.picture_of(case, hospital)
+    if case.image_id in base.TWINS or case.image_id % _ROTATED:
+        return base.jpeg(image)
     exif = Image.Exif()
     exif[_ORIENTATION] = 6
-    return jpeg(image.transpose(Image.Transpose.ROTATE_90), exif=exif)
+    return base.jpeg(image.transpose(Image.Transpose.ROTATE_90), exif=exif)
 
 
-def _asked(everyone: list[Case], rng: np.random.Generator) -> list[SceneQuestion]:
+def _asked(everyone: list[base.Case], rng: np.random.Generator) -> list[SceneQuestion]:
     """Choose one question per image, so that half of the answers are yes or no in turn, as far as the images allow."""
     asked: list[SceneQuestion] = []
     wanted, n_closed = ["yes", "no"], 0
     for k, case in enumerate(everyone):
-        possible = questions(case, WORDING)
+        possible = base.questions(case, WORDING)
         closed = [question for question in possible if question.answer == wanted[0]]
         if closed and 2 * n_closed <= k:
             asked.append(_one(closed, rng))
@@ -70,7 +69,7 @@ def _asked(everyone: list[Case], rng: np.random.Generator) -> list[SceneQuestion
             asked.append(_one(_open(possible), rng))
     if n_closed % 2:  # there is one yes more than no
         last = max(k for k, question in enumerate(asked) if question.answer == "yes")
-        asked[last] = _one(_open(questions(everyone[last], WORDING)), rng)
+        asked[last] = _one(_open(base.questions(everyone[last], WORDING)), rng)
     return asked
 
 
@@ -82,7 +81,7 @@ def _one(possible: list[SceneQuestion], rng: np.random.Generator) -> SceneQuesti
     return possible[int(rng.integers(len(possible)))]
 
 
-def _texts(question: SceneQuestion, case: Case) -> tuple[str, str, str]:
+def _texts(question: SceneQuestion, case: base.Case) -> tuple[str, str, str]:
     """Return category, question and answer; some answers have an alternative or optional text."""
     family, answer = question.content_family, question.answer
     if (family, question.answer_type) == ("organ", "open"):

@@ -15,10 +15,9 @@ from uuid import UUID
 import numpy as np
 
 from dualread.training.phantoms.questions import SceneQuestion
-from dualread.training.writers._medpix import TWINS, cases_of, picture_of
-from dualread.training.writers.base import Case, Hospital, Wording, jpeg, questions, random, some
+from dualread.training.writers import base
 
-WORDING: Wording = {
+WORDING: base.Wording = {
     ("modality", "open"): "How was this image taken?",
     ("modality", "closed"): None,
     ("plane", "open"): "What plane is this image in?",
@@ -44,39 +43,37 @@ _TYPE = {
 _MISSPELLED = {"ATTRIB": "ATRIB", "PRES": "PRSE", "COLOR": "Color"}  # in the first row with each
 
 
-def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
+def official_files(hospital: base.Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
-    everyone = cases_of(hospital, _FIRST)
+    everyone = base.cases_of(hospital, _FIRST)
     for case in everyone:
-        yield f"VQA_RAD Image Folder/synpic{case.image_id}.jpg", jpeg(picture_of(case, hospital))
-    rng = random(hospital, "rows")
+        yield f"VQA_RAD Image Folder/synpic{case.image_id}.jpg", base.jpeg(base.picture_of(case, hospital))
+    rng = base.random(hospital, "rows")
     rows = _with_defects([row for case in everyone for row in _rows(case, hospital, rng)])
     for qid, row in enumerate(rows):
         row["qid"] = str(qid)
     yield "VQA_RAD Dataset Public.json", json.dumps(rows).encode()
 
 
-def _rows(case: Case, hospital: Hospital, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    familiar = questions(case, dict.fromkeys(WORDING))  # in the wording of the SLAKE writer
-    both = list(zip(questions(case, WORDING), familiar, strict=True))
-    for k, (question, paraphrase) in enumerate(some(both, hospital.questions_per_image, rng)):
-        train = case.split == "train" or ("train" in hospital.images and case.image_id not in TWINS and k % 3 == 2)
+def _rows(case: base.Case, hospital: base.Hospital, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    familiar = base.questions(case, dict.fromkeys(WORDING))  # in the wording of the SLAKE writer
+    both = list(zip(base.questions(case, WORDING), familiar, strict=True))
+    for k, (question, paraphrase) in enumerate(base.some(both, hospital.questions_per_image, rng)):
+        train = case.split == "train" or ("train" in hospital.images and case.image_id not in base.TWINS and k % 3 == 2)
         phrases = ("freeform", "para") if train else ("test_freeform", "test_para")
         linked = str(UUID(bytes=rng.bytes(16)))
         paraphrased, numeric, capitalized = rng.random(3) < 0.5
-        answer = _written(question.answer, numeric, capitalized)
+        answer: str | int = question.answer
+        if answer.isdigit() and numeric:
+            answer = int(answer)
+        elif capitalized or answer in ("yes", "no"):
+            answer = answer.capitalize()
         yield _row(case, question, answer, phrases[0], linked)
         if paraphrased and question != paraphrase:
             yield _row(case, paraphrase, answer, phrases[1], linked)
 
 
-def _written(answer: str, numeric: bool, capitalized: bool) -> str | int:
-    if answer.isdigit() and numeric:
-        return int(answer)
-    return answer.capitalize() if capitalized or answer in ("yes", "no") else answer
-
-
-def _row(case: Case, question: SceneQuestion, answer: str | int, phrase_type: str, linked: str) -> dict[str, Any]:
+def _row(case: base.Case, question: SceneQuestion, answer: str | int, phrase_type: str, linked: str) -> dict[str, Any]:
     present = (question.content_family, question.answer_type) == ("abnormality", "closed")
     return {
         "qid": "",

@@ -1,0 +1,222 @@
+"""Wrong facts about checkpoints of other architectures, and wrong inputs, are caught; others are refused at once."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from dualread.errors import ArtifactError, ReplayDisagreementError
+from dualread.models import prefixes
+from dualread.models import probe as probing
+from dualread.models.actor import ReadSpec, read_states
+from dualread.models.backbones import parts
+from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.probe import probe
+from dualread.models.replay import agreement, forward
+from dualread.schema.recorded import Facts
+from dualread.schema.replay import Agreement
+from tests import families
+from tests.tiny import image
+
+# What is refused is refused in code that all families share: of these, one has positions and the other types of tokens.
+few = pytest.mark.parametrize("family", ["qwen2_5_vl", "paligemma"], indirect=True)
+one = pytest.mark.parametrize("family", ["qwen2_5_vl"], indirect=True)
+
+
+def _judged(opened):
+    asked = families.requests()
+    completions = [[40, 41, 42, 43]] * len(asked)
+    replayed = read_states(opened, asked, completions, ReadSpec(kappa=0.1), batch_size=4)
+    bounds = Agreement(max_mean_log_prob_difference=1e-3, argmax_tolerance=1e-3, max_argmax_mismatch_share=1e-3)
+    agreement.ReferenceLogProbs.of(opened, asked, completions).check(replayed, bounds, where="here")
+
+
+@few
+def test_what_agrees_is_accepted(family):
+    _judged(family.opened)
+
+
+@pytest.mark.parametrize("family", ["paligemma"], indirect=True)
+@pytest.mark.parametrize("facts", [Facts(completion_type=0, shared="prompt"), Facts(completion_type=1)])
+def test_a_wrong_type_of_completions_or_way_to_read_rows_is_refused_in_replay(family, facts):
+    with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
+        _judged(open_checkpoint(family.folder, families.SETTINGS, facts))
+
+
+@few
+def test_another_rows_image_is_refused(family, monkeypatch):
+    right = Encoder.prompt
+
+    def swapped(self, text, *, image, row):
+        prompt, other = right(self, text, image=image, row=row), right(self, text, image=image.rotate(180), row=row)
+        return dataclasses.replace(prompt, image=other.image)
+
+    monkeypatch.setattr(Encoder, "prompt", swapped)
+    with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
+        _judged(family.opened)
+
+
+@pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_5"], indirect=True)
+def test_dropped_token_types_are_refused(family, monkeypatch):
+    """Qwen2.5-VL computes positions from them, and goes on without; Qwen3.5 refuses."""
+    right = Encoder.batch
+
+    def dropped(self, *rows, **named):
+        return {name: of for name, of in right(self, *rows, **named).items() if not name.endswith("token_type_ids")}
+
+    monkeypatch.setattr(Encoder, "batch", dropped)
+    with pytest.raises((ReplayDisagreementError, ValueError), match=r"transformers alone by|`mm_token_type_ids`"):
+        _judged(family.opened)
+
+
+@few
+def test_an_image_that_is_not_shown_is_refused(family, monkeypatch):
+    right = Encoder.shared_images
+
+    def white(self, model, prompts):
+        without = [
+            {**prompt.image, "pixel_values": torch.ones_like(prompt.image["pixel_values"])} for prompt in prompts
+        ]
+        shown = [dataclasses.replace(prompt, image=of) for prompt, of in zip(prompts, without, strict=True)]
+        return right(self, model, shown)
+
+    monkeypatch.setattr(Encoder, "shared_images", white)
+    with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
+        _judged(family.opened)
+
+
+@few
+def test_a_shifted_span_is_refused(family, monkeypatch):
+    """Log-probabilities do not depend on which states are taken for those of the image; the probe compares states."""
+    model = open_checkpoint(family.folder, families.SETTINGS)
+    right = prefixes.read_rows
+
+    def shifted(*arguments, **named):
+        for read in right(*arguments, **named):
+            moved = [states.roll(1, dims=0) * (len(states) > 1) for states in read.image_states]
+            yield dataclasses.replace(read, image_states=[states[1:] for states in moved])
+
+    monkeypatch.setattr(forward, "read_rows", shifted)
+    with pytest.raises(ArtifactError, match="no way to read rows agrees with the model's own pass"):
+        probe(model, family.name)
+
+
+@one
+def test_vectors_that_are_read_at_other_positions_do_not_fail_the_probe(family, monkeypatch):
+    right = forward.vectors_of
+
+    def elsewhere(final, middle, image, at, kappa):
+        read = right(final, middle, image, at, kappa)
+        return {**read, "h_pre": final[1], "h_global": image[0], "h_mid": middle[at.close]}
+
+    for module in (forward, probing):  # what an edit of the source does
+        monkeypatch.setattr(module, "vectors_of", elsewhere)
+    assert probe(family.opened, family.name).facts == family.probed.facts
+
+
+@one
+def test_another_token_is_not_taken_for_the_images(family):
+    model = open_checkpoint(family.folder, families.SETTINGS)
+    model.encoder.image_token_id = model.encoder.tokenizer.get_vocab()["CT"]
+    with pytest.raises(ArtifactError, match=r"changes \d+ tokens of the prompt, [1-9]\d* of them no CT"):
+        probe(model, "mine")
+
+
+@few
+def test_a_second_bos_is_refused(family, monkeypatch):
+    right = Encoder.prompt
+
+    def twice(self, text, *, image, row):
+        prompt = right(self, text, image=image, row=row)
+        types_ = {name: (0, *of) for name, of in prompt.types.items()}
+        return dataclasses.replace(prompt, token_ids=(1, *prompt.token_ids), types=types_, n_turn=prompt.n_turn + 1)
+
+    monkeypatch.setattr(Encoder, "prompt", twice)
+    with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
+        _judged(family.opened)
+    with pytest.raises(ArtifactError, match=r"^there: a prompt is encoded otherwise .* Expected the same ids\."):
+        probe(family.opened, "there")
+
+
+@few
+def test_a_shifted_position_changes_the_path(family, monkeypatch):
+    """With wrong positions after the image, rows are read alone, which needs none."""
+    right = parts.position_offsets
+    monkeypatch.setattr(parts, "position_offsets", lambda seen, like: right(seen, like) + 1)
+    assert probe(family.opened, family.name).facts.shared == "nothing"
+
+
+# --- Refusals, before anything is computed
+
+
+@one
+def test_an_image_that_changes_nothing_is_refused(family, monkeypatch):
+    model = open_checkpoint(family.folder, families.SETTINGS)
+    inputs = model.encoder.inputs
+    blank = image(0).point(lambda value: 0)
+    size = {}
+
+    def same(text, picture):
+        return inputs(text, size.setdefault(picture.size, blank.resize(picture.size)))
+
+    monkeypatch.setattr(model.encoder, "inputs", same)
+    with pytest.raises(ArtifactError, match=r"^mine: another image changes 0 tokens of the prompt"):
+        probe(model, "mine")
+
+
+@one
+def test_a_head_that_is_not_the_models_is_refused(family, monkeypatch):
+    right = parts.head
+    monkeypatch.setattr(parts, "head", lambda model, dtype=None: lambda states: 0.5 * right(model, dtype)(states))
+    with pytest.raises(
+        ArtifactError, match=r"^mine: it gives 5 states, and its head makes logits of the last one that"
+    ):
+        probe(open_checkpoint(family.folder, families.SETTINGS), "mine")
+
+
+@few
+def test_a_template_that_is_missing_is_named_unless_the_processor_needs_none(family, tmp_path):
+    import shutil
+
+    folder = shutil.copytree(family.folder, tmp_path / "mine")
+    if family.name == "paligemma":
+        assert not (folder / "chat_template.jinja").exists()
+        return
+    (folder / "chat_template.jinja").unlink()
+    with pytest.raises(ArtifactError, match="no chat template"):
+        open_checkpoint(folder, families.SETTINGS)
+
+
+@few
+def test_settings_stand_for_code(family, tmp_path):
+    import shutil
+
+    folder = shutil.copytree(family.folder, tmp_path / "mine")
+    word = family.opened.encoder.tokenizer.convert_ids_to_tokens(60)
+    opened = open_checkpoint(folder, {**families.SETTINGS, "forbidden_tokens": [word]})
+    assert set(opened.forbidden) == {*family.opened.forbidden, 60}
+    if family.name != "paligemma":
+        file = folder / "chat_template.jinja"
+        file.write_text(
+            file.read_text() + "{%- if thinking is defined and not thinking -%}{{- 'Short.' -}}{%- endif -%}"
+        )
+        for thinking, ends in ((True, False), (False, True)):
+            opened = open_checkpoint(folder, {**families.SETTINGS, "chat_template": {"thinking": thinking}})
+            prompt = opened.encoder.prompt("Where?", image=image(0), row="1")
+            assert opened.encoder.decode(prompt.token_ids).endswith("Short.") == ends
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mllama", r"another image changes 0 tokens of the prompt.* which readers need and cross attention has not"),
+        ("blip2", r"no chat template"),
+        ("instructblip", r"InstructBlipProcessor: its prompts need qformer_tokenizer"),
+    ],
+)
+def test_models_without_a_visual_span_are_refused(name, said, tmp_path):
+    """Real classes: cross attention, and transformers whose queries stand for the image."""
+    folder = families.build(name, tmp_path / "mine")
+    with pytest.raises(ArtifactError, match=said):
+        probe(open_checkpoint(folder, families.SETTINGS), name)
